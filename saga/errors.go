@@ -1,0 +1,81 @@
+package saga
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Class says what an attempt's error tells about its effect. It is the only thing an action decides about
+// retrying: when to try again is the step's [Retry], and whether a resend is safe is the step's own word
+// ([Action.Idempotent], [Action.Keyed], [Action.Find], [Action.AtMostOnce]).
+type Class string
+
+const (
+	// Unknown: the effect may or may not have happened: a timeout, a cut connection, a 5xx. Every error an
+	// action returns is Unknown unless it says otherwise, because unknown is not failed.
+	Unknown Class = "unknown"
+	// Unsent: this attempt provably had no effect, and another may be made: a refused connection, a 429
+	// whose contract says "not executed", an error before the send gate.
+	Unsent Class = "not-sent"
+	// Refused: the destination said no for good to this attempt. It proves nothing about earlier ones.
+	Refused Class = "refused"
+	// Fault: the definition or the action is wrong (it asked for a step that is not done, it panicked before
+	// anything was sent). Nobody retries that; a person looks.
+	Fault Class = "fault"
+)
+
+// steer is an error by which an action steers the saga.
+type steer struct {
+	class Class
+	after time.Duration
+	err   error
+}
+
+func (e *steer) Error() string { return e.err.Error() }
+func (e *steer) Unwrap() error { return e.err }
+
+// Permanent marks err as a definitive refusal: the destination has understood the request, will not do it,
+// and has not done it in this attempt. Before the pivot the saga turns to compensation; after it, to review.
+func Permanent(err error) error { return mark(Refused, 0, err) }
+
+// NotSent marks err as provably without effect: nothing left this process, or the destination's contract
+// says that such an answer means "not executed". The step may be tried again whatever its kind.
+func NotSent(err error) error { return mark(Unsent, 0, err) }
+
+// RetryAfter asks that the next attempt or lookup wait at least d. It says nothing about the effect: wrap a
+// [NotSent] error in it when there was none.
+func RetryAfter(d time.Duration, err error) error {
+	class, _ := Classify(err)
+	return mark(class, max(d, 0), err)
+}
+
+func mark(c Class, after time.Duration, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &steer{class: c, after: after, err: err}
+}
+
+// Classify reports the class of an action's error and the wait it asked for, if any. The outermost mark wins.
+func Classify(err error) (Class, time.Duration) {
+	var s *steer
+	if !errors.As(err, &s) {
+		return Unknown, 0
+	}
+	after := s.after
+	for inner := s; after == 0 && errors.As(inner.err, &inner); {
+		after = inner.after
+	}
+	return s.class, after
+}
+
+// faultError is what a [Call] panics with when the action asks for something that is not there. The machine
+// turns it into a [Fault]; nothing has been sent.
+type faultError struct{ msg string }
+
+func (e *faultError) Error() string { return "definition fault: " + e.msg }
+
+func faultf(format string, args ...any) *faultError {
+	return &faultError{msg: fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,85 @@
+package saga
+
+import (
+	"context"
+	"errors"
+	"sync"
+)
+
+// ErrGateClosed is what [Gate.Pass] returns once nothing may be sent any more: the attempt's deadline has
+// passed, the process is shutting down, or its lease is in question. An action returns it as it is.
+var ErrGateClosed = errors.New("nothing may be sent any more: the attempt's send gate is closed")
+
+// Gate stands between an attempt and the outside world. It is passed at the first byte out: the effect
+// client does that by itself, any other action calls [Call.Sending] just before it acts. What fails before
+// the gate is provably not sent; what fails behind it is in doubt. An action that never touches its gate is
+// treated as having passed it at once.
+//
+// A Gate is safe for concurrent use.
+type Gate struct {
+	admit func() error
+
+	mu     sync.Mutex
+	passed bool
+	turned bool // somebody stood at the gate and was turned away
+	closed bool
+}
+
+// NewGate returns an open gate. admit is asked at every pass and may refuse it (deadline, lease); nil admits.
+func NewGate(admit func() error) *Gate { return &Gate{admit: admit} }
+
+// Pass is called immediately before the first byte of a request. Each request of an attempt calls it; the
+// first call that returns nil flips the gate for good.
+func (g *Gate) Pass() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	err := error(nil)
+	if g.closed {
+		err = ErrGateClosed
+	} else if g.admit != nil {
+		err = g.admit()
+	}
+	if err != nil {
+		g.turned = true
+		return NotSent(err)
+	}
+	g.passed = true
+	return nil
+}
+
+// Close turns away everybody who has not passed yet, and every later request of those who have.
+func (g *Gate) Close() {
+	g.mu.Lock()
+	g.closed = true
+	g.mu.Unlock()
+}
+
+// Passed reports whether a request may have left through the gate.
+func (g *Gate) Passed() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.passed
+}
+
+// unsent reports that the action stood at its gate and was turned away before anything left.
+func (g *Gate) unsent() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.turned && !g.passed
+}
+
+type gateKey struct{}
+
+// WithGate returns a context that carries the attempt's gate to the client that sends.
+func WithGate(ctx context.Context, g *Gate) context.Context {
+	return context.WithValue(ctx, gateKey{}, g)
+}
+
+// Sending passes the gate that ctx carries. Without one (a lookup, a test) it returns nil.
+func Sending(ctx context.Context) error {
+	g, ok := ctx.Value(gateKey{}).(*Gate)
+	if !ok {
+		return nil
+	}
+	return g.Pass()
+}
