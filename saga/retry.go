@@ -1,0 +1,66 @@
+package saga
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"time"
+)
+
+// GiveUp says what happens when a step's retry policy is used up.
+type GiveUp string
+
+// What to do with a step that used up its policy. The zero value means: compensate before the pivot, review
+// after it. A step after the pivot can only give up to review.
+const (
+	ToCompensation GiveUp = "compensate"
+	ToReview       GiveUp = "review"
+)
+
+// Retry says when to try again and when to stop. It has no part in whether trying again is safe. Zero fields
+// take the default named at each.
+type Retry struct {
+	Attempts int           `json:"attempts,omitempty"` // at most this many, the first included; 12
+	Within   time.Duration `json:"within,omitempty"`   // and none later than this after the first; 24 h
+	Initial  time.Duration `json:"initial,omitempty"`  // the first wait, doubled each time; 1 s
+	Max      time.Duration `json:"max,omitempty"`      // no wait is longer, but for a Retry-After; 15 min
+	GiveUp   GiveUp        `json:"giveUp,omitempty"`
+}
+
+// The defaults of [Retry], and the longest Retry-After that is believed.
+const (
+	defaultAttempts = 12
+	defaultWithin   = 24 * time.Hour
+	defaultInitial  = time.Second
+	defaultMax      = 15 * time.Minute
+	maxRetryAfter   = 24 * time.Hour
+)
+
+func (r Retry) withDefaults() Retry {
+	if r.Attempts == 0 {
+		r.Attempts = defaultAttempts
+	}
+	if r.Within == 0 {
+		r.Within = defaultWithin
+	}
+	if r.Initial == 0 {
+		r.Initial = defaultInitial
+	}
+	if r.Max == 0 {
+		r.Max = max(defaultMax, r.Initial)
+	}
+	return r
+}
+
+// Backoff is the wait after the n-th try (from 1) of what key names: exponential, capped, and spread by a
+// jitter of up to half its length. The jitter comes from the key and n, so the same chain always decides the
+// same wait, and works that failed together do not return together.
+func (r Retry) Backoff(key string, n int) time.Duration {
+	r = r.withDefaults()
+	d := r.Max
+	if shift := n - 1; shift < 32 && r.Initial<<shift < r.Max && r.Initial<<shift > 0 {
+		d = r.Initial << shift
+	}
+	sum := sha256.Sum256(binary.BigEndian.AppendUint64([]byte(key), uint64(n)))
+	spread := time.Duration(binary.BigEndian.Uint16(sum[:2])) * (d / 2) / (1 << 16)
+	return (d - spread).Truncate(time.Millisecond)
+}

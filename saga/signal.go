@@ -1,0 +1,40 @@
+package saga
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// SignalKind says what somebody other than the holder has to say to a work.
+type SignalKind string
+
+// The kinds of signals.
+const (
+	SignalCancel   SignalKind = "cancel"      // undo what was done, if the pivot has not been passed
+	SignalResolve  SignalKind = "resolve"     // a person's verdict on a step in review
+	SignalConflict SignalKind = "conflict"    // the same work was started again with a different identity
+	SignalLate     SignalKind = "late-answer" // an attempt's answer came after the attempt was closed
+	SignalResume   SignalKind = "resume"      // a process that knows the definition is here
+)
+
+// Signal is what anyone but the holder of a work has to say to it. Signals are only ever inserted; the holder
+// consumes each by a record that names it.
+type Signal struct {
+	ID     int64     // given by the ledger, ascending per ledger
+	At     time.Time // ledger time
+	Kind   SignalKind
+	Key    string // posting the same key to the same work again changes nothing
+	Actor  string // who: a person, or the part of the system that speaks
+	Reason string // why, in that actor's words
+	Verdict
+}
+
+// Verdict is what a resolve or a late answer says about a step. Zero for other kinds.
+type Verdict struct {
+	Step       string          `json:"step,omitempty"`
+	Direction  Direction       `json:"direction,omitempty"`
+	Attempt    int             `json:"attempt,omitempty"` // the attempt it speaks of; stale when another was armed since
+	Happened   bool            `json:"happened,omitempty"`
+	ExternalID string          `json:"externalId,omitempty"`
+	Output     json.RawMessage `json:"output,omitempty"`
+}

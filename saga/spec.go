@@ -1,0 +1,87 @@
+package saga
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// Repeat is how a step is safe to repeat.
+type Repeat string
+
+// From strongest to weakest. What follows from each when a crash falls between effect and record is in the
+// package documentation.
+const (
+	RepeatIdempotent Repeat = "idempotent"   // repeating changes nothing, for ever
+	RepeatKeyed      Repeat = "keyed"        // the destination remembers our key for TTL
+	RepeatFind       Repeat = "find"         // the destination can be asked for our reference
+	RepeatAtMostOnce Repeat = "at-most-once" // nobody can tell
+)
+
+// Spec is the structure of a definition: everything about it but the functions. It is what the ledger stores
+// and what the machine reads, so that a ledger can be understood without the program that filled it.
+type Spec struct {
+	Saga    string     `json:"saga"`
+	Version int        `json:"version"`
+	Steps   []StepSpec `json:"steps"`
+}
+
+// StepSpec is the structure of one step. Durations are nanoseconds in JSON.
+type StepSpec struct {
+	Name    string        `json:"name"`
+	Repeat  Repeat        `json:"repeat"`
+	TTL     time.Duration `json:"ttl,omitempty"`  // RepeatKeyed
+	Find    bool          `json:"find,omitempty"` // the step has a lookup
+	Undo    bool          `json:"undo,omitempty"` // the step has a compensation
+	NoUndo  string        `json:"noUndo,omitempty"`
+	Pivot   bool          `json:"pivot,omitempty"`
+	To      string        `json:"to,omitempty"` // destination, for limits
+	Retry   Retry         `json:"retry"`
+	Timeout time.Duration `json:"timeout"`
+	Settle  time.Duration `json:"settle"`
+}
+
+// Structure is a hash over what must not change under one version number: names and order of the steps, how
+// each is safe to repeat, whether it can be looked up and undone, and the pivot. Timeouts, retries,
+// destinations and wordings may be tuned freely.
+func (s *Spec) Structure() string {
+	type part struct {
+		Name, Repeat       string
+		TTL                time.Duration
+		Find, Undo, NoUndo bool
+		Pivot              bool
+	}
+	parts := make([]part, len(s.Steps))
+	for i, st := range s.Steps {
+		parts[i] = part{st.Name, string(st.Repeat), st.TTL, st.Find, st.Undo, st.NoUndo != "", st.Pivot}
+	}
+	b, err := json.Marshal(parts)
+	if err != nil { // strings, durations and booleans always marshal
+		panic(fmt.Sprintf("saga: structure of %s: %v", s.Saga, err))
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:16])
+}
+
+// index returns the position of the named step, or -1.
+func (s *Spec) index(step string) int {
+	for i := range s.Steps {
+		if s.Steps[i].Name == step {
+			return i
+		}
+	}
+	return -1
+}
+
+// pivot returns the position of the pivot, or len(s.Steps) when no step is one: then every step has a way
+// back until the last is done.
+func (s *Spec) pivot() int {
+	for i := range s.Steps {
+		if s.Steps[i].Pivot {
+			return i
+		}
+	}
+	return len(s.Steps)
+}

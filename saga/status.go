@@ -1,0 +1,76 @@
+package saga
+
+// Status says where a work stands. The words are the same in Go, SQL, CLI and JSON.
+type Status string
+
+// Live: somebody holds the work, or it has a due time.
+const (
+	Running      Status = "running"      // going forward → every other status
+	Retrying     Status = "retrying"     // going forward, the current step waits for its next attempt or lookup → running, compensating, review
+	Waiting      Status = "waiting"      // going forward, waits for a callback or an approval → running, compensating, review
+	Compensating Status = "compensating" // turned: what may have happened is undone, newest first → compensated, review
+)
+
+// Parked: nobody works on it until a person, or a process that knows more, says something.
+const (
+	Review Status = "review" // a person must decide; [Reason] says why → running, compensating
+	Paused Status = "paused" // held back by an operator → as before
+)
+
+// Terminal: the chain has its last record.
+const (
+	Completed   Status = "completed"   // every step is done
+	Compensated Status = "compensated" // everything that may have happened is undone
+	Abandoned   Status = "abandoned"   // closed by an operator as it stands
+)
+
+// Live reports whether s is a status in which the work moves by itself.
+func (s Status) Live() bool {
+	return s == Running || s == Retrying || s == Waiting || s == Compensating
+}
+
+// Parked reports whether the work waits for a person.
+func (s Status) Parked() bool { return s == Review || s == Paused }
+
+// Terminal reports whether the chain has ended.
+func (s Status) Terminal() bool { return s == Completed || s == Compensated || s == Abandoned }
+
+// Valid reports whether s is one of the statuses above.
+func (s Status) Valid() bool { return s.Live() || s.Parked() || s.Terminal() }
+
+// Reason says why a work is in [Review]. It is empty for every other status.
+type Reason string
+
+// The reasons for a review.
+const (
+	ReasonInDoubt        Reason = "in-doubt"        // nobody can tell whether the step happened
+	ReasonUndoFailed     Reason = "undo-failed"     // a compensation was refused or gave up
+	ReasonAfterPivot     Reason = "after-pivot"     // refused behind the point of no return
+	ReasonExhausted      Reason = "exhausted"       // the retry policy is used up and the step asks for a person
+	ReasonUnknownVersion Reason = "unknown-version" // no process knows the definition the work started with
+	ReasonPoison         Reason = "poison"          // the step took its process down too often, or its definition is at fault
+	ReasonConflict       Reason = "conflict"        // the source says two things at the same version
+)
+
+// Direction tells a step's action from its compensation.
+type Direction string
+
+// The two directions of a step.
+const (
+	Forward Direction = "forward"
+	Undo    Direction = "undo"
+)
+
+// Phase says where one direction of one step stands.
+type Phase string
+
+// The phases. Forward a step is ready, started, in doubt, done or refused; its undo is ready, started, in
+// doubt, done, failed or skipped.
+const (
+	Ready   Phase = "ready"    // not armed; every earlier attempt is provably without effect
+	Started Phase = "started"  // armed: the attempt may be on its way
+	InDoubt Phase = "in-doubt" // an attempt's outcome is unknown
+	Done    Phase = "done"     // the effect is there and recorded
+	Rebuff  Phase = "refused"  // the destination said no
+	Skipped Phase = "skipped"  // undo only: there is nothing to undo
+)
