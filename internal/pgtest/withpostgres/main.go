@@ -53,13 +53,14 @@ func run(args []string, stdout, stderr io.Writer) (int, error) {
 	// A Ctrl-C reaches the command by itself. We stay until it is done.
 	interrupts := make(chan os.Signal, 1)
 	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(interrupts)
 
 	server, stop, err := serverFor(stderr, settings)
 	if err != nil {
 		return 1, err
 	}
 	status, err := withDatabase(server, *fresh, func(url string) (int, error) {
-		return execute(flags.Args(), url, interrupts)
+		return execute(flags.Args(), url, stdout, stderr, interrupts)
 	})
 	return status, errors.Join(err, stop())
 }
@@ -117,9 +118,9 @@ func withDatabase(server string, fresh bool, use func(url string) (int, error)) 
 }
 
 // execute runs the command to its end and passes our signals on to it.
-func execute(args []string, url string, signals <-chan os.Signal) (int, error) {
+func execute(args []string, url string, stdout, stderr io.Writer, signals <-chan os.Signal) (int, error) {
 	cmd := exec.Command(args[0], args[1:]...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, stdout, stderr
 	if url != "" {
 		cmd.Env = append(os.Environ(), pgtest.Env+"="+url)
 	}
