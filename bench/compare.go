@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/amends-dev/amends/bench/cost"
+	"github.com/amends-dev/amends/bench/report"
+)
+
+// comparison is what `bench compare` was asked for.
+type comparison struct {
+	rounds   int
+	loads    []int
+	ledgers  []string
+	warmUp   time.Duration
+	duration time.Duration
+	dir      string
+}
+
+func compareCommand() *cobra.Command {
+	var c comparison
+	cmd := &cobra.Command{
+		Use:   "compare",
+		Short: "Run amends and the floor in turn; medians as a table, then as lines of JSON",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	f := cmd.Flags()
+	f.IntVar(&c.rounds, "rounds", 3, "interleaved rounds; figures are their medians")
+	f.IntSliceVar(&c.loads, "in-flight", []int{1, 64, 1024}, "sagas in flight, one load each")
+	f.StringSliceVar(&c.ledgers, "ledgers", []string{onSQLite, onPostgres}, "ledgers to measure")
+	f.DurationVar(&c.warmUp, "warm-up", time.Second, "unmeasured start of each run")
+	f.DurationVar(&c.duration, "duration", 3*time.Second, "measured part of each run")
+	f.StringVar(&c.dir, "dir", "", "folder on the disk to measure (default: the system's temporary folder)")
+	return cmd
+}
+
+func (c comparison) validate() error {
+	var errs []error
+	for _, l := range c.ledgers {
+		if l != onSQLite && l != onPostgres {
+			errs = append(errs, fmt.Errorf("--ledgers knows sqlite and postgres, not %q", l))
+		}
+	}
+	for _, n := range c.loads {
+		if n < 1 {
+			errs = append(errs, fmt.Errorf("--in-flight must be at least 1, not %d", n))
+		}
+	}
+	if c.rounds < 1 || c.duration <= 0 || c.warmUp < 0 {
+		errs = append(errs, errors.New("--rounds, --duration and --warm-up must be positive"))
+	}
+	return errors.Join(errs...)
+}
+
+// run measures every engine at every load in every round. The table and the
+// progress go to people, the lines of JSON to out.
+func (c comparison) run(ctx context.Context, out, people io.Writer) (err error) {
+	if err := c.validate(); err != nil {
+		return err
+	}
+	stage, err := openStage(ctx, c.dir, slices.Contains(c.ledgers, onPostgres))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stage.close()) }()
+	if err := heading(ctx, people, stage); err != nil {
+		return err
+	}
+	var samples []report.Sample
+	for round := range c.rounds {
+		for _, inFlight := range c.loads {
+			for _, e := range entries {
+				if !slices.Contains(c.ledgers, e.ledger) {
+					continue
+				}
+				s, err := c.cell(ctx, stage, e, round+1, inFlight)
+				if err != nil {
+					return err
+				}
+				fmt.Fprintf(people, "round %d/%d  %-36s %5d in flight  %8.0f sagas/s\n", round+1, c.rounds, e.name, inFlight, s.SagasPerSecond)
+				samples = append(samples, s)
+			}
+		}
+	}
+	groups := report.Groups(samples)
+	report.WriteTable(people, groups)
+	return report.WriteJSON(out, report.Lines(groups))
+}
+
+// cell measures one engine at one load on an empty ledger.
+func (c comparison) cell(ctx context.Context, stage *stage, e entry, round, inFlight int) (s report.Sample, err error) {
+	address, remove, err := stage.fresh(ctx, e.ledger)
+	if err != nil {
+		return s, err
+	}
+	defer func() { err = errors.Join(err, remove(ctx)) }()
+	if err := stage.settle(ctx); err != nil {
+		return s, err
+	}
+	return cell{
+		Engine:     e.name,
+		Address:    address,
+		Postmaster: stage.postmaster,
+		Round:      round,
+		InFlight:   inFlight,
+		WarmUp:     c.warmUp,
+		Duration:   c.duration,
+	}.start(ctx)
+}
+
+// heading says on what the figures were taken.
+func heading(ctx context.Context, w io.Writer, s *stage) error {
+	version, err := s.version(ctx)
+	if err != nil {
+		return err
+	}
+	disk, err := cost.SyncLatency(s.dir)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "%d processors, %s, %s, a write and fdatasync take %s (p50) in %s\n",
+		runtime.NumCPU(), runtime.Version(), version, disk.Round(time.Microsecond), s.dir)
+	return nil
+}
