@@ -1,0 +1,121 @@
+// Package audit compares what the shop sold with what the books and the
+// mailbox hold. It reads those three and nothing else: no ledger, no log, no
+// word of the program that moved the orders. So it can be asked about any
+// program.
+//
+// What it expects:
+//
+//   - a paid order has exactly one live invoice, over the order's total, the
+//     mark in the shop names that invoice, and exactly one receipt went to the
+//     customer's address (none when that address bounces);
+//   - a cancelled order has no live invoice, no receipt and no mark;
+//   - no live invoice and no message is about anything else;
+//   - no two invoices carry the same number.
+package audit
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/amends-dev/amends/examples/orders-to-accounting/books"
+	"github.com/amends-dev/amends/examples/orders-to-accounting/mail"
+	"github.com/amends-dev/amends/examples/orders-to-accounting/shop"
+)
+
+// Kind classifies a finding.
+type Kind string
+
+// The kinds of findings. Each adds one to the result's field of that name.
+const (
+	Duplicate Kind = "duplicate" // one invoice, receipt or number too many
+	Missing   Kind = "missing"   // no invoice, no receipt, or no mark
+	Orphan    Kind = "orphan"    // an invoice or message for a cancelled or unknown order
+	Mismatch  Kind = "mismatch"  // there, but wrong: amount, address, mark
+)
+
+// Finding is one thing that is not as it should be.
+type Finding struct {
+	Order string `json:"order"` // the reference, like shop:order:10492
+	Kind  Kind   `json:"kind"`
+	What  string `json:"what"`
+}
+
+// String says the finding in one line.
+func (f Finding) String() string { return fmt.Sprintf("%s: %s: %s", f.Kind, f.Order, f.What) }
+
+// Result is what an audit found.
+type Result struct {
+	Orders      int `json:"orders"`      // paid or cancelled
+	Invoices    int `json:"invoices"`    // live
+	Receipts    int `json:"receipts"`    // messages in the mailbox
+	Compensated int `json:"compensated"` // cancelled orders whose invoice was made and voided
+	Duplicates  int `json:"duplicates"`
+	Missing     int `json:"missing"`
+	Orphans     int `json:"orphans"`
+	Mismatches  int `json:"mismatches"`
+	// Findings explains the last four, one by one, sorted by order.
+	Findings []Finding `json:"findings"`
+}
+
+// Clean reports whether nothing was found.
+func (r Result) Clean() bool { return len(r.Findings) == 0 }
+
+// Orders is the shop as an audit reads it.
+type Orders interface {
+	Orders(ctx context.Context) ([]shop.Order, error)
+}
+
+// Invoices is the books as an audit reads them.
+type Invoices interface {
+	Invoices(ctx context.Context) ([]books.Invoice, error)
+}
+
+// Messages is the mailbox as an audit reads it.
+type Messages interface {
+	Messages() []mail.Message
+}
+
+// Run reads all three and compares them as Check does.
+func Run(ctx context.Context, s Orders, b Invoices, m Messages, asOf time.Time) (Result, error) {
+	orders, err := s.Orders(ctx)
+	if err != nil {
+		return Result{}, fmt.Errorf("audit: %w", err)
+	}
+	invoices, err := b.Invoices(ctx)
+	if err != nil {
+		return Result{}, fmt.Errorf("audit: %w", err)
+	}
+	return Check(orders, invoices, m.Messages(), asOf), nil
+}
+
+// Check compares. Orders paid after asOf may still lack something; a zero asOf
+// expects all of them to be done.
+func Check(orders []shop.Order, invoices []books.Invoice, messages []mail.Message, asOf time.Time) Result {
+	a := &auditor{
+		live:     map[string][]books.Invoice{},
+		void:     map[string]int{},
+		messages: map[string][]mail.Message{},
+	}
+	a.sort(invoices, messages)
+	for _, o := range orders {
+		if o.Status == shop.Pending {
+			continue // whatever is there for it is left over, and an orphan
+		}
+		a.result.Orders++
+		if o.Status == shop.Cancelled {
+			a.cancelled(o)
+		} else {
+			a.paid(o, asOf.IsZero() || !o.PaidAt.After(asOf))
+		}
+		delete(a.live, o.Ref())
+		delete(a.messages, o.Ref())
+	}
+	a.leftOver()
+	slices.SortStableFunc(a.result.Findings, func(x, y Finding) int {
+		return cmp.Or(cmp.Compare(x.Order, y.Order), cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.What, y.What))
+	})
+	return a.result
+}

@@ -1,0 +1,127 @@
+package audit
+
+import (
+	"fmt"
+
+	"github.com/amends-dev/amends/examples/orders-to-accounting/books"
+	"github.com/amends-dev/amends/examples/orders-to-accounting/mail"
+	"github.com/amends-dev/amends/examples/orders-to-accounting/shop"
+)
+
+// auditor is one audit under way. The maps are by the order's reference.
+type auditor struct {
+	live     map[string][]books.Invoice
+	void     map[string]int
+	messages map[string][]mail.Message
+	result   Result
+}
+
+func (a *auditor) find(kind Kind, order, format string, args ...any) {
+	switch kind {
+	case Duplicate:
+		a.result.Duplicates++
+	case Missing:
+		a.result.Missing++
+	case Orphan:
+		a.result.Orphans++
+	case Mismatch:
+		a.result.Mismatches++
+	}
+	a.result.Findings = append(a.result.Findings, Finding{Order: order, Kind: kind, What: fmt.Sprintf(format, args...)})
+}
+
+// sort puts everything under the order it says it is about.
+func (a *auditor) sort(invoices []books.Invoice, messages []mail.Message) {
+	a.result.Findings = []Finding{} // an empty list in JSON, not null
+	a.result.Receipts = len(messages)
+	for _, m := range messages {
+		a.messages[m.Order] = append(a.messages[m.Order], m)
+	}
+	owner := map[string]string{}
+	for _, inv := range invoices {
+		if first, taken := owner[inv.ID]; taken {
+			a.find(Duplicate, inv.Reference, "the number %s is on another invoice too, for %s", inv.ID, first)
+		} else {
+			owner[inv.ID] = inv.Reference
+		}
+		if inv.State == books.Live {
+			a.result.Invoices++
+			a.live[inv.Reference] = append(a.live[inv.Reference], inv)
+		} else {
+			a.void[inv.Reference]++
+		}
+	}
+}
+
+// paid checks an order that is to be invoiced. One that is not due yet may
+// lack things, but have nothing too much or wrong.
+func (a *auditor) paid(o shop.Order, due bool) {
+	live, marked := a.live[o.Ref()], false
+	for i, inv := range live {
+		marked = marked || inv.ID == o.InvoiceID
+		if i > 0 {
+			a.find(Duplicate, o.Ref(), "%s is one live invoice too many, after %s", inv.ID, live[0].ID)
+		}
+		if inv.TotalCents != o.TotalCents {
+			a.find(Mismatch, o.Ref(), "%s is over %s, the order over %s", inv.ID, money(inv.TotalCents), money(o.TotalCents))
+		}
+	}
+	switch {
+	case o.InvoiceID != "" && !marked:
+		a.find(Mismatch, o.Ref(), "the shop's mark names %s, which is no live invoice of this order", o.InvoiceID)
+	case o.InvoiceID == "" && due:
+		a.find(Missing, o.Ref(), "the order is not marked in the shop")
+	}
+	if len(live) == 0 && due {
+		a.find(Missing, o.Ref(), "there is no live invoice")
+	}
+	a.receipts(o, due)
+}
+
+func (a *auditor) receipts(o shop.Order, due bool) {
+	messages := a.messages[o.Ref()]
+	for i, m := range messages {
+		if i > 0 {
+			a.find(Duplicate, o.Ref(), "the receipt went out again: %s", m.File)
+		}
+		if m.To != o.Customer.Email {
+			a.find(Mismatch, o.Ref(), "a receipt went to %s instead of %s: %s", m.To, o.Customer.Email, m.File)
+		}
+	}
+	if len(messages) == 0 && due && !mail.Bounces(o.Customer.Email) {
+		a.find(Missing, o.Ref(), "no receipt was sent")
+	}
+}
+
+// cancelled checks an order that must have left nothing behind.
+func (a *auditor) cancelled(o shop.Order) {
+	live := a.live[o.Ref()]
+	for _, inv := range live {
+		a.find(Orphan, o.Ref(), "the order was cancelled, but %s is live", inv.ID)
+	}
+	for _, m := range a.messages[o.Ref()] {
+		a.find(Orphan, o.Ref(), "the order was cancelled, but a receipt was sent: %s", m.File)
+	}
+	if o.InvoiceID != "" {
+		a.find(Mismatch, o.Ref(), "the order was cancelled, but is marked with %s", o.InvoiceID)
+	}
+	if len(live) == 0 && a.void[o.Ref()] > 0 {
+		a.result.Compensated++
+	}
+}
+
+// leftOver reports what no paid or cancelled order accounts for.
+func (a *auditor) leftOver() {
+	for ref, live := range a.live {
+		for _, inv := range live {
+			a.find(Orphan, ref, "%s is live, but no paid order has this reference", inv.ID)
+		}
+	}
+	for ref, messages := range a.messages {
+		for _, m := range messages {
+			a.find(Orphan, ref, "a receipt was sent, but no paid order has this reference: %s", m.File)
+		}
+	}
+}
+
+func money(cents int64) string { return fmt.Sprintf("%d.%02d", cents/100, cents%100) }

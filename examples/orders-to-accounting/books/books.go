@@ -1,0 +1,96 @@
+// Package books is the accounting system of the example: an HTTP server on a
+// loopback port with a storage of its own, as unhelpful as real books are.
+//
+//	PUT  /customers/{ref}      Contact   a Customer; found by our reference or made
+//	POST /invoices             Draft     201 and an Invoice
+//	GET  /invoices?reference=            a List, oldest first
+//	POST /invoices/{id}/void             an Invoice; repeating it changes nothing
+//
+// A refusal carries a JSON body {"code", "message"}; the codes are the Code
+// constants.
+//
+// Customers have a natural identity, the reference. Invoices have none: the
+// reference is a text on them, a second POST with the same one makes a second
+// invoice, and an Idempotency-Key is not looked at. A voided invoice keeps its
+// number and its reference, so a lookup still finds it. And a lookup may be
+// behind: an invoice can stay out of it for a while after it was made.
+package books
+
+import "time"
+
+// State says whether an invoice counts.
+type State string
+
+// The states of an invoice.
+const (
+	Live State = "live"
+	Void State = "void"
+)
+
+// Codes by which the books refuse.
+const (
+	// CodeUnknownCustomer (422): the draft names a customer nobody made.
+	CodeUnknownCustomer = "unknown_customer"
+	// CodeEmptyInvoice (422): the draft has no lines.
+	CodeEmptyInvoice = "empty_invoice"
+	// CodeUnknownInvoice (404): there is no such invoice to void.
+	CodeUnknownInvoice = "unknown_invoice"
+)
+
+// Contact is the body of PUT /customers/{ref}.
+type Contact struct {
+	Name  string `json:"name"`
+	Email string `json:"email"`
+}
+
+// Customer is a customer in the books. ID is the books' own name for it.
+type Customer struct {
+	ID    string `json:"id"`
+	Ref   string `json:"ref"`
+	Name  string `json:"name"`
+	Email string `json:"email"`
+}
+
+// Line is one position of an invoice.
+type Line struct {
+	Description string `json:"description"`
+	Quantity    int64  `json:"quantity"`
+	UnitCents   int64  `json:"unitCents"`
+}
+
+// Draft is the body of POST /invoices. Customer is the id in the books.
+type Draft struct {
+	Customer  string `json:"customer"`
+	Reference string `json:"reference"`
+	Lines     []Line `json:"lines"`
+}
+
+// Total is what the lines add up to.
+func (d Draft) Total() int64 {
+	var cents int64
+	for _, l := range d.Lines {
+		cents += l.Quantity * l.UnitCents
+	}
+	return cents
+}
+
+// Invoice is an invoice in the books.
+type Invoice struct {
+	ID         string    `json:"id"` // also its number: inv_0042
+	State      State     `json:"state"`
+	Customer   string    `json:"customer"`
+	Reference  string    `json:"reference"`
+	TotalCents int64     `json:"totalCents"`
+	CreatedAt  time.Time `json:"createdAt"`
+}
+
+// ExternalID is the name others keep to find the invoice again.
+func (i Invoice) ExternalID() string { return i.ID }
+
+// ExternalID is the name others keep to find the customer again.
+func (c Customer) ExternalID() string { return c.ID }
+
+// List is the answer to GET /invoices.
+type List struct {
+	Invoices []Invoice `json:"invoices"`
+}

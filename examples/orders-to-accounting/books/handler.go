@@ -1,0 +1,63 @@
+package books
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/amends-dev/amends/examples/orders-to-accounting/internal/rest"
+)
+
+// Options say how the books behave beyond the plain rules. The zero value is
+// well-behaved.
+type Options struct {
+	// Hidden says for how long lookups do not see the invoice that the
+	// request with this context makes. Nil means not at all.
+	Hidden func(ctx context.Context) time.Duration
+	// Booked is called after an invoice was stored and before the answer
+	// leaves. Nil means nothing is told.
+	Booked func(ctx context.Context, inv Invoice)
+}
+
+// NewHandler serves the API of the books over s.
+func NewHandler(s *Store, o Options) http.Handler {
+	if o.Hidden == nil {
+		o.Hidden = func(context.Context) time.Duration { return 0 }
+	}
+	if o.Booked == nil {
+		o.Booked = func(context.Context, Invoice) {}
+	}
+	mux := http.NewServeMux()
+	mux.Handle("PUT /customers/{ref}", rest.Endpoint(func(r *http.Request) (int, any, error) {
+		var c Contact
+		if err := rest.Read(r, &c); err != nil {
+			return 0, nil, err
+		}
+		customer, err := s.PutCustomer(r.Context(), r.PathValue("ref"), c)
+		return http.StatusOK, customer, err
+	}))
+	mux.Handle("POST /invoices", rest.Endpoint(func(r *http.Request) (int, any, error) {
+		var d Draft
+		if err := rest.Read(r, &d); err != nil {
+			return 0, nil, err
+		}
+		inv, err := s.AddInvoice(r.Context(), d, o.Hidden(r.Context()))
+		if err == nil {
+			o.Booked(r.Context(), inv)
+		}
+		return http.StatusCreated, inv, err
+	}))
+	mux.Handle("GET /invoices", rest.Endpoint(func(r *http.Request) (int, any, error) {
+		reference := r.URL.Query().Get("reference")
+		if reference == "" {
+			return 0, nil, rest.Refuse(http.StatusBadRequest, "bad_request", "say which reference: /invoices?reference=")
+		}
+		invoices, err := s.Lookup(r.Context(), reference)
+		return http.StatusOK, List{Invoices: invoices}, err
+	}))
+	mux.Handle("POST /invoices/{id}/void", rest.Endpoint(func(r *http.Request) (int, any, error) {
+		inv, err := s.Void(r.Context(), r.PathValue("id"))
+		return http.StatusOK, inv, err
+	}))
+	return mux
+}

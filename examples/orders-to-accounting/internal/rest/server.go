@@ -1,0 +1,48 @@
+package rest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+)
+
+// Server is an HTTP server on a loopback port of its own.
+type Server struct {
+	// URL is where it answers, without a slash at the end.
+	URL string
+
+	http *http.Server
+	done chan error
+}
+
+// Listen starts a server for h on a free loopback port.
+func Listen(h http.Handler) (*Server, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listen on a loopback port: %w", err)
+	}
+	s := &Server{
+		URL:  "http://" + l.Addr().String(),
+		http: &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second},
+		done: make(chan error, 1),
+	}
+	go func() { s.done <- s.http.Serve(l) }()
+	return s, nil
+}
+
+// Close lets running requests finish for a moment, then cuts what is left.
+func (s *Server) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if err := s.http.Shutdown(ctx); err != nil {
+		// Connections that a client opened and never used do not count as
+		// idle for some seconds; nothing is lost by closing them.
+		_ = s.http.Close()
+	}
+	if err := <-s.done; err != http.ErrServerClosed {
+		return fmt.Errorf("serve %s: %w", s.URL, err)
+	}
+	return nil
+}

@@ -1,0 +1,243 @@
+package shop
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/amends-dev/amends/examples/orders-to-accounting/internal/disk"
+	"github.com/amends-dev/amends/examples/orders-to-accounting/internal/rest"
+)
+
+const schema = `
+CREATE TABLE IF NOT EXISTS orders (
+	seq        INTEGER PRIMARY KEY,
+	id         TEXT    NOT NULL UNIQUE,
+	status     TEXT    NOT NULL,
+	version    INTEGER NOT NULL,
+	updated_at INTEGER NOT NULL, -- microseconds
+	invoice_id TEXT    NOT NULL,
+	body       TEXT    NOT NULL  -- the order as JSON; the columns above win
+) STRICT;
+CREATE INDEX IF NOT EXISTS orders_by_status ON orders (status, invoice_id, seq);`
+
+const columns = `seq, id, status, version, updated_at, invoice_id, body`
+
+// Store is the shop's storage.
+type Store struct {
+	db *sqlx.DB
+
+	// Now is the shop's clock. Tests may replace it before the first call.
+	Now func() time.Time
+}
+
+// Open opens the shop's file, and creates it when it is not there.
+func Open(path string) (*Store, error) {
+	db, err := disk.Open(path, schema)
+	if err != nil {
+		return nil, fmt.Errorf("shop: %w", err)
+	}
+	return &Store{db: db, Now: time.Now}, nil
+}
+
+// Close closes the file.
+func (s *Store) Close() error { return s.db.Close() }
+
+// row is an order as the table holds it.
+type row struct {
+	Seq       int64  `db:"seq"`
+	ID        string `db:"id"`
+	Status    Status `db:"status"`
+	Version   int64  `db:"version"`
+	UpdatedAt int64  `db:"updated_at"`
+	InvoiceID string `db:"invoice_id"`
+	Body      string `db:"body"`
+}
+
+func (r row) order() (Order, error) {
+	var o Order
+	if err := json.Unmarshal([]byte(r.Body), &o); err != nil {
+		return o, fmt.Errorf("shop: read order %s: %w", r.ID, err)
+	}
+	o.Status, o.Version, o.InvoiceID = r.Status, r.Version, r.InvoiceID
+	o.UpdatedAt = time.UnixMicro(r.UpdatedAt).UTC()
+	return o, nil
+}
+
+func ordersOf(rows []row) ([]Order, error) {
+	orders := make([]Order, 0, len(rows))
+	for _, r := range rows {
+		o, err := r.order()
+		if err != nil {
+			return nil, err
+		}
+		orders = append(orders, o)
+	}
+	return orders, nil
+}
+
+// Add stores new orders in the given sequence, as version 1.
+func (s *Store) Add(ctx context.Context, orders ...Order) error {
+	tx, err := s.db.BeginTxx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("shop: add orders: %w", err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	for _, o := range orders {
+		body, err := json.Marshal(o)
+		if err != nil {
+			return fmt.Errorf("shop: add order %s: %w", o.ID, err)
+		}
+		_, err = tx.ExecContext(ctx, `INSERT INTO orders (id, status, version, updated_at, invoice_id, body) VALUES (?, ?, 1, ?, ?, ?)`,
+			o.ID, o.Status, o.UpdatedAt.UnixMicro(), o.InvoiceID, string(body))
+		if err != nil {
+			return fmt.Errorf("shop: add order %s: %w", o.ID, err)
+		}
+	}
+	return tx.Commit()
+}
+
+// Filter chooses the orders of a page. Empty fields choose all.
+type Filter struct {
+	Status Status
+	// Unsynced leaves out the orders that carry a mark.
+	Unsynced bool
+	// After is the position after which the page starts, and Limit the most
+	// orders it may have.
+	After int64
+	Limit int
+}
+
+// page returns the chosen orders, oldest first, and the position of the last.
+func (s *Store) page(ctx context.Context, f Filter) ([]Order, int64, error) {
+	var rows []row
+	err := s.db.SelectContext(ctx, &rows, `SELECT `+columns+` FROM orders
+		WHERE seq > ? AND (? = '' OR status = ?) AND (NOT ? OR invoice_id = '') ORDER BY seq LIMIT ?`,
+		f.After, f.Status, f.Status, f.Unsynced, f.Limit)
+	if err != nil {
+		return nil, 0, fmt.Errorf("shop: list orders: %w", err)
+	}
+	last := f.After
+	if len(rows) > 0 {
+		last = rows[len(rows)-1].Seq
+	}
+	orders, err := ordersOf(rows)
+	return orders, last, err
+}
+
+// Orders returns every order, oldest first.
+func (s *Store) Orders(ctx context.Context) ([]Order, error) {
+	orders, _, err := s.page(ctx, Filter{Limit: -1})
+	return orders, err
+}
+
+// Tally is how many orders stand where.
+type Tally struct {
+	Paid      int `db:"paid"` // not cancelled, with or without a mark
+	Synced    int `db:"synced"`
+	Cancelled int `db:"cancelled"`
+}
+
+// Tally counts the orders. It is cheap enough to ask for a progress bar.
+func (s *Store) Tally(ctx context.Context) (Tally, error) {
+	var t Tally
+	err := s.db.GetContext(ctx, &t, `SELECT
+		count(*) FILTER (WHERE status = 'paid')                       AS paid,
+		count(*) FILTER (WHERE status = 'paid' AND invoice_id <> '')  AS synced,
+		count(*) FILTER (WHERE status = 'cancelled')                  AS cancelled FROM orders`)
+	if err != nil {
+		return t, fmt.Errorf("shop: count orders: %w", err)
+	}
+	return t, nil
+}
+
+// Order returns one order.
+func (s *Store) Order(ctx context.Context, id string) (Order, error) {
+	return find(ctx, s.db, id)
+}
+
+func find(ctx context.Context, q sqlx.QueryerContext, id string) (Order, error) {
+	var r row
+	err := sqlx.GetContext(ctx, q, &r, `SELECT `+columns+` FROM orders WHERE id = ?`, id)
+	if errors.Is(err, sql.ErrNoRows) {
+		return Order{}, rest.Refuse(http.StatusNotFound, CodeUnknownOrder, "there is no order %s", id)
+	}
+	if err != nil {
+		return Order{}, fmt.Errorf("shop: read order %s: %w", id, err)
+	}
+	return r.order()
+}
+
+// MarkSynced notes on a paid order which invoice was made for it.
+func (s *Store) MarkSynced(ctx context.Context, id, invoice string) (Order, error) {
+	return s.change(ctx, id, func(o *Order) (bool, error) {
+		switch {
+		case o.Status == Cancelled:
+			return false, rest.Refuse(http.StatusUnprocessableEntity, CodeOrderCancelled, "order %s was cancelled", id)
+		case o.Status != Paid:
+			return false, rest.Refuse(http.StatusUnprocessableEntity, CodeOrderNotPaid, "order %s is not paid", id)
+		case o.InvoiceID == invoice:
+			return false, nil
+		case o.InvoiceID != "":
+			return false, rest.Refuse(http.StatusConflict, CodeOrderSynced, "order %s is marked with invoice %s", id, o.InvoiceID)
+		}
+		o.InvoiceID = invoice
+		return true, nil
+	})
+}
+
+// ClearSynced takes the mark off an order.
+func (s *Store) ClearSynced(ctx context.Context, id string) (Order, error) {
+	return s.change(ctx, id, func(o *Order) (bool, error) {
+		marked := o.InvoiceID != ""
+		o.InvoiceID = ""
+		return marked, nil
+	})
+}
+
+// Cancel cancels an order, unless it is marked: an order with an invoice would
+// need a credit note, which this shop does not know.
+func (s *Store) Cancel(ctx context.Context, id string) (Order, error) {
+	return s.change(ctx, id, func(o *Order) (bool, error) {
+		if o.Status == Cancelled {
+			return false, nil
+		}
+		if o.InvoiceID != "" {
+			return false, rest.Refuse(http.StatusConflict, CodeOrderSynced, "order %s is marked with invoice %s", id, o.InvoiceID)
+		}
+		o.Status = Cancelled
+		return true, nil
+	})
+}
+
+// change reads an order, lets edit change it, and stores it as its next
+// version when edit says that it did.
+func (s *Store) change(ctx context.Context, id string, edit func(*Order) (bool, error)) (Order, error) {
+	tx, err := s.db.BeginTxx(ctx, nil)
+	if err != nil {
+		return Order{}, fmt.Errorf("shop: change order %s: %w", id, err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	o, err := find(ctx, tx, id)
+	if err != nil {
+		return Order{}, err
+	}
+	changed, err := edit(&o)
+	if err != nil || !changed {
+		return o, err
+	}
+	o.Version++
+	o.UpdatedAt = s.Now().UTC().Truncate(time.Microsecond)
+	_, err = tx.ExecContext(ctx, `UPDATE orders SET status = ?, version = ?, updated_at = ?, invoice_id = ? WHERE id = ?`,
+		o.Status, o.Version, o.UpdatedAt.UnixMicro(), o.InvoiceID, id)
+	if err != nil {
+		return Order{}, fmt.Errorf("shop: change order %s: %w", id, err)
+	}
+	return o, tx.Commit()
+}

@@ -1,0 +1,159 @@
+// Package world starts the outer world of the example: the shop with its
+// orders, the books and the mail server, each on a loopback port and with its
+// own storage in one data directory, misbehaving at a given rate.
+//
+// Two worlds with the same seed are equal: the same customers and orders, the
+// same faults for the same requests, the same orders cancelled. So the sync
+// that uses amends and the naive one can be set to the same task.
+//
+// A world runs in the supervisor's process, which nobody kills.
+package world
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/amends-dev/amends/examples/orders-to-accounting/audit"
+	"github.com/amends-dev/amends/examples/orders-to-accounting/books"
+	"github.com/amends-dev/amends/examples/orders-to-accounting/faults"
+	"github.com/amends-dev/amends/examples/orders-to-accounting/internal/rest"
+	"github.com/amends-dev/amends/examples/orders-to-accounting/mail"
+	"github.com/amends-dev/amends/examples/orders-to-accounting/shop"
+)
+
+// Config describes a world.
+type Config struct {
+	// Dir is where the data is kept. It is created when it is not there, and
+	// must not hold another world.
+	Dir  string
+	Seed uint64
+	// Orders is how many paid orders the shop has.
+	Orders int
+	// Faults is the share of requests that meet a fault, from 0 to 1.
+	Faults float64
+	// Cancels is the share of orders that are cancelled as soon as their
+	// invoice is in the books and before anybody could mark them.
+	Cancels float64
+	// Bounces is the share of customers whose address refuses mail.
+	Bounces float64
+	// Timing says how long slow things take. Zero means DefaultTiming.
+	Timing faults.Timing
+}
+
+// World is a running world.
+type World struct {
+	ShopURL  string // without a slash at the end
+	BooksURL string // without a slash at the end
+	MailAddr string // host and port
+
+	config  Config
+	shop    *shop.Store
+	books   *books.Store
+	mailbox *mail.Mailbox
+	faults  *faults.Injector
+	closers []func() error // in the order of opening
+}
+
+// Start creates the world's storage and orders, and starts its servers. The
+// world must be closed.
+func Start(ctx context.Context, c Config) (*World, error) {
+	if c.Timing == (faults.Timing{}) {
+		c.Timing = faults.DefaultTiming
+	}
+	w := &World{config: c}
+	if err := w.open(ctx); err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	if err := w.serve(); err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	return w, nil
+}
+
+// open creates the storage and fills the shop.
+func (w *World) open(ctx context.Context) error {
+	if err := os.MkdirAll(w.config.Dir, 0o755); err != nil {
+		return fmt.Errorf("world: %w", err)
+	}
+	var err error
+	if w.shop, err = shop.Open(filepath.Join(w.config.Dir, "shop.db")); err != nil {
+		return err
+	}
+	w.closers = append(w.closers, w.shop.Close)
+	if w.books, err = books.Open(filepath.Join(w.config.Dir, "books.db")); err != nil {
+		return err
+	}
+	w.closers = append(w.closers, w.books.Close)
+	if w.mailbox, err = mail.OpenMailbox(filepath.Join(w.config.Dir, "mailbox")); err != nil {
+		return err
+	}
+	there, err := w.shop.Tally(ctx)
+	if err != nil {
+		return err
+	}
+	if there != (shop.Tally{}) {
+		return fmt.Errorf("world: %s holds another world already; use an empty directory", w.config.Dir)
+	}
+	return w.shop.Add(ctx, Orders(w.config)...)
+}
+
+// serve starts the three servers behind their faults.
+func (w *World) serve() error {
+	w.faults = faults.New(faults.Plan{Seed: w.config.Seed, Rate: w.config.Faults}, w.config.Timing)
+	shopServer, err := rest.Listen(w.faults.HTTP(faults.ByURL, shop.NewHandler(w.shop)))
+	if err != nil {
+		return err
+	}
+	w.closers = append(w.closers, shopServer.Close)
+	booksServer, err := rest.Listen(w.faults.HTTP(byReference, books.NewHandler(w.books, books.Options{
+		Hidden: faults.Hidden,
+		Booked: w.cancelMeanwhile,
+	})))
+	if err != nil {
+		return err
+	}
+	w.closers = append(w.closers, booksServer.Close)
+	mailServer, err := mail.Listen(w.mailbox, w.faults.SMTP)
+	if err != nil {
+		return err
+	}
+	w.closers = append(w.closers, mailServer.Close, func() error { w.faults.Close(); return nil })
+	w.ShopURL, w.BooksURL, w.MailAddr = shopServer.URL, booksServer.URL, mailServer.Addr
+	return nil
+}
+
+// Close stops the servers and closes the storage; the data stays in Dir.
+func (w *World) Close() error {
+	var errs []error
+	for len(w.closers) > 0 {
+		last := len(w.closers) - 1
+		errs = append(errs, w.closers[last]())
+		w.closers = w.closers[:last]
+	}
+	return errors.Join(errs...)
+}
+
+// SetFaults changes the share of requests that meet a fault from now on.
+func (w *World) SetFaults(rate float64) { w.faults.SetRate(rate) }
+
+// Faults returns how often each fault was met so far.
+func (w *World) Faults() map[faults.Kind]int { return w.faults.Tally() }
+
+// Timing returns the durations in force: callers need a deadline below
+// Timing.Silent, and may believe lookups after Timing.Settled.
+func (w *World) Timing() faults.Timing { return w.config.Timing }
+
+// Progress counts the shop's orders by where they stand.
+func (w *World) Progress(ctx context.Context) (shop.Tally, error) { return w.shop.Tally(ctx) }
+
+// Mailbox is the mailbox, as a person would open it.
+func (w *World) Mailbox() *mail.Mailbox { return w.mailbox }
+
+// Audit compares shop, books and mailbox, expecting every order to be done.
+func (w *World) Audit(ctx context.Context) (audit.Result, error) {
+	return audit.Run(ctx, w.shop, w.books, w.mailbox, time.Time{})
+}
