@@ -1,0 +1,136 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/saga"
+)
+
+// Append stores records and "answers each at its own index".
+func (l *Ledger) Append(ctx context.Context, t saga.Token, entries []ledger.Entry) ([]ledger.Answer, error) {
+	now, unlock, err := l.enter(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("append %d records: %w", len(entries), err)
+	}
+	defer unlock()
+	answers := make([]ledger.Answer, len(entries))
+	for i := range entries {
+		answers[i] = l.append(t, &entries[i], now)
+	}
+	return answers, nil
+}
+
+// append judges one entry. The order matters: what is already there is looked at before the lease, so that
+// [ledger.NoLease] means that nothing but the lease is missing.
+func (l *Ledger) append(t saga.Token, e *ledger.Entry, now time.Time) ledger.Answer {
+	if err := validEntry(e); err != nil {
+		return ledger.Answer{Result: ledger.Invalid, Err: err} // "the others were stored"
+	}
+	if e.Record.Seq == 1 {
+		return l.start(t, e, now)
+	}
+	w, seq := l.number(e.Head), e.Record.Seq
+	switch {
+	case w == nil:
+		return ledger.Answer{Result: ledger.Missing} // "the predecessor is gone"
+	case w.length() >= seq && w.at(seq).Hash == e.Record.Hash:
+		return w.answer(ledger.Mine, seq) // "this very record was there already"
+	case w.length() >= seq:
+		return ledger.Answer{Result: ledger.Stale} // "another record is at this place"
+	case w.length() < seq-1 || w.at(seq-1).Hash != e.Prev:
+		return ledger.Answer{Result: ledger.Missing} // the chain is shorter than it was, or another
+	case e.Record.Arm != nil && !l.live(t, now):
+		return ledger.Answer{Result: ledger.NoLease} // "nothing was stored"
+	}
+	w.store(e, later(now, w.at(seq-1).At))
+	return w.answer(ledger.Appended, seq)
+}
+
+// start accepts a work once: unique on (saga, work).
+func (l *Ledger) start(t saga.Token, e *ledger.Entry, now time.Time) ledger.Answer {
+	if w := l.byID[e.ID]; w != nil {
+		if w.at(1).Hash == e.Record.Hash {
+			return w.answer(ledger.Mine, 1)
+		}
+		return ledger.Answer{Result: ledger.Exists}
+	}
+	if e.Record.Arm != nil && !l.live(t, now) {
+		return ledger.Answer{Result: ledger.NoLease}
+	}
+	w := &work{head: ledger.Head{
+		Number:   int64(len(l.works)) + 1,
+		ID:       e.ID,
+		Version:  e.Record.Version,
+		Revision: e.Record.Revision,
+		Base:     1,
+		Created:  now,
+	}}
+	start := *e
+	if start.Schedule == nil { // a new work has no holder and no due time to keep
+		start.Schedule = &ledger.Schedule{}
+	}
+	w.store(&start, now)
+	l.works = append(l.works, w)
+	l.byID[e.ID] = w
+	return w.answer(ledger.Appended, 1)
+}
+
+// store adds the record at the tail and projects it onto the head.
+func (w *work) store(e *ledger.Entry, at time.Time) {
+	r := copyRecord(e.Record)
+	r.At = at
+	w.records = append(w.records, r)
+	if e.Schedule != nil || len(r.Signals) > 0 || len(r.Snapshot) > 0 {
+		w.project(&r, e.Schedule)
+	}
+}
+
+// project brings the head up to date with the record: "status, reason, wait, signals consumed, snapshot", and
+// with a schedule also holder, due time and end.
+func (w *work) project(r *saga.Record, s *ledger.Schedule) {
+	h := &w.head
+	h.Status, h.Reason, h.Updated = r.Status, r.Reason, r.At
+	h.Consumed += int64(len(r.Signals))
+	if len(r.Snapshot) > 0 {
+		h.Base = r.Seq
+	}
+	if s == nil {
+		return // "neither status, holder nor due time change"
+	}
+	h.Session, h.Due, h.Finished = 0, time.Time{}, time.Time{}
+	switch {
+	case r.Status.Terminal():
+		h.Finished = r.At
+	case r.Status.Live() && s.Hold:
+		h.Session = r.Session // the holder wakes it by itself, and Claim tells it of signals
+	case h.Posted > h.Consumed:
+		h.Due = r.At // a signal came while the work was held: it must not be lost now
+	case r.Status.Live():
+		h.Due = r.At.Add(r.Wait)
+	}
+}
+
+func (l *Ledger) number(n int64) *work {
+	if n < 1 || n > int64(len(l.works)) {
+		return nil
+	}
+	return l.works[n-1]
+}
+
+func (w *work) length() int64             { return int64(len(w.records)) }
+func (w *work) at(seq int64) *saga.Record { return &w.records[seq-1] }
+
+func (w *work) answer(r ledger.Result, seq int64) ledger.Answer {
+	return ledger.Answer{Result: r, At: w.at(seq).At, Head: w.head.Number}
+}
+
+// later keeps the times of a chain in order even when the clock was set back.
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,62 @@
+package memory
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/saga"
+)
+
+// What goes in and out is copied: a caller that reuses its slices must not edit history.
+
+func copyRecord(r saga.Record) saga.Record {
+	r.Body, r.Snapshot, r.Signals = slices.Clone(r.Body), slices.Clone(r.Snapshot), slices.Clone(r.Signals)
+	if r.Arm != nil {
+		a := *r.Arm
+		r.Arm = &a
+	}
+	return r
+}
+
+func copyRecords(rs []saga.Record) []saga.Record {
+	out := make([]saga.Record, len(rs))
+	for i, r := range rs {
+		out[i] = copyRecord(r)
+	}
+	return out
+}
+
+func copySignal(s saga.Signal) saga.Signal {
+	s.Output = slices.Clone(s.Output)
+	return s
+}
+
+func copySignals(ss []saga.Signal) []saga.Signal {
+	out := make([]saga.Signal, len(ss))
+	for i, s := range ss {
+		out[i] = copySignal(s)
+	}
+	return out
+}
+
+// definition goes through JSON, as in a database, so that nothing of the caller's spec is shared.
+func definition(spec *saga.Spec, now time.Time) (ledger.Definition, error) {
+	b, err := json.Marshal(spec)
+	if err != nil {
+		return ledger.Definition{}, fmt.Errorf("encode its structure: %w", err)
+	}
+	d := ledger.Definition{Structure: spec.Structure(), JSON: b, First: now}
+	if err := json.Unmarshal(b, &d.Spec); err != nil {
+		return ledger.Definition{}, fmt.Errorf("decode its structure: %w", err)
+	}
+	return d, nil
+}
+
+func copyDefinition(d ledger.Definition) ledger.Definition {
+	d.JSON = slices.Clone(d.JSON)
+	d.Spec.Steps = slices.Clone(d.Spec.Steps)
+	return d
+}
