@@ -1,0 +1,86 @@
+# `make` alone lists the targets.
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+SHELL := /bin/sh
+
+GOLANGCI_VERSION := v2.15.0
+GOLANGCI := bin/golangci-lint-$(GOLANGCI_VERSION)
+
+# The race detector needs a C compiler. Looked up when it is used: `deps` may have
+# installed one by then.
+RACE = $(shell scripts/deps.sh -have gcc && echo -race)
+
+# Starts a PostgreSQL for the command and stops it afterwards, unless
+# AMENDS_TEST_POSTGRES names one.
+WITH_POSTGRES := bin/withpostgres
+
+##@ Every day
+
+.PHONY: help
+help: ## List the targets.
+	@awk 'BEGIN { FS = ":.*## " } /^##@/ { printf "\n%s\n", substr($$0, 5) } \
+		/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: test
+test: deps fmt vet model unit ## All that must hold before a commit; under ten minutes on two cores.
+
+.PHONY: lint
+lint: $(GOLANGCI) ## The linters of .golangci.yml, each with its reason there.
+	$(GOLANGCI) run ./...
+
+##@ The parts of make test
+
+.PHONY: deps
+deps: ## Install gcc, spin and PostgreSQL where we may, else say what is skipped.
+	@scripts/deps.sh gcc spin postgresql
+
+.PHONY: fmt
+fmt: ## Fail if gofmt would change a file.
+	@files=$$(gofmt -l .) && test -z "$$files" || { echo "not formatted, run gofmt -w on:"; echo "$$files"; exit 1; }
+
+.PHONY: vet
+vet: ## go vet, the benchmarks included.
+	go vet ./...
+	@test ! -f bench/go.mod || { echo "cd bench && go vet ./..." && cd bench && go vet ./...; }
+
+.PHONY: model
+model: ## Check saga.pml: the protocol holds, and each mutant fails.
+	scripts/model.sh
+
+.PHONY: unit
+unit: $(WITH_POSTGRES) ## The Go tests, with the race detector and a PostgreSQL.
+	$(WITH_POSTGRES) go test $(RACE) -timeout 9m ./...
+
+##@ Longer
+
+.PHONY: nightly
+nightly: deps fmt vet model lint $(WITH_POSTGRES) ## Tests again and again in random order, fuzzing, soak.
+	RAPID_CHECKS=10000 $(WITH_POSTGRES) go test $(RACE) -count=5 -shuffle=on -timeout 2h ./...
+	FUZZTIME=10m scripts/fuzz.sh
+	$(MAKE) soak
+
+.PHONY: soak
+soak: $(WITH_POSTGRES) ## Twenty seeds of 2000 orders and 50 kills, on SQLite and PostgreSQL.
+	$(WITH_POSTGRES) scripts/soak.sh
+
+.PHONY: bench
+bench: ## Sagas per second and what each costs, beside the floor.
+	$(MAKE) -C bench bench
+
+.PHONY: bench-growth
+bench-growth: ## What a million finished works cost a new one.
+	$(MAKE) -C bench growth
+
+##@ Tools
+
+.PHONY: tools
+tools: $(GOLANGCI) $(WITH_POSTGRES) ## Build the tools above into bin/.
+
+$(GOLANGCI):
+	GOBIN=$(CURDIR)/bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	mv bin/golangci-lint $@
+
+# go build knows best whether anything changed.
+.PHONY: $(WITH_POSTGRES)
+$(WITH_POSTGRES):
+	@go build -o $@ ./internal/pgtest/withpostgres
