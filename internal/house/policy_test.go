@@ -1,0 +1,65 @@
+package house
+
+// policy says who may import whom.
+//
+//	a, b < c, d    c and d may import a and b, and everything those may import
+//	a !< b         b never imports a, whatever the other lines say
+//
+// A name is one package of this module, or of another if its first part has a dot.
+// A name that ends in /... is that package and all below it. In capitals:
+// STD is the standard library without testing, ANY every package outside of this
+// module but testing.
+const policy = `
+	# The machine is pure: no I/O, no clock, no chance, no log. The functions that
+	# read a clock are in TestMachineReadsNoClock.
+	STD < saga
+	os, os/..., io/ioutil, net, net/..., syscall, unsafe !< saga
+	database/..., log, log/..., math/rand/..., crypto/rand, plugin, runtime/... !< saga
+
+	# Definitions and records are below everything that stores, sends or runs.
+	saga < effect, ledger
+	github.com/jmoiron/sqlx < ledger
+
+	# A ledger knows records and its database, never the coordinator.
+	STD, github.com/pressly/goose/v3/... < migrations
+	ledger < ledger/memory, ledger/ledgertest/...
+	ledger, migrations < ledger/internal/... < ledger/postgres, ledger/sqlite
+	golang.org/x/sync/..., github.com/lib/pq/... < ledger/internal/...
+	modernc.org/sqlite/..., github.com/gofrs/flock < ledger/sqlite
+
+	# The coordinator runs sagas over whichever ledger it is given: no driver.
+	effect, ledger < coordinator
+	github.com/sirupsen/logrus, golang.org/x/sync/..., golang.org/x/time/... < coordinator
+	github.com/lib/pq/..., modernc.org/... !< coordinator
+
+	# The receiver verifies, stores and answers. Effects hang off the ledger.
+	saga < reconcile/webhook
+	coordinator !< reconcile/webhook
+	coordinator, reconcile/webhook, github.com/robfig/cron/v3 < reconcile
+	reconcile, migrations, ledger/internal/... < reconcile/store
+
+	# Programs wire; nobody imports them.
+	ANY, effect, ledger/memory, ledger/postgres, ledger/sqlite, reconcile/store < cmd/...
+	ANY, effect, ledger/memory, ledger/postgres, ledger/sqlite, reconcile/store < examples/...
+	ANY, coordinator, ledger/memory, ledger/postgres, ledger/sqlite, internal/pgtest/... < bench/...
+
+	# Test kits alone import testing, and no program contains one.
+	testing/..., coordinator, ledger/memory < sagatest/...
+	testing/..., pgregory.net/rapid, go.uber.org/goleak < ledger/ledgertest/...
+	STD, github.com/lib/pq/..., github.com/jmoiron/sqlx < internal/pgtest/...
+	STD < internal/house
+`
+
+// unwanted modules are imported by no file, tests included.
+var unwanted = map[string]string{
+	"github.com/stretchr/testify": "the standard library says what failed as well, and users would inherit it",
+	"github.com/pkg/errors":       "errors and %w do it",
+	"github.com/golang/mock":      "use the memory ledger, or embed it and override one method",
+	"go.uber.org/mock":            "use the memory ledger, or embed it and override one method",
+}
+
+// clocks are the functions of the standard library that read or await time.
+var clocks = map[string][]string{
+	"time":    {"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"},
+	"context": {"WithTimeout", "WithTimeoutCause", "WithDeadline", "WithDeadlineCause"},
+}
