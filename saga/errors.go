@@ -23,6 +23,8 @@ const (
 	// Fault: the definition or the action is wrong (it asked for a step that is not done, it panicked before
 	// anything was sent). Nobody retries that; a person looks.
 	Fault Class = "fault"
+	// stopped: the attempt ended because its process was told to stop. It does not count as a try.
+	stopped Class = "stopped"
 )
 
 // steer is an error by which an action steers the saga.

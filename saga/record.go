@@ -43,6 +43,18 @@ type Hash [HashSize]byte
 // String returns h in hexadecimal.
 func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 
+// MarshalText and UnmarshalText put h in snapshots and JSON as String does.
+func (h Hash) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (h *Hash) UnmarshalText(text []byte) error {
+	if len(text) != 2*HashSize {
+		return fmt.Errorf("a hash has %d hexadecimal digits, not %d", 2*HashSize, len(text))
+	}
+	_, err := hex.Decode(h[:], text)
+	return err
+}
+
 // Token is a session's random name. It is in every record the session wrote. Zero means nobody.
 type Token int64
 
@@ -102,8 +114,11 @@ func (r *Record) Deadline() time.Time {
 	if r.Arm == nil {
 		return time.Time{}
 	}
-	return r.At.Add(r.Arm.Budget)
+	return r.At.UTC().Add(r.Arm.Budget)
 }
+
+// due is when the work wants attention again, if r says so.
+func (r *Record) due() time.Time { return r.At.UTC().Add(r.Wait) }
 
 // encoding is the version of the layout hashed by Sum. It changes when a field is added.
 const encoding = 1

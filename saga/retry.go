@@ -64,3 +64,9 @@ func (r Retry) Backoff(key string, n int) time.Duration {
 	spread := time.Duration(binary.BigEndian.Uint16(sum[:2])) * (d / 2) / (1 << 16)
 	return (d - spread).Truncate(time.Millisecond)
 }
+
+// keyMargin is how long before a destination's key window ends we stop trusting it: a twentieth of the
+// window, between a millisecond and five minutes. It covers clock rates and time on the way.
+func keyMargin(ttl time.Duration) time.Duration {
+	return min(max(ttl/20, time.Millisecond), 5*time.Minute)
+}

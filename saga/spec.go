@@ -65,6 +65,12 @@ func (s *Spec) Structure() string {
 	return hex.EncodeToString(sum[:16])
 }
 
+// needsNoUndo reports whether the step said NoUndo.
+func (s *Spec) needsNoUndo(step string) bool {
+	i := s.index(step)
+	return i >= 0 && !s.Steps[i].Undo && s.Steps[i].NoUndo != ""
+}
+
 // index returns the position of the named step, or -1.
 func (s *Spec) index(step string) int {
 	for i := range s.Steps {

@@ -1,0 +1,128 @@
+package saga
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// Call is what an action, a lookup or an undo is called with.
+type Call[In any] struct {
+	Saga     string // the definition's name
+	Work     string // the work's id: shop:order:10492
+	Revision string // the version of the source object, if the work was started with one
+	Step     string
+	Key      string // the idempotency key of this step's effect; the same on every attempt
+	Attempt  int    // from 1
+	Input    In
+
+	inv  *Invocation
+	gate *Gate
+}
+
+// Sending passes the attempt's send gate. An action that does not use the effect client calls it just before
+// it acts, and returns its error as it is.
+func (c Call[In]) Sending() error {
+	if c.gate == nil {
+		return nil
+	}
+	return c.gate.Pass()
+}
+
+// ExternalID returns what the destination calls the result of an earlier step. Asking for a step that does
+// not exist, is not done, or recorded no id is a fault of the definition: the attempt ends before anything is
+// sent and the work goes to review. It is never an empty string.
+func (c Call[In]) ExternalID(step string) string {
+	r := c.done(step)
+	if r.ExternalID == "" {
+		panic(faultf("step %q recorded no external id; give its result an ExternalID method or say .ID(…)", step))
+	}
+	return r.ExternalID
+}
+
+func (c Call[In]) done(step string) *Result {
+	r, ok := c.inv.Results[step]
+	if !ok {
+		panic(faultf("step %q asked for step %q, which is unknown or not done", c.Step, step))
+	}
+	return &r
+}
+
+// ResultOf returns the result of an earlier step. Asking for a step that is not done, or whose result was too
+// large to keep, is a fault of the definition, as in [Call.ExternalID].
+func ResultOf[Out, In any](c Call[In], step string) Out {
+	r := c.done(step)
+	var out Out
+	if len(r.Output) == 0 {
+		panic(faultf("the result of step %q is not kept (too large, adopted by a person, or not serialisable); use its external id", step))
+	}
+	if err := json.Unmarshal(r.Output, &out); err != nil {
+		panic(faultf("the result of step %q is no %T: %v", step, out, err))
+	}
+	return out
+}
+
+// Unfinished returns what a lookup found half-made, when this attempt is there to finish it.
+func Unfinished[Out, In any](c Call[In]) (out Out, ok bool) {
+	if c.inv == nil || c.inv.Unfinished == nil {
+		return out, false
+	}
+	if err := json.Unmarshal(c.inv.Unfinished.Output, &out); err != nil {
+		panic(faultf("what the lookup of step %q found is no %T: %v", c.Step, out, err))
+	}
+	return out, true
+}
+
+// Finding is a lookup's answer. Make one with [Found], [FoundUnfinished], [NotFound] or [CannotTell].
+type Finding[Out any] struct {
+	kind Kind
+	outs []Out
+}
+
+// Found answers a lookup with everything the destination has under our reference: nothing is [NotFound],
+// one is adopted as the step's result, more than one is a duplicate and goes to a person with all ids.
+func Found[Out any](outs ...Out) Finding[Out] {
+	switch len(outs) {
+	case 0:
+		return NotFound[Out]()
+	case 1:
+		return Finding[Out]{KindFound, outs}
+	default:
+		return Finding[Out]{KindSeveral, outs}
+	}
+}
+
+// FoundUnfinished says that the thing was made but not completed (created, not posted). The next attempt
+// gets it by [Unfinished] and goes on from there.
+func FoundUnfinished[Out any](out Out) Finding[Out] { return Finding[Out]{KindUnfinished, []Out{out}} }
+
+// NotFound says that the destination has nothing under our reference.
+func NotFound[Out any]() Finding[Out] { return Finding[Out]{kind: KindNotFound} }
+
+// CannotTell says that the destination could not answer. So does a lookup that returns an error.
+func CannotTell[Out any]() Finding[Out] { return Finding[Out]{kind: KindUnclear} }
+
+// failed turns an action's error into an outcome, with what its gate knows.
+func failed(g *Gate, err error) Outcome {
+	var f *faultError
+	if errors.As(err, &f) && (g == nil || !g.Passed()) {
+		return Outcome{Class: Fault, Error: err.Error()}
+	}
+	class, after := Classify(err)
+	if class == Unknown && g != nil && g.unsent() {
+		class = Unsent
+	}
+	return Outcome{Class: class, Error: err.Error(), RetryAfter: after}
+}
+
+// recovered turns a panic into an outcome: a fault when nothing was sent, unknown otherwise. An action that
+// never touched its gate may have sent; only our own faults are known to come before anything was.
+func recovered(g *Gate, p any) Outcome {
+	if f, ok := p.(*faultError); ok && !g.Passed() {
+		return Outcome{Class: Fault, Error: f.Error()}
+	}
+	if g.unsent() {
+		return Outcome{Class: Unsent, Error: fmt.Sprintf("panic: %v", p)}
+	}
+	return Outcome{Class: Unknown, Error: fmt.Sprintf("panic: %v", p)}
+}

@@ -1,0 +1,513 @@
+package saga
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Moment is what a process knows of the database's clock: it is not before Earliest and not after Latest.
+// "Settled?" is asked of Earliest, "expired?" of Latest, so that neither is answered too soon.
+type Moment struct {
+	Earliest time.Time
+	Latest   time.Time
+}
+
+// Event is something the machine decides about. At most one of the pointers is set; none means: look what is
+// due.
+type Event struct {
+	Now Moment
+
+	// Slot: a send slot for whatever is armed next is in hand, and this process may arm.
+	Slot bool
+	// Alone: every other process that may have held the work is proven gone, so an armed attempt is lost
+	// without waiting for its deadline.
+	Alone bool
+
+	Start    *Start    // the work begins
+	Outcome  *Outcome  // of the armed attempt
+	Evidence *Evidence // of the lookup that was asked for
+	Signal   *Signal   // posted by somebody else
+}
+
+// Start is what a work begins with.
+type Start struct {
+	Revision string
+	Input    json.RawMessage
+}
+
+// Decision is what follows from an event: append Record if there is one, and only then do Do.
+type Decision struct {
+	Record *Record // not yet sealed
+	Do     Command
+}
+
+// Verb is the kind of a command.
+type Verb string
+
+// What a process can be told to do.
+const (
+	Act  Verb = "act"  // run the attempt just armed; answer with its Outcome
+	Look Verb = "look" // ask the destination; answer with Evidence
+	Slot Verb = "slot" // get a send slot for the step's destination; come back with Event.Slot
+	Wait Verb = "wait" // come back at Until, ledger time
+	Rest Verb = "rest" // the work is parked or terminal: let go of it
+)
+
+// Command is what to do once the record is appended.
+type Command struct {
+	Do        Verb
+	Step      string
+	Direction Direction
+	Until     time.Time // Wait
+}
+
+// String shows c as golden scripts do.
+func (c Command) String() string {
+	switch c.Do {
+	case Rest:
+		return string(c.Do)
+	case Wait:
+		return "wait until " + c.Until.UTC().Format("15:04:05.999")
+	default:
+		return fmt.Sprintf("%s %s %s", c.Do, c.Step, c.Direction)
+	}
+}
+
+// Bounds of the machine itself.
+const (
+	maxLookups    = 12 // lookups in a row that cannot tell before a person is asked
+	maxCrashes    = 5  // attempts in flight when a process died before the step counts as poison
+	snapshotEvery = 64 // records between snapshots: what loading a chain costs at most
+	maxText       = 2 << 10
+	maxExternalID = 512
+)
+
+// Decide is the machine: a pure function of the definition's structure, the chain so far and an event. st is
+// not changed; fold the record into it with [State.Apply] once the ledger has stored it. An error means that
+// the event does not fit the chain: the caller's view is wrong, and it must load the chain again.
+func Decide(spec *Spec, st *State, ev Event) (Decision, error) {
+	m := machine{spec: spec, st: st.clone(), ev: ev}
+	if err := m.learn(); err != nil {
+		return Decision{}, fmt.Errorf("%s at record %d: %w", st.ID, st.Seq, err)
+	}
+	cmd := m.proceed()
+	if m.rec == nil {
+		return Decision{Do: cmd}, nil
+	}
+	m.rec.Error, m.rec.ExternalID = clean(m.rec.Error, maxText), clean(m.rec.ExternalID, maxExternalID)
+	if st.Seq-st.Base+1 >= snapshotEvery {
+		b, err := json.Marshal(st)
+		if err != nil {
+			return Decision{}, fmt.Errorf("%s: snapshot: %w", st.ID, err)
+		}
+		m.rec.Snapshot = b
+	}
+	return Decision{Record: m.rec, Do: cmd}, nil
+}
+
+// Park decides that nobody here can run the work: its definition's version is unknown.
+func Park(st *State, words string) Decision {
+	return Decision{
+		Record: &Record{Kind: KindParked, Status: Review, Reason: ReasonUnknownVersion, Error: clean(words, maxText)},
+		Do:     Command{Do: Rest},
+	}
+}
+
+// machine is one decision in the making.
+type machine struct {
+	spec     *Spec
+	st       *State  // provisional: what happened is folded in
+	ev       Event   //
+	rec      *Record // nil until there is something to append
+	unparked bool    // the event takes a parked work up again
+}
+
+var errNotFitting = errors.New("the event does not fit the chain")
+
+// learn turns the event into the part of the record that says what happened.
+func (m *machine) learn() error {
+	switch ev := &m.ev; {
+	case ev.Start != nil:
+		return m.fold(&Record{Kind: KindStarted, Version: m.spec.Version, Revision: ev.Start.Revision, Body: ev.Start.Input})
+	case m.st.Seq == 0:
+		return errNotFitting
+	case ev.Outcome != nil:
+		return m.learnOutcome(ev.Outcome)
+	case ev.Evidence != nil:
+		return m.learnEvidence(ev.Evidence)
+	case ev.Signal != nil:
+		return m.learnSignal(ev.Signal)
+	}
+	return nil
+}
+
+func (m *machine) learnOutcome(o *Outcome) error {
+	ss := m.st.live()
+	if ss == nil {
+		return errNotFitting
+	}
+	dir := ss.open()
+	e := ss.effort(dir)
+	r := &Record{Step: ss.Name, Direction: dir, Attempt: e.Attempts, Class: o.Class, Error: o.Error}
+	switch o.Class {
+	case succeeded:
+		r.Kind, r.ExternalID, r.Body, r.BodyDropped = KindDone, o.ExternalID, o.Output, o.Dropped
+	case Unsent:
+		r.Kind = KindNotSent
+	case Refused:
+		r.Kind = KindRefused
+	case Fault:
+		r.Kind = KindFault
+	default:
+		r.Kind, r.Class = KindUnknown, Unknown
+	}
+	if o.Shutdown && (r.Kind == KindNotSent || r.Kind == KindUnknown) {
+		r.Class = stopped
+	}
+	if err := m.fold(r); err != nil {
+		return err
+	}
+	if r.Kind == KindNotSent || r.Kind == KindUnknown {
+		m.backOff(ss.Name, dir, o.RetryAfter)
+	}
+	return nil
+}
+
+func (m *machine) learnEvidence(f *Evidence) error {
+	ss := m.st.Step(f.Step)
+	if ss == nil {
+		return errNotFitting
+	}
+	r := &Record{Kind: f.Kind, Step: ss.Name, Direction: Forward, Attempt: ss.Forward.Attempts, Error: f.Error}
+	switch f.Kind {
+	case KindFound, KindUnfinished:
+		r.ExternalID, r.Body, r.BodyDropped = f.ExternalID, f.Output, f.Dropped
+	case KindSeveral:
+		r.Error = fmt.Sprintf("the destination has %d of them: %q", len(f.IDs), f.IDs)
+	case KindNotFound:
+	default:
+		r.Kind = KindUnclear
+	}
+	if err := m.fold(r); err != nil {
+		return err
+	}
+	if r.Kind == KindUnclear {
+		m.backOff(ss.Name, Forward, f.RetryAfter)
+	}
+	return nil
+}
+
+// lost records that the armed attempt's process is gone.
+func (m *machine) lost(ss *StepState) error {
+	dir := ss.open()
+	r := &Record{
+		Kind: KindLost, Step: ss.Name, Direction: dir, Attempt: ss.effort(dir).Attempts, Class: Unknown,
+		Error: "the process that held the attempt ended, or its lease did, before an answer was recorded",
+	}
+	if err := m.fold(r); err != nil {
+		return err
+	}
+	if e := m.st.Step(ss.Name).effort(dir); e.Crashes > 1 { // the first time is the process's fault, not the step's
+		m.backOff(ss.Name, dir, 0)
+	}
+	return nil
+}
+
+// fold makes r the record and folds it into the provisional state.
+func (m *machine) fold(r *Record) error {
+	r.Status, r.Reason = m.st.Status, m.st.Reason
+	if err := m.st.learn(r); err != nil {
+		return errors.Join(errNotFitting, err)
+	}
+	m.rec = r
+	return nil
+}
+
+// backOff sets the wait before the next try of what has just failed.
+func (m *machine) backOff(step string, dir Direction, after time.Duration) {
+	s, e := m.step(step), m.st.Step(step).effort(dir)
+	if m.rec.Class == stopped {
+		return
+	}
+	d := s.Retry.Backoff(e.Key, max(1, e.Tries+e.Lookups, e.Crashes))
+	d = max(d, min(after, maxRetryAfter))
+	e.NotBefore = m.ev.Now.Earliest.Add(d)
+}
+
+// proceed decides what comes next and completes the record with it.
+func (m *machine) proceed() Command {
+	if m.st.Status.Terminal() {
+		return Command{Do: Rest}
+	}
+	if live := m.st.live(); live != nil {
+		deadline := live.effort(live.open()).Deadline
+		if !m.ev.Alone && m.ev.Now.Earliest.Before(deadline) {
+			return Command{Do: Wait, Until: deadline} // a late answer may still land
+		}
+		if err := m.lost(live); err != nil { // an open attempt can always be lost
+			panic(fmt.Sprintf("saga: %v", err))
+		}
+	}
+	if m.st.Status.Parked() && !m.unparked {
+		m.stay()
+		return Command{Do: Rest}
+	}
+	if m.st.Turned {
+		return m.back()
+	}
+	return m.forward()
+}
+
+// stay keeps a parked work where it is.
+func (m *machine) stay() {
+	if m.rec != nil {
+		m.rec.Status, m.rec.Reason = m.st.Status, m.st.Reason
+		if m.rec.Error == "" {
+			m.rec.Error = m.st.Note
+		}
+	}
+}
+
+// forward decides on the first step that is not done.
+func (m *machine) forward() Command {
+	for i := range m.spec.Steps {
+		s := &m.spec.Steps[i]
+		ss := m.st.Step(s.Name)
+		if ss == nil {
+			return m.arm(s, Forward)
+		}
+		if ss.Forward.Phase != Done {
+			return m.resume(i, s, ss)
+		}
+	}
+	return m.finish(Completed)
+}
+
+// resume decides on a step that was armed and is not done.
+func (m *machine) resume(i int, s *StepSpec, ss *StepState) Command {
+	e := &ss.Forward
+	switch {
+	case e.Stuck != "":
+		return m.park(e.Stuck)
+	case e.Crashes >= maxCrashes:
+		return m.park(ReasonPoison)
+	case e.Phase == Rebuff:
+		return m.refused(i, s, ss)
+	case e.Phase == Ready && s.Repeat == RepeatAtMostOnce && m.rec != nil && m.rec.Kind == KindNotFound:
+		return m.park(ReasonInDoubt) // evidence, never a licence to send again
+	case e.Phase == InDoubt && !m.resendable(s, e):
+		if !s.Find {
+			return m.park(ReasonInDoubt)
+		}
+		return m.look(s, e)
+	default:
+		return m.attempt(i, s, e)
+	}
+}
+
+// resendable reports whether a step in doubt may be sent again under the same key without asking anybody.
+func (m *machine) resendable(s *StepSpec, e *Effort) bool {
+	switch s.Repeat {
+	case RepeatIdempotent:
+		return true
+	case RepeatKeyed:
+		return m.inWindow(s, e)
+	default:
+		return false
+	}
+}
+
+// inWindow reports whether an attempt armed now ends before the destination forgets the key.
+func (m *machine) inWindow(s *StepSpec, e *Effort) bool {
+	return m.ev.Now.Latest.Add(s.Timeout).Before(e.FirstArmed.Add(s.TTL - keyMargin(s.TTL)))
+}
+
+func (m *machine) refused(i int, s *StepSpec, ss *StepState) Command {
+	pivot := m.spec.pivot()
+	noWayBack := i == pivot && ss.mayHaveHappened() && !s.Undo && s.NoUndo == ""
+	if i > pivot || noWayBack {
+		return m.park(ReasonAfterPivot)
+	}
+	return m.turn()
+}
+
+// attempt arms the step's next attempt when its time has come, or gives up.
+func (m *machine) attempt(i int, s *StepSpec, e *Effort) Command {
+	if m.exhausted(s, e) {
+		pivot := m.spec.pivot()
+		if i > pivot || s.Retry.GiveUp == ToReview || i == pivot && e.Phase != Ready && !s.Undo && s.NoUndo == "" {
+			return m.park(ReasonExhausted)
+		}
+		return m.turn()
+	}
+	until := e.NotBefore
+	if !e.Quiet.IsZero() {
+		until = later(until, e.Quiet.Add(s.Settle))
+	}
+	if m.ev.Now.Earliest.Before(until) {
+		return m.wait(until, Retrying)
+	}
+	return m.arm(s, Forward)
+}
+
+// exhausted reports whether the step's retry policy is used up.
+func (m *machine) exhausted(s *StepSpec, e *Effort) bool {
+	p := s.Retry.withDefaults()
+	return e.Tries >= p.Attempts || !e.Since.IsZero() && m.ev.Now.Latest.After(e.Since.Add(p.Within))
+}
+
+// look asks the destination once every attempt has settled, and a person when it cannot tell for too long.
+func (m *machine) look(s *StepSpec, e *Effort) Command {
+	if e.Lookups >= maxLookups {
+		return m.park(ReasonInDoubt)
+	}
+	until := later(e.Unanswered.Add(s.Settle), e.NotBefore)
+	if m.ev.Now.Earliest.Before(until) {
+		return m.wait(until, Retrying)
+	}
+	m.moving()
+	return Command{Do: Look, Step: s.Name, Direction: Forward}
+}
+
+// turn begins the way back.
+func (m *machine) turn() Command {
+	m.st.Turned = true
+	return m.back()
+}
+
+// back undoes what may have happened, strictly in the reverse order of arming.
+func (m *machine) back() Command {
+	for i := len(m.st.Steps) - 1; i >= 0; i-- {
+		ss := &m.st.Steps[i]
+		if ss.Undo.Phase == Done || !ss.mayHaveHappened() {
+			continue
+		}
+		s := m.step(ss.Name)
+		if s == nil || !s.Undo && s.NoUndo == "" {
+			return m.park(ReasonAfterPivot)
+		}
+		if s.Undo {
+			return m.undo(s, ss)
+		}
+	}
+	return m.finish(Compensated)
+}
+
+// undo decides on one step that is owed an undo.
+func (m *machine) undo(s *StepSpec, ss *StepState) Command {
+	f, u := &ss.Forward, &ss.Undo
+	switch {
+	case f.Stuck == ReasonInDoubt: // a lookup found several: which one to undo is a person's choice
+		return m.park(ReasonInDoubt)
+	case u.Stuck != "":
+		return m.park(u.Stuck)
+	case u.Crashes >= maxCrashes:
+		return m.park(ReasonPoison)
+	case u.Phase == Rebuff, m.exhausted(s, u):
+		return m.park(ReasonUndoFailed)
+	}
+	until := u.NotBefore
+	if !f.Unanswered.IsZero() { // an earlier attempt may still arrive, and would outlive its undo
+		if s.Find && f.Phase != Done {
+			return m.look(s, f)
+		}
+		until = later(until, f.Unanswered.Add(s.Settle))
+	}
+	if !u.Quiet.IsZero() {
+		until = later(until, u.Quiet.Add(s.Settle))
+	}
+	if m.ev.Now.Earliest.Before(until) {
+		return m.wait(until, Compensating)
+	}
+	return m.arm(s, Undo)
+}
+
+// arm makes the next attempt of s the record's intent, when its send slot is in hand.
+func (m *machine) arm(s *StepSpec, dir Direction) Command {
+	m.moving()
+	if !m.ev.Slot {
+		return Command{Do: Slot, Step: s.Name, Direction: dir}
+	}
+	e := &Effort{}
+	if ss := m.st.Step(s.Name); ss != nil {
+		e = ss.effort(dir)
+	}
+	reissue := e.Reissue
+	if s.Repeat == RepeatKeyed && dir == Forward && e.Phase == Ready && e.Attempts > 0 && !e.FirstArmed.IsZero() && !m.inWindow(s, e) {
+		reissue++ // nothing happened under the old key, and its window is over
+	}
+	m.record(KindArmed)
+	m.rec.Arm = &Arm{
+		Step: s.Name, Direction: dir, Attempt: e.Attempts + 1, Reissue: reissue, Budget: s.Timeout,
+		Key: StepKey(RootKey(m.st.ID.Saga, m.st.ID.Work, m.st.Revision), s.Name, dir, reissue),
+	}
+	return Command{Do: Act, Step: s.Name, Direction: dir}
+}
+
+// moving sets the status of a work that is being worked on.
+func (m *machine) moving() {
+	status := Running
+	if m.st.Turned {
+		status = Compensating
+	}
+	if m.rec != nil {
+		m.rec.Status, m.rec.Reason, m.rec.Wait = status, "", 0
+	}
+}
+
+// wait puts the work down until a ledger time. Without news there is nothing to record.
+func (m *machine) wait(until time.Time, status Status) Command {
+	if m.st.Turned {
+		status = Compensating
+	}
+	if m.rec != nil {
+		d := until.Sub(m.ev.Now.Earliest)
+		m.rec.Status, m.rec.Reason = status, ""
+		m.rec.Wait = d.Truncate(time.Millisecond) + time.Millisecond
+	}
+	return Command{Do: Wait, Until: until}
+}
+
+// park hands the work to a person.
+func (m *machine) park(why Reason) Command {
+	m.record(KindParked)
+	m.rec.Status, m.rec.Reason, m.rec.Wait = Review, why, 0
+	if m.rec.Error == "" {
+		m.rec.Error = parkedBecause[why]
+	}
+	return Command{Do: Rest}
+}
+
+// parkedBecause says what a reason means where the record has no words of its own.
+var parkedBecause = map[Reason]string{
+	ReasonInDoubt:    "nobody can tell whether the step happened",
+	ReasonUndoFailed: "the undo was given up",
+	ReasonAfterPivot: "the step is behind the point of no return",
+	ReasonExhausted:  "the retry policy is used up",
+	ReasonPoison:     "the step was in flight too often when its process died",
+}
+
+// finish ends the chain.
+func (m *machine) finish(s Status) Command {
+	m.record(KindNoted)
+	m.rec.Status, m.rec.Reason, m.rec.Wait = s, "", 0
+	return Command{Do: Rest}
+}
+
+// record makes sure that there is a record, of kind if nothing happened but the decision itself.
+func (m *machine) record(kind Kind) {
+	if m.rec == nil {
+		m.rec = &Record{Kind: kind, Status: m.st.Status, Reason: m.st.Reason}
+		m.moving()
+	}
+}
+
+// step returns the structure of the named step, or nil when this version does not have it.
+func (m *machine) step(name string) *StepSpec {
+	if i := m.spec.index(name); i >= 0 {
+		return &m.spec.Steps[i]
+	}
+	return nil
+}

@@ -1,0 +1,275 @@
+package saga
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// Limits of a definition and of what a work may carry.
+const (
+	MaxName   = 64        // characters of a saga's or a step's name
+	MaxWork   = 256       // bytes of a work id
+	MaxInput  = 256 << 10 // bytes of a work's input as JSON
+	MaxOutput = 64 << 10  // bytes of a step's result as JSON; larger results are not kept
+	maxSteps  = 64
+)
+
+// Definition is a named, versioned list of steps over inputs of type In. It is immutable and safe for
+// concurrent use.
+type Definition[In any] struct {
+	spec     Spec
+	parts    []bound[In]
+	identity func(In) any
+}
+
+// Define checks and returns a definition. The error names every reason why it is wrong, one a line.
+func Define[In any](name string, version int, steps ...Step[In]) (*Definition[In], error) {
+	d := &Definition[In]{spec: Spec{Saga: name, Version: version}}
+	var in In
+	for _, s := range steps {
+		s.part(d, in)
+	}
+	if err := d.check(); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// Identity is put among the steps of a definition and says which part of the input makes two starts of a work
+// the same. A second start with another identity is a conflict; with the same one it is a duplicate. The
+// default is the whole input.
+func Identity[In any](fn func(In) any) Step[In] { return identity[In](fn) }
+
+type identity[In any] func(In) any
+
+func (fn identity[In]) part(d *Definition[In], _ In) { d.identity = fn }
+
+// Spec returns the definition's structure. The caller must not change it.
+func (d *Definition[In]) Spec() *Spec { return &d.spec }
+
+func (d *Definition[In]) check() error {
+	var faults []error
+	wrong := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	if msg := badName(d.spec.Saga); msg != "" {
+		wrong("the saga's name %s", msg)
+	}
+	if d.spec.Version < 1 {
+		wrong("the version is %d; versions start at 1", d.spec.Version)
+	}
+	if n := len(d.spec.Steps); n == 0 {
+		wrong("there are no steps")
+	} else if n > maxSteps {
+		wrong("there are %d steps; at most %d are allowed", n, maxSteps)
+	}
+	seen := map[string]bool{}
+	pivots := 0
+	for i := range d.spec.Steps {
+		s := &d.spec.Steps[i]
+		if seen[s.Name] {
+			wrong("step %q: the name is used twice", s.Name)
+		}
+		seen[s.Name] = true
+		if s.Pivot {
+			if pivots++; pivots > 1 {
+				wrong("step %q: a saga has one pivot, and there is one before this step", s.Name)
+			}
+		}
+		for _, msg := range d.stepFaults(i) {
+			wrong("step %q: %s", s.Name, msg)
+		}
+	}
+	if len(faults) > 0 {
+		return fmt.Errorf("saga %q version %d is wrong:\n%w", d.spec.Saga, d.spec.Version, errors.Join(faults...))
+	}
+	return nil
+}
+
+func (d *Definition[In]) stepFaults(i int) []string {
+	s, p := &d.spec.Steps[i], &d.parts[i]
+	faults := append([]string(nil), p.faults...)
+	wrong := func(msg string) { faults = append(faults, msg) }
+	if msg := badName(s.Name); msg != "" {
+		wrong("its name " + msg)
+	}
+	switch {
+	case len(p.says) > 1:
+		wrong(fmt.Sprintf("it says two things about repeating (%s, %s)", p.says[0], p.says[1]))
+	case s.Repeat == "":
+		wrong("it does not say how it is safe to repeat: Idempotent, Keyed, Find or AtMostOnce")
+	}
+	pivot := d.spec.pivot()
+	if i < pivot && !s.Undo && s.NoUndo == "" {
+		wrong("it stands before the pivot and does not say how it is undone: Undo, or NoUndo with the reason")
+	}
+	if s.Undo && s.NoUndo != "" {
+		wrong("it says both Undo and NoUndo")
+	}
+	if i > pivot && s.Undo {
+		wrong("it stands after the pivot, where nothing is undone: its Undo would never run")
+	}
+	if s.Repeat == RepeatAtMostOnce && !s.Find {
+		for j := i + 1; j < len(d.spec.Steps); j++ {
+			if next := &d.spec.Steps[j]; next.Repeat != RepeatAtMostOnce || next.Find {
+				wrong(fmt.Sprintf("nobody can tell whether it happened, so it must come after step %q, which can be repeated or looked up", next.Name))
+				break
+			}
+		}
+	}
+	if i > pivot && s.Retry.GiveUp == ToCompensation {
+		wrong("it stands after the pivot and can only give up to review")
+	}
+	return append(faults, tuningFaults(s)...)
+}
+
+func tuningFaults(s *StepSpec) []string {
+	var faults []string
+	wrong := func(bad bool, msg string) {
+		if bad {
+			faults = append(faults, msg)
+		}
+	}
+	wrong(s.Timeout <= 0, "its Timeout must be at least a millisecond")
+	wrong(s.Settle < 0, "its Settle must not be negative")
+	wrong(s.Retry.Attempts < 0, "its Retry.Attempts must not be negative")
+	wrong(s.Retry.Within < 0 || s.Retry.Initial < 0 || s.Retry.Max < 0, "its Retry has a negative time")
+	wrong(s.Retry.Max > 0 && s.Retry.Initial > s.Retry.Max, "its Retry.Initial is longer than its Retry.Max")
+	wrong(s.Retry.GiveUp != "" && s.Retry.GiveUp != ToCompensation && s.Retry.GiveUp != ToReview, "its Retry.GiveUp is neither compensate nor review")
+	wrong(s.Repeat == RepeatKeyed && s.TTL > 0 && s.TTL <= s.Timeout+keyMargin(s.TTL), "the destination forgets its key before one attempt is over (Keyed must be longer than Timeout)")
+	wrong(s.To != "" && badName(s.To) != "", "its destination "+badName(s.To))
+	return faults
+}
+
+// badName reports what is wrong with a name that goes into keys, tables, metrics and command lines.
+func badName(name string) string {
+	switch {
+	case name == "":
+		return "is empty"
+	case len(name) > MaxName:
+		return fmt.Sprintf("has %d characters; at most %d are allowed", len(name), MaxName)
+	}
+	for i, r := range name {
+		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
+		if !letter && (i == 0 || !strings.ContainsRune("-_.", r)) {
+			return fmt.Sprintf("%q may only have letters, digits, '-', '_' and '.', and starts with a letter or digit", name)
+		}
+	}
+	return ""
+}
+
+// Accepted is an input that may become a work.
+type Accepted struct {
+	Input    json.RawMessage
+	Identity string // hash of the part of the input that makes two starts the same
+}
+
+// Accept checks a work id and an input at the edge, before anything is stored, and returns every fault at
+// once. input is an In, or the JSON of one.
+func (d *Definition[In]) Accept(work string, input any) (Accepted, error) {
+	faults := []error{CheckWork(work)}
+	in, body, err := d.input(input)
+	if err == nil && len(body) > MaxInput {
+		err = fmt.Errorf("the input has %d bytes as JSON; at most %d are allowed: store it elsewhere and start with its reference", len(body), MaxInput)
+	}
+	faults = append(faults, err)
+	if err := errors.Join(faults...); err != nil {
+		return Accepted{}, fmt.Errorf("%s %q is not accepted:\n%w", d.spec.Saga, work, err)
+	}
+	same := any(in)
+	if d.identity != nil {
+		same = d.identity(in)
+	}
+	b, err := json.Marshal(same)
+	if err != nil {
+		return Accepted{}, fmt.Errorf("%s %q is not accepted: its identity is not serialisable: %w", d.spec.Saga, work, err)
+	}
+	sum := sha256.Sum256(b)
+	return Accepted{Input: body, Identity: fmt.Sprintf("%x", sum[:16])}, nil
+}
+
+func (d *Definition[In]) input(input any) (in In, body json.RawMessage, err error) {
+	switch v := input.(type) {
+	case In:
+		body, err = json.Marshal(v)
+		if err != nil {
+			return in, nil, fmt.Errorf("the input is not serialisable: %w", err)
+		}
+		return v, body, nil
+	case json.RawMessage:
+		if !utf8.Valid(v) {
+			return in, nil, errors.New("the input is not valid UTF-8")
+		}
+		if err := json.Unmarshal(v, &in); err != nil {
+			return in, nil, fmt.Errorf("the input is not the JSON of a %T: %w", in, err)
+		}
+		return in, v, nil
+	default:
+		return in, nil, fmt.Errorf("the input is a %T; the saga takes a %T or its JSON", input, in)
+	}
+}
+
+// CheckWork reports what is wrong with a work id, or nil.
+func CheckWork(work string) error {
+	var faults []error
+	if work == "" {
+		faults = append(faults, errors.New("the work id is empty; it is the business identity, like shop:order:10492"))
+	}
+	if len(work) > MaxWork {
+		faults = append(faults, fmt.Errorf("the work id has %d bytes; at most %d are allowed", len(work), MaxWork))
+	}
+	if !utf8.ValidString(work) || strings.ContainsFunc(work, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		faults = append(faults, errors.New("the work id has control characters or is not valid UTF-8"))
+	}
+	return errors.Join(faults...)
+}
+
+// Act runs the armed attempt that inv describes and reports what came of it. It does not panic.
+func (d *Definition[In]) Act(ctx context.Context, inv *Invocation) (o Outcome) {
+	defer func() {
+		if p := recover(); p != nil {
+			o = recovered(inv.Gate, p)
+		}
+	}()
+	part, call, err := d.call(inv)
+	if err != nil {
+		return Outcome{Class: Fault, Error: err.Error()}
+	}
+	ctx = WithGate(ctx, inv.Gate)
+	if inv.Direction == Undo {
+		return part.undo(ctx, call, inv.Undoing)
+	}
+	return part.run(ctx, call)
+}
+
+// Look asks the destination whether the step's effect is there. It does not panic.
+func (d *Definition[In]) Look(ctx context.Context, inv *Invocation) (f Evidence) {
+	defer func() {
+		if p := recover(); p != nil {
+			f = Evidence{Kind: KindUnclear, Error: fmt.Sprintf("panic: %v", p)}
+		}
+	}()
+	part, call, err := d.call(inv)
+	if err != nil {
+		return Evidence{Kind: KindUnclear, Error: err.Error()}
+	}
+	return part.find(ctx, call)
+}
+
+func (d *Definition[In]) call(inv *Invocation) (*bound[In], Call[In], error) {
+	c := Call[In]{
+		Saga: d.spec.Saga, Work: inv.Work, Revision: inv.Revision, Step: inv.Step, Key: inv.Key, Attempt: inv.Attempt,
+		inv: inv, gate: inv.Gate,
+	}
+	i := d.spec.index(inv.Step)
+	if i < 0 {
+		return nil, c, faultf("saga %s version %d has no step %q", d.spec.Saga, d.spec.Version, inv.Step)
+	}
+	if err := json.Unmarshal(inv.Input, &c.Input); err != nil {
+		return nil, c, faultf("the stored input is not the JSON of a %T: %v", c.Input, err)
+	}
+	return &d.parts[i], c, nil
+}

@@ -1,0 +1,353 @@
+package saga
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// State is where a work stands: the fold of its chain. It needs no definition to be computed, so a ledger can
+// be read without the program that wrote it.
+type State struct {
+	ID       ID     `json:"-"`
+	Version  int    `json:"version"`
+	Revision string `json:"revision,omitempty"`
+	Seq      int64  `json:"seq"` // of the tail
+	Tail     Hash   `json:"tail"`
+	Base     int64  `json:"base"` // seq of the latest record with a snapshot; 1 when there is none
+
+	Status Status    `json:"status"`
+	Reason Reason    `json:"reason,omitempty"`
+	Note   string    `json:"note,omitempty"`   // why it was parked, in words
+	Turned bool      `json:"turned,omitempty"` // going back: compensating, compensated, or in review on the way
+	Due    time.Time `json:"due,omitzero"`     // when the latest record wants attention
+
+	Input    json.RawMessage `json:"input"`
+	Steps    []StepState     `json:"steps,omitempty"` // in the order of first arming
+	Consumed []int64         `json:"consumed,omitempty"`
+	Started  time.Time       `json:"started"`
+	Updated  time.Time       `json:"updated"`
+}
+
+// StepState is what is known of one step that was armed at least once.
+type StepState struct {
+	Name       string          `json:"name"`
+	Forward    Effort          `json:"forward"`
+	Undo       Effort          `json:"undo,omitzero"`
+	ExternalID string          `json:"externalId,omitempty"`
+	Output     json.RawMessage `json:"output,omitempty"`
+	Dropped    bool            `json:"dropped,omitempty"`    // the output was not kept
+	Evidence   Kind            `json:"evidence,omitempty"`   // done by: KindDone, KindFound, KindResolved
+	Unfinished *Result         `json:"unfinished,omitempty"` // what a lookup found half-made
+}
+
+// Effort is one direction of a step: all its attempts.
+type Effort struct {
+	Phase    Phase  `json:"phase,omitempty"`
+	Attempts int    `json:"attempts,omitempty"` // armed so far
+	Tries    int    `json:"tries,omitempty"`    // of those, the ones that count against the retry policy
+	Lookups  int    `json:"lookups,omitempty"`  // in a row that could not tell
+	Crashes  int    `json:"crashes,omitempty"`  // attempts whose process died, since the last verdict
+	Reissue  int    `json:"reissue,omitempty"`
+	Key      string `json:"key,omitempty"`
+
+	Since      time.Time `json:"since,omitzero"`      // first armed, since the last verdict: the policy's clock
+	FirstArmed time.Time `json:"firstArmed,omitzero"` // first armed under this key: the key window's clock
+	Deadline   time.Time `json:"deadline,omitzero"`   // of the latest attempt
+	// Unanswered is the latest deadline among the attempts whose outcome is unknown. Zero: no attempt may
+	// have happened without our knowing. This is the whole of "may have happened".
+	Unanswered time.Time `json:"unanswered,omitzero"`
+	// Quiet is what Unanswered was when a person said that nothing happened: nothing new is armed before it
+	// has settled.
+	Quiet     time.Time `json:"quiet,omitzero"`
+	NotBefore time.Time `json:"notBefore,omitzero"` // backoff, Retry-After
+
+	Class Class  `json:"class,omitempty"` // of the latest error
+	Error string `json:"error,omitempty"`
+	Stuck Reason `json:"stuck,omitempty"` // the effort waits for a person
+}
+
+// Fold computes the state of the chain of id. records are whole from the first one, or from one that carries
+// a snapshot. The error names the first record that cannot follow its predecessor.
+func Fold(id ID, records []Record) (*State, error) {
+	if len(records) == 0 {
+		return nil, fmt.Errorf("%s: the chain is empty", id)
+	}
+	st := &State{ID: id}
+	if first := &records[0]; first.Seq != 1 {
+		if first.Snapshot == nil {
+			return nil, fmt.Errorf("%s: the chain begins at record %d, which carries no snapshot", id, first.Seq)
+		}
+		if err := json.Unmarshal(first.Snapshot, st); err != nil {
+			return nil, fmt.Errorf("%s: the snapshot in record %d does not decode: %w", id, first.Seq, err)
+		}
+	}
+	for i := range records {
+		if err := st.Apply(&records[i]); err != nil {
+			return nil, err
+		}
+	}
+	return st, nil
+}
+
+// Apply folds the next record into st. On error st is unusable.
+func (st *State) Apply(r *Record) error {
+	if r.Seq != st.Seq+1 {
+		return fmt.Errorf("%s: record %d follows record %d", st.ID, r.Seq, st.Seq)
+	}
+	if err := st.learn(r); err != nil {
+		return fmt.Errorf("%s: record %d: %w", st.ID, r.Seq, err)
+	}
+	if r.Arm != nil {
+		if err := st.arm(r); err != nil {
+			return fmt.Errorf("%s: record %d: %w", st.ID, r.Seq, err)
+		}
+	}
+	st.Seq, st.Tail, st.Updated = r.Seq, r.Hash, r.At.UTC()
+	st.Status, st.Reason = r.Status, r.Reason
+	st.Turned = st.Turned || r.Status == Compensating || r.Status == Compensated
+	if r.Reason != "" {
+		st.Note = r.Error
+	}
+	st.Due = time.Time{}
+	if r.Wait > 0 {
+		st.Due = r.due()
+	}
+	if r.Snapshot != nil {
+		st.Base = r.Seq
+	}
+	return nil
+}
+
+// learn folds what r says happened, and leaves what it arms and decides.
+func (st *State) learn(r *Record) error {
+	if st.Status.Terminal() {
+		return fmt.Errorf("%s follows the end of the chain (%s)", r.Kind, st.Status)
+	}
+	st.Consumed = append(st.Consumed, r.Signals...)
+	switch r.Kind {
+	case KindStarted:
+		if st.Seq != 0 {
+			return fmt.Errorf("the work is started twice")
+		}
+		st.Version, st.Revision, st.Input, st.Started, st.Base = r.Version, r.Revision, r.Body, r.At.UTC(), 1
+		return nil
+	case KindArmed, KindNoted, KindParked, KindResumed:
+		return nil
+	case KindCancelled:
+		st.Turned = true
+		return nil
+	}
+	ss := st.Step(r.Step)
+	if ss == nil {
+		return fmt.Errorf("%s speaks of step %q, which was never armed", r.Kind, r.Step)
+	}
+	e := ss.effort(r.Direction)
+	if r.Attempt != e.Attempts {
+		return fmt.Errorf("%s speaks of attempt %d of step %q; the latest is %d", r.Kind, r.Attempt, r.Step, e.Attempts)
+	}
+	e.Class, e.Error = r.Class, r.Error
+	if r.Wait > 0 {
+		e.NotBefore = r.due()
+	}
+	return ss.learn(e, r)
+}
+
+// learn folds one record into the effort it speaks of.
+func (ss *StepState) learn(e *Effort, r *Record) error {
+	switch r.Kind {
+	case KindDone, KindNotSent, KindRefused, KindUnknown, KindLost, KindFault:
+		if e.Phase != Started {
+			return fmt.Errorf("%s ends an attempt of step %q, which is %s", r.Kind, r.Step, e.Phase)
+		}
+		ss.endAttempt(e, r)
+	case KindFound, KindUnfinished, KindNotFound, KindUnclear, KindSeveral:
+		if e.Phase == Started || e.Phase == Done {
+			return fmt.Errorf("%s is a lookup's answer on step %q, which is %s", r.Kind, r.Step, e.Phase)
+		}
+		ss.evidence(e, r)
+	case KindResolved:
+		if e.Phase == Started || e.Phase == Done {
+			return fmt.Errorf("a verdict on step %q, which is %s", r.Step, e.Phase)
+		}
+		ss.resolve(e, r)
+	default:
+		return fmt.Errorf("unknown kind %q", r.Kind)
+	}
+	return nil
+}
+
+func (ss *StepState) endAttempt(e *Effort, r *Record) {
+	if r.Class == stopped {
+		e.Tries--
+	}
+	switch r.Kind {
+	case KindDone:
+		ss.done(e, r)
+	case KindNotSent, KindFault:
+		e.Phase = Ready
+		if !e.Unanswered.IsZero() {
+			e.Phase = InDoubt
+		}
+		if r.Kind == KindFault {
+			e.Stuck = ReasonPoison
+		}
+	case KindRefused:
+		e.Phase = Rebuff
+	case KindLost:
+		e.Crashes++
+		fallthrough
+	default: // KindUnknown
+		e.Phase = InDoubt
+		e.Unanswered = later(e.Unanswered, e.Deadline)
+	}
+}
+
+func (ss *StepState) evidence(e *Effort, r *Record) {
+	if r.Kind == KindUnclear {
+		e.Lookups++
+		return
+	}
+	e.Lookups = 0
+	switch r.Kind {
+	case KindFound:
+		ss.done(e, r)
+	case KindUnfinished:
+		e.Phase, e.Unanswered = Ready, time.Time{}
+		ss.Unfinished = &Result{ExternalID: r.ExternalID, Output: r.Body}
+	case KindNotFound:
+		e.Phase, e.Unanswered = Ready, time.Time{}
+		ss.Unfinished = nil
+	default: // KindSeveral
+		e.Stuck = ReasonInDoubt
+	}
+}
+
+func (ss *StepState) resolve(e *Effort, r *Record) {
+	if r.Class == succeeded {
+		ss.done(e, r)
+		return
+	}
+	*e = Effort{Phase: Ready, Attempts: e.Attempts, Reissue: e.Reissue + 1, Quiet: e.Unanswered}
+	if r.Direction == Forward {
+		ss.Unfinished = nil
+	}
+}
+
+func (ss *StepState) done(e *Effort, r *Record) {
+	e.Phase, e.Stuck, e.Class, e.Crashes = Done, "", "", 0
+	if r.Direction == Undo {
+		return
+	}
+	ss.ExternalID, ss.Output, ss.Dropped, ss.Evidence, ss.Unfinished = r.ExternalID, r.Body, r.BodyDropped, r.Kind, nil
+	if r.Kind != KindDone { // settled evidence: no earlier attempt is still on its way
+		e.Unanswered = time.Time{}
+	}
+}
+
+func (st *State) arm(r *Record) error {
+	a := r.Arm
+	if live := st.live(); live != nil {
+		return fmt.Errorf("it arms step %q while an attempt of step %q is open", a.Step, live.Name)
+	}
+	ss := st.Step(a.Step)
+	if ss == nil {
+		st.Steps = append(st.Steps, StepState{Name: a.Step})
+		ss = &st.Steps[len(st.Steps)-1]
+	}
+	if a.Direction == Forward && (st.Turned || r.Status == Compensating) {
+		return fmt.Errorf("it arms step %q forward while compensating", a.Step)
+	}
+	e := ss.effort(a.Direction)
+	if a.Attempt != e.Attempts+1 || e.Phase == Done {
+		return fmt.Errorf("it arms attempt %d of step %q (%s), which is %s after %d", a.Attempt, a.Step, a.Direction, e.Phase, e.Attempts)
+	}
+	if e.Key != a.Key {
+		e.Key, e.Reissue, e.FirstArmed = a.Key, a.Reissue, r.At.UTC()
+	}
+	if e.Since.IsZero() {
+		e.Since = r.At.UTC()
+	}
+	e.Phase, e.Attempts, e.Tries, e.Deadline = Started, a.Attempt, e.Tries+1, r.Deadline()
+	e.NotBefore, e.Quiet = time.Time{}, time.Time{}
+	return nil
+}
+
+// Step returns the state of the named step, or nil when it was never armed.
+func (st *State) Step(name string) *StepState {
+	for i := range st.Steps {
+		if st.Steps[i].Name == name {
+			return &st.Steps[i]
+		}
+	}
+	return nil
+}
+
+// Saw reports whether the signal has been consumed by a record.
+func (st *State) Saw(signal int64) bool { return slices.Contains(st.Consumed, signal) }
+
+// live returns the step with an armed attempt nobody has answered, or nil.
+func (st *State) live() *StepState {
+	for i := range st.Steps {
+		if st.Steps[i].Forward.Phase == Started || st.Steps[i].Undo.Phase == Started {
+			return &st.Steps[i]
+		}
+	}
+	return nil
+}
+
+// Issue returns the step and direction a review is about: going forward the latest step armed, going back the
+// latest that is owed an undo. It is nil when there is none.
+func (st *State) Issue(spec *Spec) (*StepState, Direction) {
+	for i := len(st.Steps) - 1; i >= 0; i-- {
+		ss := &st.Steps[i]
+		switch {
+		case !st.Turned:
+			return ss, Forward
+		case ss.Undo.Phase == Done || !ss.mayHaveHappened() || spec.needsNoUndo(ss.Name):
+			continue
+		case ss.Forward.Phase == Done || ss.Undo.Attempts > 0:
+			return ss, Undo
+		default:
+			return ss, Forward
+		}
+	}
+	return nil, ""
+}
+
+// mayHaveHappened reports whether the step's effect is or may be at the destination.
+func (ss *StepState) mayHaveHappened() bool {
+	f := &ss.Forward
+	return f.Phase == Done || f.Phase == Started || f.Phase == InDoubt || !f.Unanswered.IsZero() || ss.Unfinished != nil
+}
+
+func (ss *StepState) effort(d Direction) *Effort {
+	if d == Undo {
+		return &ss.Undo
+	}
+	return &ss.Forward
+}
+
+// open returns the direction of ss that has an open attempt.
+func (ss *StepState) open() Direction {
+	if ss.Undo.Phase == Started {
+		return Undo
+	}
+	return Forward
+}
+
+// clone returns a copy that can be folded further without touching st.
+func (st *State) clone() *State {
+	c := *st
+	c.Steps = append(make([]StepState, 0, len(st.Steps)+1), st.Steps...)
+	c.Consumed = slices.Clip(st.Consumed)
+	return &c
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,225 @@
+package saga
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+)
+
+// Step is one element of a definition: an [Action] made by [Do].
+type Step[In any] interface {
+	// part mentions In so that [Define] can infer it from its arguments.
+	part(d *Definition[In], in In)
+}
+
+// Action is a step under construction: one forward action, how it is safe to repeat, and how it is undone.
+// Its methods change it and return it; they are meant to be chained inside [Define], which checks the whole.
+type Action[In, Out any] struct {
+	spec   StepSpec
+	says   []Repeat // what the step said about repeating, to find steps that say nothing or two things
+	faults []string
+
+	run  func(context.Context, Call[In]) (Out, error)
+	find func(context.Context, Call[In]) (Finding[Out], error)
+	undo func(context.Context, Call[In], *Out) error
+	id   func(Out) string
+}
+
+// Identified is implemented by results that know what the destination calls them.
+type Identified interface {
+	ExternalID() string
+}
+
+// Do makes a step out of its name and its action. The action gets a context that ends at the attempt's
+// deadline and returns the destination's answer. It must send at most one request for each effect, under
+// c.Key, with the same content on every attempt, across deploys too.
+func Do[In, Out any](name string, run func(context.Context, Call[In]) (Out, error)) *Action[In, Out] {
+	a := &Action[In, Out]{run: run, spec: StepSpec{Name: name, Timeout: DefaultTimeout, Settle: DefaultSettle}}
+	if run == nil {
+		a.fault("it has no action")
+	}
+	var out Out
+	if _, ok := any(out).(Identified); ok {
+		a.id = func(o Out) string { return any(o).(Identified).ExternalID() }
+	}
+	return a
+}
+
+// DefaultTimeout is the time one attempt has from being armed to its answer, and DefaultSettle the time after
+// which a request nobody heard back from has either taken effect visibly or never will.
+const (
+	DefaultTimeout = 30 * time.Second
+	DefaultSettle  = 30 * time.Second
+)
+
+// Idempotent says that repeating the action changes nothing, for ever: an upsert, a PUT, a natural id.
+// After a crash it is repeated. Effectively once.
+func (a *Action[In, Out]) Idempotent() *Action[In, Out] { return a.repeat(RepeatIdempotent) }
+
+// Keyed says that the destination remembers our key for ttl and answers a repetition with the first result.
+// After a crash the same key is sent again inside the window; past it the step goes on as Find if it has
+// one, else to review. Effectively once in the window.
+func (a *Action[In, Out]) Keyed(ttl time.Duration) *Action[In, Out] {
+	a.spec.TTL = ttl
+	if ttl <= 0 {
+		a.fault("Keyed needs the time for which the destination remembers a key")
+	}
+	return a.repeat(RepeatKeyed)
+}
+
+// Find says that the destination can be asked for our reference. Said alone it is how the step is safe to
+// repeat: after a crash it waits until the attempt has settled, asks, and adopts, resumes or redoes. Said
+// beside Keyed it takes over when the key has expired; beside AtMostOnce it is evidence only, never a
+// licence to send again; beside Idempotent it serves to learn the external id before an undo.
+func (a *Action[In, Out]) Find(fn func(context.Context, Call[In]) (Finding[Out], error)) *Action[In, Out] {
+	a.find, a.spec.Find = fn, fn != nil
+	if fn == nil {
+		a.fault("Find needs a function")
+	}
+	return a
+}
+
+// AtMostOnce says that nobody can tell whether the action happened. After a crash it goes to review. Never
+// twice unasked.
+func (a *Action[In, Out]) AtMostOnce() *Action[In, Out] { return a.repeat(RepeatAtMostOnce) }
+
+// Undo says how the action is undone. fn gets the result, or nil when it is not known, and must be a no-op
+// when there is nothing to undo: it is repeated under its own key until it succeeds. Returning [Permanent]
+// means "cannot be undone" and brings the work to review.
+func (a *Action[In, Out]) Undo(fn func(context.Context, Call[In], *Out) error) *Action[In, Out] {
+	a.undo, a.spec.Undo = fn, fn != nil
+	if fn == nil {
+		a.fault("Undo needs a function; say NoUndo(reason) when there is nothing to undo")
+	}
+	return a
+}
+
+// NoUndo says why the step need not be undone.
+func (a *Action[In, Out]) NoUndo(reason string) *Action[In, Out] {
+	a.spec.NoUndo = reason
+	if reason == "" {
+		a.fault("NoUndo needs a reason")
+	}
+	return a
+}
+
+// Pivot makes the step the point of no return: once it may have happened, the only ways are forward or a
+// person.
+func (a *Action[In, Out]) Pivot() *Action[In, Out] { a.spec.Pivot = true; return a }
+
+// To names the destination the step talks to. Rate limits and concurrency caps are set per destination.
+func (a *Action[In, Out]) To(destination string) *Action[In, Out] {
+	a.spec.To = destination
+	return a
+}
+
+// Retry sets when the step is tried again and when it gives up. Zero fields keep their defaults.
+func (a *Action[In, Out]) Retry(r Retry) *Action[In, Out] { a.spec.Retry = r; return a }
+
+// Timeout sets the time one attempt has, from being armed to its answer. No first byte leaves and no answer
+// is awaited past it.
+func (a *Action[In, Out]) Timeout(d time.Duration) *Action[In, Out] {
+	a.spec.Timeout = d.Truncate(time.Millisecond)
+	return a
+}
+
+// Settle sets how long after an attempt's deadline its effect may still appear at the destination, or become
+// visible to a lookup. "Not found" counts only after it.
+func (a *Action[In, Out]) Settle(d time.Duration) *Action[In, Out] {
+	a.spec.Settle = d.Truncate(time.Millisecond)
+	return a
+}
+
+// ID says what the destination calls the result, where the result has no ExternalID method.
+func (a *Action[In, Out]) ID(fn func(Out) string) *Action[In, Out] { a.id = fn; return a }
+
+func (a *Action[In, Out]) repeat(r Repeat) *Action[In, Out] {
+	a.says = append(a.says, r)
+	return a
+}
+
+func (a *Action[In, Out]) fault(msg string) { a.faults = append(a.faults, msg) }
+
+// part adds the step to d.
+func (a *Action[In, Out]) part(d *Definition[In], _ In) {
+	spec := a.spec
+	switch {
+	case len(a.says) > 0:
+		spec.Repeat = a.says[0]
+	case spec.Find:
+		spec.Repeat = RepeatFind
+	}
+	d.spec.Steps = append(d.spec.Steps, spec)
+	d.parts = append(d.parts, bound[In]{says: a.says, faults: a.faults, run: a.runJSON, find: a.findJSON, undo: a.undoJSON})
+}
+
+// bound is an action with its result type taken off: results travel as JSON between steps.
+type bound[In any] struct {
+	says   []Repeat
+	faults []string
+	run    func(context.Context, Call[In]) Outcome
+	find   func(context.Context, Call[In]) Evidence
+	undo   func(context.Context, Call[In], *Result) Outcome
+}
+
+func (a *Action[In, Out]) runJSON(ctx context.Context, c Call[In]) Outcome {
+	out, err := a.run(ctx, c)
+	if err != nil {
+		return failed(c.gate, err)
+	}
+	o := Outcome{Class: succeeded}
+	o.ExternalID, o.Output, o.Dropped = a.result(out)
+	return o
+}
+
+func (a *Action[In, Out]) findJSON(ctx context.Context, c Call[In]) Evidence {
+	f, err := a.find(ctx, c)
+	if err != nil {
+		_, after := Classify(err)
+		return Evidence{Kind: KindUnclear, Error: err.Error(), RetryAfter: after}
+	}
+	switch f.kind {
+	case "":
+		return Evidence{Kind: KindUnclear, Error: "the lookup answered with a zero Finding"}
+	case KindFound, KindUnfinished:
+		r := Evidence{Kind: f.kind}
+		r.ExternalID, r.Output, r.Dropped = a.result(f.outs[0])
+		return r
+	case KindSeveral:
+		r := Evidence{Kind: f.kind}
+		for _, o := range f.outs {
+			id, _, _ := a.result(o)
+			r.IDs = append(r.IDs, id)
+		}
+		return r
+	default:
+		return Evidence{Kind: f.kind}
+	}
+}
+
+func (a *Action[In, Out]) undoJSON(ctx context.Context, c Call[In], r *Result) Outcome {
+	var out *Out
+	if r != nil && len(r.Output) > 0 {
+		out = new(Out)
+		if err := json.Unmarshal(r.Output, out); err != nil {
+			return Outcome{Class: Fault, Error: "the recorded result of " + c.Step + " does not decode: " + err.Error()}
+		}
+	}
+	if err := a.undo(ctx, c, out); err != nil {
+		return failed(c.gate, err)
+	}
+	return Outcome{Class: succeeded}
+}
+
+// result encodes what an action returned. It happens after the effect, so nothing here may fail: a result
+// that is too large or does not encode is dropped and flagged; the external id stays.
+func (a *Action[In, Out]) result(out Out) (id string, body json.RawMessage, dropped bool) {
+	if a.id != nil {
+		id = a.id(out)
+	}
+	b, err := json.Marshal(out)
+	if err != nil || len(b) > MaxOutput {
+		return id, nil, true
+	}
+	return id, b, false
+}

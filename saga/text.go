@@ -1,0 +1,21 @@
+package saga
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// clean makes a text fit for every database: valid UTF-8, without NUL, at most limit bytes. It never cuts a
+// character in two.
+func clean(s string, limit int) string {
+	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+	if len(s) <= limit {
+		return s
+	}
+	const mark = "…"
+	cut := limit - len(mark)
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut] + mark
+}

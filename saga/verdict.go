@@ -1,0 +1,116 @@
+package saga
+
+import "fmt"
+
+// learnSignal consumes a signal by a record that names it. A signal that comes too late, or speaks of an
+// attempt that has moved on, changes nothing and is noted.
+func (m *machine) learnSignal(s *Signal) error {
+	if m.st.Saw(s.ID) || m.st.live() != nil {
+		return errNotFitting
+	}
+	switch s.Kind {
+	case SignalCancel:
+		return m.cancel(s)
+	case SignalResolve:
+		return m.resolve(s)
+	case SignalLate:
+		return m.lateAnswer(s)
+	case SignalResume:
+		if m.st.Status == Review && m.st.Reason == ReasonUnknownVersion {
+			m.unparked = true
+			return m.foldSignal(s, &Record{Kind: KindResumed, Error: says(s, "the definition is known again")})
+		}
+		return m.note(s, "nothing to resume")
+	case SignalConflict:
+		return m.note(s, "the work was started again with another identity; it goes on with the first")
+	default:
+		return m.note(s, fmt.Sprintf("a signal of unknown kind %q", s.Kind))
+	}
+}
+
+func (m *machine) cancel(s *Signal) error {
+	switch {
+	case m.st.Turned:
+		return m.note(s, "cancel: the work is being undone already")
+	case m.st.Reason == ReasonUnknownVersion:
+		return m.note(s, "cancel: nobody here knows how to undo the work; start a program with its version, then cancel again")
+	case m.pastPivot():
+		return m.note(s, "cancel came too late: the pivot may have happened")
+	}
+	m.unparked = true
+	return m.foldSignal(s, &Record{Kind: KindCancelled, Error: says(s, "cancelled")})
+}
+
+// pastPivot reports whether the pivot may have happened.
+func (m *machine) pastPivot() bool {
+	i := m.spec.pivot()
+	if i == len(m.spec.Steps) {
+		return false
+	}
+	ss := m.st.Step(m.spec.Steps[i].Name)
+	return ss != nil && ss.mayHaveHappened()
+}
+
+// resolve applies a person's verdict to the step the review is about.
+func (m *machine) resolve(s *Signal) error {
+	ss, dir := m.st.Issue(m.spec)
+	switch {
+	case m.st.Status != Review:
+		return m.note(s, "verdict: the work is not in review")
+	case ss == nil || s.Step != ss.Name || s.Direction != "" && s.Direction != dir:
+		return m.note(s, fmt.Sprintf("verdict: the review is not about step %q", s.Step))
+	case s.Attempt != ss.effort(dir).Attempts:
+		return m.note(s, fmt.Sprintf("verdict: it speaks of attempt %d, and the step has moved on to %d", s.Attempt, ss.effort(dir).Attempts))
+	case m.st.Reason == ReasonUnknownVersion:
+		return m.note(s, "verdict: the review is about an unknown version, not about a step")
+	case ss.effort(dir).Phase == Done:
+		return m.note(s, "verdict: the step is done")
+	}
+	m.unparked = true
+	r := &Record{Kind: KindResolved, Step: ss.Name, Direction: dir, Attempt: s.Attempt, Class: Unsent, Error: says(s, "it did not happen")}
+	if s.Happened {
+		r.Class, r.ExternalID, r.Body, r.Error = succeeded, s.ExternalID, s.Output, says(s, "it happened")
+	}
+	return m.foldSignal(s, r)
+}
+
+// lateAnswer takes an answer that came after its attempt was closed as evidence.
+func (m *machine) lateAnswer(s *Signal) error {
+	ss := m.st.Step(s.Step)
+	switch {
+	case ss == nil || !s.Happened || s.Direction == Undo:
+		return m.note(s, fmt.Sprintf("a late answer of attempt %d of step %q", s.Attempt, s.Step))
+	case ss.Forward.Phase == Done && ss.ExternalID != s.ExternalID:
+		return m.note(s, fmt.Sprintf("a late answer of attempt %d of step %q says %q, beside the recorded %q: look for a duplicate", s.Attempt, s.Step, s.ExternalID, ss.ExternalID))
+	case ss.Forward.Phase == Done || ss.Undo.Attempts > 0:
+		return m.note(s, fmt.Sprintf("a late answer of attempt %d of step %q confirms what is recorded", s.Attempt, s.Step))
+	}
+	if issue, dir := m.st.Issue(m.spec); issue == ss && dir == Forward && m.st.Reason != ReasonUnknownVersion {
+		m.unparked = true
+	}
+	return m.foldSignal(s, &Record{
+		Kind: KindFound, Step: s.Step, Direction: Forward, Attempt: ss.Forward.Attempts, ExternalID: s.ExternalID, Body: s.Output,
+		Error: fmt.Sprintf("the answer of attempt %d came late", s.Attempt),
+	})
+}
+
+// note consumes a signal that changes nothing.
+func (m *machine) note(s *Signal, words string) error {
+	return m.foldSignal(s, &Record{Kind: KindNoted, Error: says(s, words)})
+}
+
+func (m *machine) foldSignal(s *Signal, r *Record) error {
+	r.Signals = []int64{s.ID}
+	return m.fold(r)
+}
+
+// says joins the machine's words with the actor's.
+func says(s *Signal, words string) string {
+	if s.Actor != "" {
+		words += ", says " + s.Actor
+	}
+	if s.Reason != "" {
+		words += ": " + s.Reason
+	}
+	return words
+}
