@@ -90,6 +90,9 @@ type Lease struct {
 	At       time.Time     // the database's clock when it answered
 	TTL      time.Duration // granted from At on
 	Database string        // the database's identity: system identifier and timeline, or the file's own id
+	// Alone: opening proved every other session's process gone (a file lock), so attempts they had armed are
+	// lost at once, without waiting for their deadlines.
+	Alone bool
 }
 
 // Entry is one record on its way into the ledger, sealed by [saga.Record.Seal].

@@ -67,6 +67,9 @@ func (s *Spec) Structure() string {
 
 // needsNoUndo reports whether the step said NoUndo.
 func (s *Spec) needsNoUndo(step string) bool {
+	if s == nil {
+		return false
+	}
 	i := s.index(step)
 	return i >= 0 && !s.Steps[i].Undo && s.Steps[i].NoUndo != ""
 }

@@ -1,6 +1,8 @@
 package saga
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"strings"
 	"unicode/utf8"
 )
@@ -18,4 +20,10 @@ func clean(s string, limit int) string {
 		cut--
 	}
 	return s[:cut] + mark
+}
+
+// hashHex is the SHA-256 of a body in hexadecimal, by which people compare what they must not see.
+func hashHex(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
 }

@@ -1,0 +1,149 @@
+package saga
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// Summary is a work as people and programs read it: what came in, what was attempted, what succeeded with
+// which external ids, and what is safe to do next. Its JSON is stable.
+type Summary struct {
+	WorkID   string                 `json:"workId"`
+	Saga     string                 `json:"saga"`
+	Version  int                    `json:"version"`
+	Key      string                 `json:"idempotencyKey"` // the root from which step keys derive
+	Status   Status                 `json:"status"`
+	Reason   Reason                 `json:"reason"`
+	Note     string                 `json:"note,omitempty"` // why it is in review, in words
+	Revision string                 `json:"revision"`
+	Input    InputSummary           `json:"input"`
+	Steps    map[string]StepSummary `json:"steps"`
+	Order    []string               `json:"order"` // the steps' names as defined
+	Next     string                 `json:"next"`
+	Started  time.Time              `json:"startedAt"`
+	Updated  time.Time              `json:"updatedAt"`
+	Due      time.Time              `json:"dueAt,omitzero"`
+}
+
+// InputSummary names a work's input without showing it.
+type InputSummary struct {
+	Hash  string `json:"sha256"`
+	Bytes int    `json:"bytes"`
+}
+
+// StepSummary is one step of a [Summary].
+type StepSummary struct {
+	Done       bool            `json:"done"` // the effect is there: done and not undone
+	Status     string          `json:"status"`
+	ExternalID string          `json:"externalId"`
+	Attempts   int             `json:"attempts"`
+	Error      string          `json:"error"`
+	Key        string          `json:"key,omitempty"`
+	Repeat     Repeat          `json:"repeat,omitempty"`
+	Evidence   Kind            `json:"evidence,omitempty"` // how we know that it is done
+	Undo       *StepSummary    `json:"undo,omitempty"`
+	Output     json.RawMessage `json:"-"` // for programs; not shown
+}
+
+// Result returns the external id and output of a step that is done.
+func (s *Summary) Result(step string) (Result, bool) {
+	ss, ok := s.Steps[step]
+	return Result{ExternalID: ss.ExternalID, Output: ss.Output}, ok && ss.Done
+}
+
+// Summarize folds st into a Summary. spec may be nil when the definition is not known.
+func Summarize(spec *Spec, st *State) Summary {
+	s := Summary{
+		WorkID: st.ID.Work, Saga: st.ID.Saga, Version: st.Version, Revision: st.Revision,
+		Key: RootKey(st.ID.Saga, st.ID.Work, st.Revision), Status: st.Status, Reason: st.Reason,
+		Input: InputSummary{Hash: hashHex(st.Input), Bytes: len(st.Input)},
+		Steps: make(map[string]StepSummary, len(st.Steps)), Next: Next(spec, st),
+		Started: st.Started, Updated: st.Updated, Due: st.Due,
+	}
+	if st.Status == Review {
+		s.Note = st.Note
+	}
+	if spec != nil {
+		for i := range spec.Steps {
+			s.Order = append(s.Order, spec.Steps[i].Name)
+			s.Steps[spec.Steps[i].Name] = StepSummary{Status: "not started", Repeat: spec.Steps[i].Repeat}
+		}
+	}
+	for i := range st.Steps {
+		ss := &st.Steps[i]
+		if spec == nil {
+			s.Order = append(s.Order, ss.Name)
+		}
+		s.Steps[ss.Name] = ss.summary(s.Steps[ss.Name].Repeat)
+	}
+	return s
+}
+
+func (ss *StepState) summary(r Repeat) StepSummary {
+	f, u := &ss.Forward, &ss.Undo
+	s := StepSummary{
+		Done: f.Phase == Done && u.Phase != Done, Status: string(f.Phase), ExternalID: ss.ExternalID, Attempts: f.Attempts,
+		Key: f.Key, Repeat: r, Evidence: ss.Evidence, Output: ss.Output,
+	}
+	if f.Phase != Done {
+		s.Error = f.Error
+	}
+	if u.Attempts > 0 {
+		s.Undo = &StepSummary{Done: u.Phase == Done, Status: string(u.Phase), Attempts: u.Attempts, Key: u.Key}
+		if s.Status = "undoing"; u.Phase == Done {
+			s.Status = "undone"
+		} else {
+			s.Undo.Error = u.Error
+		}
+	}
+	return s
+}
+
+// Next says in a sentence or two what happens to the work by itself and what is safe for a person to do.
+func Next(spec *Spec, st *State) string {
+	switch st.Status {
+	case Completed:
+		return "Nothing: every step is done. Starting it again returns this result."
+	case Compensated:
+		return "Nothing: whatever had happened is undone. The same work is not run again by itself."
+	case Abandoned:
+		return "Nothing: an operator closed it as it stands."
+	case Review:
+		return nextInReview(spec, st)
+	case Paused:
+		return "An operator holds it back; it goes on when it is resumed."
+	case Compensating:
+		return "It is being undone, newest step first. Nothing to do."
+	case Retrying:
+		return fmt.Sprintf("It goes on by itself at %s. Nothing to do; to give it up, cancel it.", st.Due.UTC().Format(time.RFC3339))
+	default:
+		return "It is being worked on, or will be as soon as a coordinator runs. Nothing to do."
+	}
+}
+
+func nextInReview(spec *Spec, st *State) string {
+	if st.Reason == ReasonUnknownVersion {
+		return fmt.Sprintf("Start a program that registers %s version %d; the work then goes on by itself.", st.ID.Saga, st.Version)
+	}
+	ss, dir := st.Issue(spec)
+	if ss == nil {
+		return "Cancel it, or start a program that can run it."
+	}
+	e := ss.effort(dir)
+	what := fmt.Sprintf("step %q", ss.Name)
+	if dir == Undo {
+		what = fmt.Sprintf("the undo of step %q", ss.Name)
+	}
+	resolve := fmt.Sprintf("amends resolve %s --saga %s --step %s", st.ID.Work, st.ID.Saga, ss.Name)
+	look := fmt.Sprintf("Look at the destination of %s for key %s or the work id.", what, e.Key)
+	switch {
+	case e.Phase == Rebuff && dir == Forward:
+		look = fmt.Sprintf("The destination refused %s: mend the cause there first.", what)
+	case st.Reason == ReasonPoison || st.Reason == ReasonExhausted:
+		look = fmt.Sprintf("Mend what makes %s fail. Then look at its destination for key %s or the work id.", what, e.Key)
+	case dir == Undo:
+		look = fmt.Sprintf("Undo step %q at its destination by hand, or mend what stops it.", ss.Name)
+	}
+	return fmt.Sprintf("%s If it happened: %s --happened ID. If it did not: %s --did-not-happen, and it is done again under a new key.", look, resolve, resolve)
+}
