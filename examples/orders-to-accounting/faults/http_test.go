@@ -1,0 +1,217 @@
+package faults_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/amends-dev/amends/examples/orders-to-accounting/faults"
+	"github.com/amends-dev/amends/examples/orders-to-accounting/internal/rest"
+)
+
+// quick makes the faults that take time take little of it, except the silence,
+// which is for the caller to end.
+var quick = faults.Timing{Slow: 20 * time.Millisecond, Silent: time.Hour, Late: time.Minute, Retry: 1500 * time.Millisecond}
+
+// plan leaves few requests in peace, and not every effect late.
+var plan = faults.Plan{Seed: 1, Rate: 0.9}
+
+type testServer struct {
+	*faults.Injector
+	url     string
+	effects atomic.Int32
+	done    chan time.Duration // one value for each effect: how long lookups shall not see it
+}
+
+// serve starts a server that counts what it does, behind an injector with
+// the plan.
+func serve(t *testing.T, timing faults.Timing) *testServer {
+	t.Helper()
+	s := &testServer{Injector: faults.New(plan, timing), done: make(chan time.Duration, 100)}
+	server, err := rest.Listen(s.HTTP(faults.ByURL, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil || string(body) != "hello" {
+			t.Errorf("the handler read %q, %v", body, err)
+		}
+		s.effects.Add(1)
+		w.Header().Set("X-Effect", "yes")
+		w.WriteHeader(http.StatusCreated)
+		fmt.Fprint(w, "made")
+		s.done <- faults.Hidden(r.Context())
+	})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.url = server.URL
+	t.Cleanup(func() {
+		s.Close()
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// key finds a request whose first arrival meets this kind.
+func key(t *testing.T, kind faults.Kind, late bool) string {
+	t.Helper()
+	for i := range 10000 {
+		path := fmt.Sprintf("/%d", i)
+		if f := plan.At(faults.HTTP, "POST "+path, 1); f.Kind == kind && f.Late == late {
+			return path
+		}
+	}
+	t.Fatalf("no request meets %s", kind)
+	return ""
+}
+
+func (s *testServer) post(ctx context.Context, path string) (*http.Response, string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+path, strings.NewReader("hello"))
+	if err != nil {
+		return nil, "", err
+	}
+	req.GetBody = nil // the transport shall not send again by itself
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, "", err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	return resp, string(body), err
+}
+
+// Each kind of fault, as a real client meets it: what it is told, and whether
+// the effect happened.
+func TestHTTPFaults(t *testing.T) {
+	for _, c := range []struct {
+		kind    faults.Kind
+		status  int // 0: the connection is reset
+		effects int32
+	}{
+		{faults.TooMany, 429, 0},
+		{faults.ErrorBefore, 502, 0},
+		{faults.ErrorAfter, 502, 1},
+		{faults.CutBefore, 0, 0},
+		{faults.CutAfter, 0, 1},
+		{faults.Slow, 201, 1},
+	} {
+		t.Run(string(c.kind), func(t *testing.T) {
+			s := serve(t, quick)
+			began := time.Now()
+			resp, body, err := s.post(t.Context(), key(t, c.kind, true))
+			switch {
+			case c.status == 0 && !errors.Is(err, syscall.ECONNRESET):
+				t.Errorf("got %v, want a reset connection", err)
+			case c.status != 0 && err != nil:
+				t.Fatal(err)
+			case c.status != 0 && resp.StatusCode != c.status:
+				t.Errorf("status %d, want %d", resp.StatusCode, c.status)
+			case c.status == 201 && (body != "made" || resp.Header.Get("X-Effect") != "yes"):
+				t.Errorf("the late answer is %q with %v", body, resp.Header)
+			case c.status == 502 && strings.Contains(body, "made"):
+				t.Errorf("the error gives the effect away: %q", body)
+			}
+			if got := s.effects.Load(); got != c.effects {
+				t.Errorf("%d effects, want %d", got, c.effects)
+			}
+			if c.kind == faults.TooMany && resp.Header.Get("Retry-After") != "2" {
+				t.Errorf("Retry-After %q, want whole seconds, rounded up", resp.Header.Get("Retry-After"))
+			}
+			if c.kind == faults.Slow && time.Since(began) < quick.Slow {
+				t.Errorf("answered after %v, want at least %v", time.Since(began), quick.Slow)
+			}
+			if got := s.Tally()[c.kind]; got != 1 {
+				t.Errorf("the tally says %d, want 1", got)
+			}
+		})
+	}
+}
+
+// Silence: the effect happens at once, the answer does not come before the
+// caller gives up.
+func TestSilence(t *testing.T) {
+	s := serve(t, quick)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-s.done
+		cancel()
+	}()
+	if _, _, err := s.post(ctx, key(t, faults.Silent, false)); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want the caller to have given up", err)
+	}
+	if got := s.effects.Load(); got != 1 {
+		t.Errorf("%d effects, want 1", got)
+	}
+}
+
+// A caller with more patience than the silence lasts gets the true answer.
+func TestSilenceEnds(t *testing.T) {
+	timing := quick
+	timing.Silent = 20 * time.Millisecond
+	s := serve(t, timing)
+	resp, body, err := s.post(t.Context(), key(t, faults.Silent, false))
+	if err != nil || resp.StatusCode != 201 || body != "made" || resp.Header.Get("X-Effect") != "yes" {
+		t.Errorf("got %v %q, %v", resp, body, err)
+	}
+}
+
+// What is slow happens even when the caller has left meanwhile.
+func TestSlowOutlivesTheCaller(t *testing.T) {
+	timing := quick
+	timing.Slow = 100 * time.Millisecond
+	s := serve(t, timing)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if _, _, err := s.post(ctx, key(t, faults.Slow, false)); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("got %v, want the deadline", err)
+	}
+	<-s.done // the test hangs here when the effect never comes
+}
+
+// A late effect is announced as hidden to the handler, another is not.
+func TestHidden(t *testing.T) {
+	s := serve(t, quick)
+	for late, want := range map[bool]time.Duration{true: quick.Late, false: 0} {
+		_, _, _ = s.post(t.Context(), key(t, faults.CutAfter, late))
+		if got := <-s.done; got != want {
+			t.Errorf("late %v: hidden for %v, want %v", late, got, want)
+		}
+	}
+}
+
+// A key that was unlucky Patience times is served, and the rate can be turned
+// down while the server runs.
+func TestPeace(t *testing.T) {
+	timing := quick
+	timing.Silent = time.Millisecond
+	s := serve(t, timing)
+	for range faults.Patience {
+		_, _, _ = s.post(t.Context(), "/1")
+	}
+	if resp, _, err := s.post(t.Context(), "/1"); err != nil || resp.StatusCode != 201 {
+		t.Errorf("after %d arrivals: %v, %v", faults.Patience, resp, err)
+	}
+	s.SetRate(0)
+	if resp, _, err := s.post(t.Context(), key(t, faults.CutBefore, true)); err != nil || resp.StatusCode != 201 {
+		t.Errorf("at rate 0: %v, %v", resp, err)
+	}
+}
+
+// Closing the injector ends a silence.
+func TestCloseEndsWaiting(t *testing.T) {
+	s := serve(t, quick)
+	go func() {
+		<-s.done
+		s.Close()
+	}()
+	if resp, _, err := s.post(t.Context(), key(t, faults.Silent, false)); err != nil || resp.StatusCode != 201 {
+		t.Errorf("got %v, %v", resp, err)
+	}
+}

@@ -1,0 +1,100 @@
+package faults_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/emersion/go-smtp"
+
+	"github.com/amends-dev/amends/examples/orders-to-accounting/faults"
+	"github.com/amends-dev/amends/examples/orders-to-accounting/mail"
+)
+
+// order finds an order whose first message meets this kind.
+func order(t *testing.T, kind faults.Kind) string {
+	t.Helper()
+	for i := range 10000 {
+		ref := fmt.Sprintf("shop:order:%d", i)
+		if plan.At(faults.SMTP, "mail "+ref, 1).Kind == kind {
+			return ref
+		}
+	}
+	t.Fatalf("no order meets %s", kind)
+	return ""
+}
+
+// postOffice starts a mail server behind an injector with the plan.
+func postOffice(t *testing.T, timing faults.Timing) (*faults.Injector, *mail.Server, *mail.Mailbox) {
+	t.Helper()
+	box, err := mail.OpenMailbox(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	injector := faults.New(plan, timing)
+	server, err := mail.Listen(box, injector.SMTP)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		injector.Close()
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return injector, server, box
+}
+
+func letterAbout(ref string) mail.Letter {
+	return mail.Letter{From: "shop@shop.example", To: "ada@post.example", MessageID: "m@shop.example", Order: ref, Text: "hello"}
+}
+
+// Each kind of fault, as a real SMTP client meets it: what it is told, and
+// whether the message is in the mailbox.
+func TestSMTPFaults(t *testing.T) {
+	isCut := func(err error) bool { return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.EOF) }
+	for _, c := range []struct {
+		kind   faults.Kind
+		told   func(error) bool
+		stored int
+	}{
+		{faults.TooMany, func(err error) bool {
+			var said *smtp.SMTPError
+			return errors.As(err, &said) && said.Code == 451 && said.Temporary()
+		}, 0},
+		{faults.CutBefore, isCut, 0},
+		{faults.CutAfter, isCut, 1},
+		{faults.Slow, func(err error) bool { return err == nil }, 1},
+	} {
+		t.Run(string(c.kind), func(t *testing.T) {
+			_, server, box := postOffice(t, quick)
+			ref, sent := order(t, c.kind), false
+			err := mail.Send(t.Context(), server.Addr, letterAbout(ref), func() { sent = true })
+			if !c.told(err) || !sent {
+				t.Errorf("the sender heard %v, sent %v", err, sent)
+			}
+			if got := len(box.About(ref)); got != c.stored {
+				t.Errorf("%d messages in the mailbox, want %d", got, c.stored)
+			}
+		})
+	}
+}
+
+// Silence: the message is in the mailbox, and the sender hears nothing before
+// it gives up.
+func TestSMTPSilence(t *testing.T) {
+	_, server, box := postOffice(t, quick)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	ref := order(t, faults.Silent)
+	if err := mail.Send(ctx, server.Addr, letterAbout(ref), nil); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want the deadline", err)
+	}
+	if got := len(box.About(ref)); got != 1 {
+		t.Errorf("%d messages in the mailbox, want 1", got)
+	}
+}
