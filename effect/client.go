@@ -1,0 +1,70 @@
+package effect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/amends-dev/amends/saga"
+)
+
+// Client sends the requests of actions, undos and lookups to one destination. It is safe for concurrent use;
+// make one per destination and keep it.
+type Client struct {
+	base      *url.URL
+	opts      Options
+	transport *http.Transport
+	now       func() time.Time
+}
+
+// New returns a client for the destination at base, for example "https://books.example/api/v1". Options may
+// be nil. The error names everything that is wrong.
+func New(base string, options *Options) (*Client, error) {
+	opts := options.withDefaults()
+	u, err := parseBase(base)
+	if err := errors.Join(err, opts.validate()); err != nil {
+		return nil, fmt.Errorf("effect client: %w", err)
+	}
+	return &Client{base: u, opts: opts, transport: newTransport(&opts), now: time.Now}, nil
+}
+
+// Close closes idle connections. Requests in flight finish, and the client stays usable.
+func (c *Client) Close() { c.transport.CloseIdleConnections() }
+
+// Do sends r once and waits for the whole answer, at most until the deadline of ctx.
+//
+// It returns no error for a 2xx answer that could be read. Any other answer is a [*StatusError], marked with
+// the class that the table in the package comment gives. An error without an answer is [saga.NotSent] when no
+// byte of the request left, else plain, which means unknown. The Response is not nil whenever there was an
+// answer, also beside an error.
+func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
+	ctx, cancel := c.bounded(ctx)
+	defer cancel()
+	req, err := c.build(ctx, r)
+	if err != nil {
+		return nil, saga.NotSent(&sendError{request: r, state: notSent, err: err, ours: true})
+	}
+
+	x, ctx := begin(ctx, r.Method)
+	defer x.finish()
+	answer, err := c.transport.RoundTrip(req.WithContext(ctx))
+	if err != nil {
+		return nil, failed(r, x, err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	if !x.hasLeft() {
+		return nil, failed(r, x, errUnasked)
+	}
+	return c.read(r, answer)
+}
+
+// bounded gives a context without a deadline the client's own.
+func (c *Client) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, ok := ctx.Deadline(); ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, c.opts.Timeout)
+}

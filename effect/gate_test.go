@@ -1,0 +1,416 @@
+package effect_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/amends-dev/amends/effect"
+	"github.com/amends-dev/amends/saga"
+)
+
+var post = effect.Request{Method: "POST", Path: "/invoices", Key: "k1", Body: map[string]int{"total": 42}}
+
+// protocol.md §4: "provably not sent: refused connection, DNS, TLS". The gate has not been passed either.
+func TestNotSentBeforeTheGate(t *testing.T) {
+	plain := serve(t, func(*wire, net.Conn, arrival) bool { return false })
+	secure := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		t.Error("a request arrived behind a certificate that is not trusted")
+	}))
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0) // it reports the failed handshakes
+	secure.StartTLS()
+	t.Cleanup(secure.Close)
+
+	for _, tc := range []struct {
+		name string
+		base string
+		opts *effect.Options
+		req  effect.Request
+		says string
+	}{
+		{"refused connection", "http://" + closedPort(t), nil, post, "refused"},
+		{"refused connection, TLS", "https://" + closedPort(t), nil, post, "refused"},
+		{"unknown name", "http://books.invalid", &effect.Options{Dial: func(_ context.Context, _, addr string) (net.Conn, error) {
+			return nil, &net.DNSError{Err: "no such host", Name: addr, IsNotFound: true}
+		}}, post, "no such host"},
+		{"certificate not trusted", secure.URL, nil, post, "certificate"},
+		{"server does not speak TLS", "https://" + plain.Addr().String(), &effect.Options{ConnectTimeout: time.Second}, post, ""},
+		{"request cannot be built", plain.URL(), nil, effect.Request{Method: "POST", Body: func() {}}, "no JSON form"},
+		{"no credentials", plain.URL(), &effect.Options{Authorize: func(*http.Request) error {
+			return errors.New("token server is down")
+		}}, post, "token server is down"},
+		{"credentials for another place", plain.URL(), &effect.Options{Authorize: func(r *http.Request) error {
+			r.URL.Host = "169.254.169.254"
+			return nil
+		}}, post, "changed the method or the address"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			ctx, gate := gated(t, nil)
+			_, err := dial(t, tc.base, tc.opts).Do(ctx, tc.req)
+			wantClass(t, err, saga.Unsent)
+			if gate.Passed() {
+				t.Error("the gate was passed, but nothing was sent")
+			}
+			if text := err.Error(); !strings.Contains(text, "not sent") || !strings.Contains(text, tc.says) {
+				t.Errorf("error %q should contain %q and %q", text, "not sent", tc.says)
+			}
+		})
+	}
+	if n := len(plain.seen()); n != 0 {
+		t.Errorf("the plain server saw %d requests, want none", n)
+	}
+}
+
+// protocol.md §4: "a gate that flips at the first byte out": not by dialling, not by the TLS handshake.
+func TestGateIsPassedAtTheFirstByte(t *testing.T) {
+	t.Run("http", func(t *testing.T) {
+		w := serve(t, yes)
+		asked := 0
+		ctx, gate := gated(t, func() error {
+			asked++
+			if _, bytes := w.total(); bytes != 0 {
+				t.Errorf("%d bytes arrived before the gate was asked", bytes)
+			}
+			return nil
+		})
+		if _, err := dial(t, w.URL(), nil).Do(ctx, post); err != nil {
+			t.Fatal(err)
+		}
+		if !gate.Passed() || asked != 1 {
+			t.Errorf("gate passed: %v, asked %d times; want true and once", gate.Passed(), asked)
+		}
+	})
+	t.Run("https", func(t *testing.T) {
+		shaken := make(chan struct{})
+		base, roots := serveTLS(t, shaken)
+		ctx, gate := gated(t, func() error {
+			select {
+			case <-shaken: // would never come if the handshake itself stood at the gate
+				return nil
+			case <-time.After(5 * time.Second):
+				return errors.New("asked during the handshake")
+			}
+		})
+		if _, err := dial(t, base, &effect.Options{TLS: &tls.Config{RootCAs: roots}}).Do(ctx, post); err != nil {
+			t.Fatal(err)
+		}
+		if !gate.Passed() {
+			t.Error("the gate was not passed")
+		}
+	})
+	t.Run("large body", func(t *testing.T) {
+		w := serve(t, yes)
+		asked := 0
+		ctx, _ := gated(t, func() error { asked++; return nil })
+		req := effect.Request{Method: "POST", Body: make([]byte, 900_000)}
+		if _, err := dial(t, w.URL(), nil).Do(ctx, req); err != nil {
+			t.Fatal(err)
+		}
+		if asked != 1 || len(w.seen()[0].body) != 900_000 {
+			t.Errorf("the gate was asked %d times for a body of many writes, want once", asked)
+		}
+	})
+}
+
+// protocol.md §4: behind a closed gate nothing leaves. The server sees a connection and not one byte.
+func TestClosedGate(t *testing.T) {
+	lease := errors.New("the lease is in question")
+	for _, tc := range []struct {
+		name  string
+		admit func() error
+		close bool
+		want  error
+	}{
+		{"closed", nil, true, saga.ErrGateClosed},
+		{"refuses", func() error { return lease }, false, lease},
+	} {
+		for _, req := range []effect.Request{post, {Method: "POST", Key: "k1"}, {Method: "DELETE", Key: "k1"}} {
+			t.Run(fmt.Sprintf("%s, %s %v", tc.name, req.Method, req.Body), func(t *testing.T) {
+				w := serve(t, yes)
+				ctx, gate := gated(t, tc.admit)
+				if tc.close {
+					gate.Close()
+				}
+				_, err := dial(t, w.URL(), nil).Do(ctx, req)
+				wantClass(t, err, saga.Unsent)
+				if !errors.Is(err, tc.want) {
+					t.Errorf("error %v does not wrap %v", err, tc.want)
+				}
+				if gate.Passed() {
+					t.Error("the gate counts as passed")
+				}
+				w.stop() // everything that was sent has arrived
+				if conns, bytes := w.total(); conns == 0 || bytes != 0 {
+					t.Errorf("the server saw %d connections and %d bytes, want a connection and no byte", conns, bytes)
+				}
+			})
+		}
+	}
+}
+
+// A kept-alive connection belongs to the request it serves, so its gate is the newest one.
+func TestClosedGateOnKeptAliveConnection(t *testing.T) {
+	w := serve(t, yes)
+	c := dial(t, w.URL(), nil)
+	open, _ := gated(t, nil)
+	if _, err := c.Do(open, post); err != nil {
+		t.Fatal(err)
+	}
+	closed, gate := gated(t, nil)
+	gate.Close()
+	_, err := c.Do(closed, post)
+	wantClass(t, err, saga.Unsent)
+	if conns, _ := w.total(); conns != 1 {
+		t.Fatalf("%d connections, want the second request to use the first one's", conns)
+	}
+	w.stop()
+	if n := len(w.seen()); n != 1 {
+		t.Errorf("the server saw %d requests, want 1", n)
+	}
+}
+
+// Reading has no effect, so a lookup inside an action leaves the gate for the request that has one.
+func TestReadingDoesNotPassTheGate(t *testing.T) {
+	w := serve(t, yes)
+	c := dial(t, w.URL(), nil)
+	ctx, gate := gated(t, nil)
+	for _, method := range []string{"GET", "HEAD", "OPTIONS"} {
+		if _, err := c.Do(ctx, effect.Request{Method: method}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if gate.Passed() {
+		t.Error("reading passed the gate")
+	}
+	if _, err := c.Do(ctx, effect.Request{Method: "DELETE"}); err != nil || !gate.Passed() {
+		t.Errorf("writing did not pass the gate (error %v)", err)
+	}
+}
+
+// A token that Authorize fetches is not the effect.
+func TestAuthorizeDoesNotPassTheGate(t *testing.T) {
+	tokens, books := serve(t, yes), serve(t, yes)
+	fetch := dial(t, tokens.URL(), nil)
+	ctx, gate := gated(t, nil)
+	passed := false
+	c := dial(t, books.URL(), &effect.Options{Authorize: func(r *http.Request) error {
+		_, err := fetch.Do(r.Context(), effect.Request{Method: "POST", Path: "/token"})
+		passed = gate.Passed()
+		r.Header.Set("Authorization", "Bearer t")
+		return err
+	}})
+	if _, err := c.Do(ctx, post); err != nil {
+		t.Fatal(err)
+	}
+	if passed || len(tokens.seen()) != 1 {
+		t.Error("fetching a token passed the gate of the effect")
+	}
+	if got := books.seen()[0]; got.header.Get("Authorization") != "Bearer t" || got.body != `{"total":42}` {
+		t.Errorf("arrived with credentials %q and body %q", got.header.Get("Authorization"), got.body)
+	}
+}
+
+// protocol.md A1: "a request's first byte leaves before its recorded deadline or never".
+func TestDeadlineBeforeTheFirstByte(t *testing.T) {
+	t.Run("already past", func(t *testing.T) {
+		w := serve(t, yes)
+		ctx, cancel := context.WithDeadline(context.Background(), time.Now().Add(-time.Second))
+		defer cancel()
+		_, err := dial(t, w.URL(), nil).Do(ctx, post)
+		wantClass(t, err, saga.Unsent)
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v does not wrap context.DeadlineExceeded", err)
+		}
+		w.stop()
+		if _, bytes := w.total(); bytes != 0 {
+			t.Errorf("%d bytes arrived", bytes)
+		}
+	})
+	t.Run("while waiting for a connection", func(t *testing.T) {
+		arrived, release := make(chan struct{}), make(chan struct{})
+		w := serve(t, func(w *wire, c net.Conn, r arrival) bool {
+			close(arrived)
+			<-release
+			return yes(w, c, r)
+		})
+		c := dial(t, w.URL(), &effect.Options{MaxConns: 1})
+		var first sync.WaitGroup
+		first.Go(func() {
+			if _, err := c.Do(context.Background(), post); err != nil {
+				t.Error(err)
+			}
+		})
+		<-arrived
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+		defer cancel()
+		_, err := c.Do(ctx, post)
+		wantClass(t, err, saga.Unsent)
+		close(release)
+		first.Wait()
+		if n := len(w.seen()); n != 1 {
+			t.Errorf("the server saw %d requests, want 1", n)
+		}
+	})
+}
+
+// protocol.md §4: "timeout, cut, 5xx, cancelled: in doubt; unknown is not failed".
+func TestUnknownBehindTheGate(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		answer func(cancel func()) func(*wire, net.Conn, arrival) bool
+		says   string
+	}{
+		{"cut before the answer", func(func()) func(*wire, net.Conn, arrival) bool {
+			return func(*wire, net.Conn, arrival) bool { return false }
+		}, "too early"},
+		{"reset before the answer", func(func()) func(*wire, net.Conn, arrival) bool {
+			return func(_ *wire, c net.Conn, _ arrival) bool {
+				_ = c.(*net.TCPConn).SetLinger(0)
+				return false
+			}
+		}, "reset"},
+		{"cut within the header", func(func()) func(*wire, net.Conn, arrival) bool {
+			return func(_ *wire, c net.Conn, _ arrival) bool {
+				say(c, "HTTP/1.1 201 Created\r\nContent-Len")
+				return false
+			}
+		}, "the connection broke"},
+		{"cut within the body", func(func()) func(*wire, net.Conn, arrival) bool {
+			return func(_ *wire, c net.Conn, _ arrival) bool {
+				say(c, "HTTP/1.1 201 Created\r\nContent-Length: 10\r\n\r\n{")
+				return false
+			}
+		}, "answered 201 Created, but its body was cut"},
+		{"cancelled before the answer", func(cancel func()) func(*wire, net.Conn, arrival) bool {
+			return func(*wire, net.Conn, arrival) bool { cancel(); return true }
+		}, "cancelled"},
+		{"cancelled within the body", func(cancel func()) func(*wire, net.Conn, arrival) bool {
+			return func(_ *wire, c net.Conn, _ arrival) bool {
+				say(c, "HTTP/1.1 201 Created\r\nContent-Length: 10\r\n\r\n{")
+				cancel()
+				return true
+			}
+		}, "cancelled"},
+		{"not HTTP", func(func()) func(*wire, net.Conn, arrival) bool {
+			return func(_ *wire, c net.Conn, _ arrival) bool { say(c, "220 mail.example ESMTP\r\n"); return false }
+		}, "not readable HTTP"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			ctx, gate := gated(t, nil)
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			w := serve(t, tc.answer(cancel))
+			_, err := dial(t, w.URL(), nil).Do(ctx, post)
+			wantClass(t, err, saga.Unknown)
+			if !gate.Passed() {
+				t.Error("the request arrived, but the gate was not passed")
+			}
+			if !strings.Contains(err.Error(), tc.says) {
+				t.Errorf("error %q does not contain %q", err, tc.says)
+			}
+		})
+	}
+}
+
+// A server that accepts and never reads: the bytes left this process, so the outcome is unknown.
+func TestServerThatNeverReads(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0") // its backlog accepts
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = ln.Close() })
+	for _, size := range []int{10, 8 << 20} { // fits into the socket's buffers, and does not
+		ctx, gate := gated(t, nil)
+		ctx, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+		defer cancel()
+		c := dial(t, "http://"+ln.Addr().String(), &effect.Options{MaxRequest: 8 << 20})
+		_, err = c.Do(ctx, effect.Request{Method: "POST", Body: make([]byte, size)})
+		wantClass(t, err, saga.Unknown)
+		if !gate.Passed() || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("gate passed: %v, error: %v", gate.Passed(), err)
+		}
+	}
+}
+
+// A request without a deadline gets the client's.
+func TestTimeoutWithoutDeadline(t *testing.T) {
+	release := make(chan struct{})
+	w := serve(t, func(*wire, net.Conn, arrival) bool { <-release; return false })
+	defer close(release)
+	_, err := dial(t, w.URL(), &effect.Options{Timeout: 20 * time.Millisecond}).Do(context.Background(), effect.Request{Method: "GET"})
+	wantClass(t, err, saga.Unknown)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error %v, want a deadline", err)
+	}
+}
+
+// "Not sent" must stay true: requests are cancelled at arbitrary moments, and none that is called not sent
+// may have arrived.
+func TestNotSentIsNeverALie(t *testing.T) {
+	w := serve(t, yes)
+	c := dial(t, w.URL(), nil)
+	unsent := map[string]bool{}
+	for i := range 400 {
+		ctx, cancel := context.WithCancel(context.Background())
+		timer := time.AfterFunc(time.Duration(i)*time.Microsecond, cancel)
+		path := fmt.Sprintf("/%d", i)
+		_, err := c.Do(ctx, effect.Request{Method: "POST", Path: path, Key: "k"})
+		if class, _ := saga.Classify(err); err != nil && class == saga.Unsent {
+			unsent[path] = true
+		}
+		timer.Stop()
+		cancel()
+	}
+	c.Close()
+	w.stop()
+	for _, a := range w.seen() {
+		if unsent[a.uri] {
+			t.Errorf("%s was called not sent, and arrived", a.uri)
+		}
+	}
+	t.Logf("%d of 400 were not sent, %d arrived", len(unsent), len(w.seen()))
+}
+
+// closedPort returns an address where nobody listens.
+func closedPort(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = ln.Close() }()
+	return ln.Addr().String()
+}
+
+// serveTLS answers every request, and closes shaken when the first handshake is complete.
+func serveTLS(t *testing.T, shaken chan struct{}) (base string, roots *x509.CertPool) {
+	t.Helper()
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte("{}"))
+	}))
+	s.Config.ConnState = func(c net.Conn, state http.ConnState) {
+		if tc, ok := c.(*tls.Conn); ok && state == http.StateNew {
+			go func() {
+				if tc.Handshake() == nil {
+					close(shaken)
+				}
+			}()
+		}
+	}
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	roots = x509.NewCertPool()
+	roots.AddCert(s.Certificate())
+	return s.URL, roots
+}

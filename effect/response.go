@@ -1,0 +1,56 @@
+package effect
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+)
+
+var (
+	// ErrTooLarge: the answer is a success whose body is larger than Options.MaxAnswer. The effect happened.
+	ErrTooLarge = errors.New("the body is larger than Options.MaxAnswer")
+	// ErrNotJSON: the answer is a success whose body is not the JSON that Request.Into asked for.
+	ErrNotJSON = errors.New("the body is not the JSON that was asked for")
+)
+
+// Response is an answer, read to its end.
+type Response struct {
+	Status int
+	Header http.Header `json:"-"`
+	// Body holds at most Options.MaxAnswer bytes. It may be personal data: do not log it.
+	Body []byte `json:"-"`
+}
+
+// String names the status only, so that printing a response does not print its body.
+func (r *Response) String() string { return fmt.Sprintf("%d %s", r.Status, http.StatusText(r.Status)) }
+
+// GoString is String, for %#v.
+func (r *Response) GoString() string { return r.String() }
+
+// read takes the answer's body and judges the answer.
+func (c *Client) read(r Request, answer *http.Response) (*Response, error) {
+	body, err := io.ReadAll(io.LimitReader(answer.Body, int64(c.opts.MaxAnswer)+1))
+	tooLarge := len(body) > c.opts.MaxAnswer
+	if tooLarge {
+		body = body[:c.opts.MaxAnswer]
+	}
+	resp := &Response{Status: answer.StatusCode, Header: answer.Header, Body: body}
+	switch {
+	case resp.Status < 200 || resp.Status > 299:
+		return resp, c.statusError(r, resp) // the status says it all, even if the body was cut
+	case err != nil:
+		return resp, &sendError{request: r, state: "answered " + resp.String() + ", but its body was cut", err: err}
+	case tooLarge:
+		return resp, unusable(r, resp, ErrTooLarge)
+	case r.Into != nil && json.Unmarshal(body, r.Into) != nil: // its error may quote the body
+		return resp, unusable(r, resp, ErrNotJSON)
+	}
+	return resp, nil
+}
+
+// unusable is a success whose body cannot be used: a plain error, so that nobody takes it for a refusal.
+func unusable(r Request, resp *Response, why error) error {
+	return &sendError{request: r, state: "answered " + resp.String(), err: why, ours: true}
+}

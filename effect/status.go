@@ -1,0 +1,114 @@
+package effect
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/amends-dev/amends/saga"
+)
+
+// StatusError is an answer that is not a success. Its text holds method, path, status and request id; header
+// and body are for the action that wants to judge by them, and are never printed.
+type StatusError struct {
+	Method string
+	Path   string // without the base URL and without a query
+	Status int
+	// RequestID is how the destination names this exchange in its own logs, if it says so.
+	RequestID string
+	Header    http.Header `json:"-"`
+	// Body holds at most Options.MaxAnswer bytes.
+	Body []byte `json:"-"`
+}
+
+func (e *StatusError) Error() string {
+	text := fmt.Sprintf("%s %s answered %d", e.Method, e.Path, e.Status)
+	if name := http.StatusText(e.Status); name != "" {
+		text += " " + name
+	}
+	if e.RequestID != "" {
+		text += " (request id " + e.RequestID + ")"
+	}
+	switch {
+	case e.Status >= 300 && e.Status < 400:
+		text += "; redirects are not followed: give the client the final address"
+	case e.Status == 401 || e.Status == 403 || e.Status == 407:
+		text += "; check the client's credentials"
+	}
+	return text
+}
+
+// GoString is Error, so that %#v does not print the body either.
+func (e *StatusError) GoString() string { return e.Error() }
+
+// Status returns the status of the answer behind err, or 0 when there was none: a lookup turns a 404 into
+// "not found" by it.
+func Status(err error) int {
+	var e *StatusError
+	if errors.As(err, &e) {
+		return e.Status
+	}
+	return 0
+}
+
+func (c *Client) statusError(r Request, resp *Response) error {
+	var err error = &StatusError{
+		Method: r.Method, Path: r.Path, Status: resp.Status,
+		RequestID: requestID(resp.Header), Header: resp.Header, Body: resp.Body,
+	}
+	switch c.classify(resp.Status, r.Key != "") {
+	case saga.Unsent:
+		err = saga.NotSent(err)
+	case saga.Refused:
+		err = saga.Permanent(err)
+	}
+	if wait := retryAfter(resp.Header, c.now()); wait > 0 {
+		err = saga.RetryAfter(wait, err)
+	}
+	return err
+}
+
+// classify is the table of the package comment.
+func (c *Client) classify(status int, keyed bool) saga.Class {
+	if slices.Contains(c.opts.NotExecuted, status) {
+		return saga.Unsent
+	}
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired,
+		http.StatusMisdirectedRequest, http.StatusLocked, http.StatusTooEarly:
+		return saga.Unsent
+	case http.StatusRequestTimeout, statusClientClosed, http.StatusTooManyRequests:
+		return saga.Unknown
+	case http.StatusConflict:
+		if keyed {
+			return saga.Unknown
+		}
+	}
+	if status >= 400 && status <= 499 {
+		return saga.Refused
+	}
+	return saga.Unknown
+}
+
+// statusClientClosed is what nginx and its relatives say when they stopped waiting.
+const statusClientClosed = 499
+
+// requestID returns the destination's name for the exchange, if it looks like one.
+func requestID(h http.Header) string {
+	for _, name := range []string{"X-Request-Id", "Request-Id", "X-Correlation-Id"} {
+		if id := h.Get(name); id != "" && len(id) <= 64 && strings.IndexFunc(id, notInID) < 0 {
+			return id
+		}
+	}
+	return ""
+}
+
+func notInID(r rune) bool {
+	switch {
+	case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', strings.ContainsRune("-_.:", r):
+		return false
+	}
+	return true
+}
