@@ -27,6 +27,7 @@ test: deps fmt vet model unit ## All that must hold before a commit; under ten m
 .PHONY: lint
 lint: $(GOLANGCI) ## The linters of .golangci.yml, each with its reason there.
 	$(GOLANGCI) run ./...
+	@test ! -f bench/go.mod || { echo "cd bench && golangci-lint run ./..." && cd bench && ../$(GOLANGCI) run ./...; }
 
 ##@ The parts of make test
 
