@@ -3,7 +3,7 @@ package house
 // policy says who may import whom.
 //
 //	a, b < c, d    c and d may import a and b, and everything those may import
-//	a !< b         b never imports a, whatever the other lines say
+//	a !< b         never, whatever the other lines say: b imports no a
 //
 // A name is one package of this module, or of another if its first part has a dot.
 // A name that ends in /... is that package and all below it. In capitals:

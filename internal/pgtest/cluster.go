@@ -136,7 +136,7 @@ func (c *Cluster) launch(ctx context.Context) error {
 
 	// Files, not writers: no goroutine outlives this call, and nothing holds our
 	// own output open, for which `go test` would wait.
-	guard := exec.Command("/bin/sh", "-c", guardScript, "guard.sh", c.bin, c.root)
+	guard := exec.CommandContext(context.WithoutCancel(ctx), "/bin/sh", "-c", guardScript, "guard.sh", c.bin, c.root)
 	guard.Stdin, guard.Stdout, guard.Stderr = input, output, output
 	guard.Dir = c.root
 	guard.Env = c.environment()
@@ -160,7 +160,7 @@ func (c *Cluster) launch(ctx context.Context) error {
 
 // awaitReady reads the guard's answer, until ctx ends.
 func awaitReady(ctx context.Context, answer *os.File) error {
-	stop := context.AfterFunc(ctx, func() { answer.SetReadDeadline(time.Unix(1, 0)) })
+	stop := context.AfterFunc(ctx, func() { _ = answer.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
 	lines := bufio.NewReader(answer)
 	first, err := lines.ReadString('\n')
@@ -222,7 +222,8 @@ func (c *Cluster) control(ctx context.Context, args ...string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { output.Close(); os.Remove(output.Name()) }()
+	defer os.Remove(output.Name()) //nolint:errcheck // a temporary file
+	defer output.Close()
 	cmd.Stdout, cmd.Stderr = output, output
 	if err := cmd.Run(); err != nil {
 		said, _ := os.ReadFile(output.Name())
@@ -239,8 +240,8 @@ func (c *Cluster) Stop() error {
 	c.leash.Close()
 	c.leash = nil
 	if err := c.guard.Wait(); err != nil {
-		var exit *exec.ExitError
-		if !errors.As(err, &exit) {
+		// How it exits does not matter, what it leaves does.
+		if _, exited := errors.AsType[*exec.ExitError](err); !exited {
 			return fmt.Errorf("wait for the guard of %s: %w", c.root, err)
 		}
 	}

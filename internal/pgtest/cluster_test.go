@@ -20,13 +20,16 @@ import (
 const asProgram = "PGTEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asProgram) == "" {
-		os.Exit(m.Run())
+	if os.Getenv(asProgram) != "" {
+		beProgram()
 	}
+	os.Exit(m.Run())
+}
+
+func beProgram() {
 	cluster, err := pgtest.Start(context.Background(), "", nil)
 	if err != nil {
-		fmt.Println(err)
-		os.Exit(1)
+		panic(err)
 	}
 	fmt.Println(cluster.URL())
 	select {}
@@ -106,16 +109,14 @@ func TestStopLeavesNothing(t *testing.T) {
 // A start that fails says why and leaves nothing.
 func TestStartThatFails(t *testing.T) {
 	t.Parallel()
-	cancelled, cancel := context.WithCancel(t.Context())
-	cancel()
 	for _, tc := range []struct {
-		name     string
-		ctx      context.Context
-		settings pgtest.Settings
-		want     string
+		name      string
+		cancelled bool
+		settings  pgtest.Settings
+		want      string
 	}{
-		{"unknown setting", t.Context(), pgtest.Settings{"no_such_setting": "1"}, `"no_such_setting"`},
-		{"cancelled", cancelled, nil, context.Canceled.Error()},
+		{"unknown setting", false, pgtest.Settings{"no_such_setting": "1"}, `"no_such_setting"`},
+		{"cancelled", true, nil, context.Canceled.Error()},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -123,7 +124,12 @@ func TestStartThatFails(t *testing.T) {
 				pgtest.Unavailable(t, err)
 			}
 			dir := reachable(t)
-			_, err := pgtest.Start(tc.ctx, dir, tc.settings)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if tc.cancelled {
+				cancel()
+			}
+			_, err := pgtest.Start(ctx, dir, tc.settings)
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("error %v; want one that says %s", err, tc.want)
 			}
@@ -230,7 +236,7 @@ func start(t *testing.T, settings pgtest.Settings) *pgtest.Cluster {
 // those of package testing.
 func reachable(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "pgtest-")
+	dir, err := os.MkdirTemp("", "pgtest-") //nolint:usetesting // nobody but us may enter t.TempDir
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,8 +33,8 @@ var usualPlaces = []string{
 func Find() (string, error) {
 	if onPath, err := exec.LookPath("pg_ctl"); err == nil {
 		// A symbolic link on the PATH leads to the folder with its siblings.
-		if real, err := filepath.EvalSymlinks(onPath); err == nil && complete(filepath.Dir(real)) {
-			return filepath.Dir(real), nil
+		if target, err := filepath.EvalSymlinks(onPath); err == nil && complete(filepath.Dir(target)) {
+			return filepath.Dir(target), nil
 		}
 	}
 	if found := newest(usualPlaces); found != "" {

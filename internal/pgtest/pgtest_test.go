@@ -55,7 +55,7 @@ func TestURLGivesEachTestADatabaseOfItsOwn(t *testing.T) {
 }
 
 // A database goes away with its test, even while somebody is connected to it.
-func TestURLIsDroppedWhenTheTestEnds(t *testing.T) {
+func TestURLIsDroppedWhenTheTestEnds(t *testing.T) { //nolint:tparallel // it looks when its subtest has ended
 	t.Parallel()
 	server := open(t, pgtest.URL(t))
 	var name string

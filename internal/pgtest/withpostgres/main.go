@@ -119,7 +119,7 @@ func withDatabase(server string, fresh bool, use func(url string) (int, error)) 
 
 // execute runs the command to its end and passes our signals on to it.
 func execute(args []string, url string, stdout, stderr io.Writer, signals <-chan os.Signal) (int, error) {
-	cmd := exec.Command(args[0], args[1:]...)
+	cmd := exec.CommandContext(context.Background(), args[0], args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, stdout, stderr
 	if url != "" {
 		cmd.Env = append(os.Environ(), pgtest.Env+"="+url)
@@ -142,8 +142,7 @@ func execute(args []string, url string, stdout, stderr io.Writer, signals <-chan
 // statusOf turns the end of a command into our exit status: its own, or as shells
 // do 128 and the signal that ended it.
 func statusOf(state *os.ProcessState, err error) (int, error) {
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
+	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
 		return 1, err
 	}
 	if wait, ok := state.Sys().(syscall.WaitStatus); ok && wait.Signaled() {
