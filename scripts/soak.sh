@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs the example with many orders and many kills, for fresh seeds on SQLite and on
 # PostgreSQL, and stops at the first audit that finds anything. One line of JSON per
-# run.
+# run. What a failed run leaves (its ledger, its errors) is kept under bin/.
 #
 #   RUNS=20              how many fresh seeds
 #   SEEDS="7 4711"       these seeds instead
@@ -27,17 +27,23 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
 
-# run LEDGER SEED: one run; its errors are shown only when it fails.
+# run LEDGER SEED: one run.
 run() {
 	kind=$1
 	set -- -orders "$orders" -kills "$kills" -seed "$2" -json
 	case $kind in
 	sqlite) "$program" "$@" -workers 1 -db "$work/ledger.db" ;;
 	postgres)
-		# The quoted variables are for the inner shell, which has the database.
+		# The quoted variables are for the inner shell, which has the database. It
+		# goes away with that shell, so a failed run is dumped there.
 		# shellcheck disable=SC2016
-		bin/withpostgres -fresh sh -c 'exec "$0" "$@" -db "$AMENDS_TEST_POSTGRES"' \
-			"$program" "$@" -workers "$processes"
+		bin/withpostgres -fresh sh -c '
+			dump=$0
+			"$@" -db "$AMENDS_TEST_POSTGRES" && exit
+			status=$?
+			pg_dump "$AMENDS_TEST_POSTGRES" >"$dump" || echo "no dump of the ledger" >&2
+			exit $status' \
+			"$work/ledger.sql" "$program" "$@" -workers "$processes"
 		;;
 	*) echo "unknown ledger $kind: sqlite or postgres" >&2 && return 2 ;;
 	esac
@@ -50,6 +56,9 @@ for seed in $seeds; do
 		if ! run "$ledger" "$seed" 2>"$work/errors"; then
 			echo FAILED
 			tail -n 50 "$work/errors" >&2
+			kept=bin/soak-$ledger-$seed
+			mkdir -p "$kept" && cp "$work"/* "$kept"
+			echo "kept in $kept: $(ls "$kept" | tr '\n' ' ')" >&2
 			echo "again: SEEDS=$seed LEDGERS=$ledger ORDERS=$orders KILLS=$kills make soak" >&2
 			exit 1
 		fi
