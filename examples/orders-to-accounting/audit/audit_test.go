@@ -52,15 +52,15 @@ func (f *facts) message(n int) *mail.Message {
 }
 
 // invoice adds a live invoice for order n.
-func (f *facts) invoice(n int) *books.Invoice {
+func (f *facts) invoice(n int) {
 	f.invoices = append(f.invoices, books.Invoice{ID: fmt.Sprintf("inv_%d", len(f.invoices)+1), State: books.Live, Reference: fmt.Sprintf("shop:order:%d", n), TotalCents: 1000})
-	return &f.invoices[len(f.invoices)-1]
 }
 
 func (f *facts) audit() audit.Result { return audit.Check(f.orders, f.invoices, f.messages, f.asOf) }
 
 // A world in which all went well has no findings, and its figures are these.
 func TestClean(t *testing.T) {
+	t.Parallel()
 	r := clean().audit()
 	got, err := json.Marshal(r)
 	if err != nil {
@@ -74,6 +74,7 @@ func TestClean(t *testing.T) {
 
 // Each fault, planted alone, is found: the kind, the order and the words.
 func TestPlantedFaults(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		plant func(*facts)
 		want  string // the findings, one a line
@@ -151,6 +152,7 @@ func TestPlantedFaults(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			f := clean()
 			c.plant(f)
 			r := f.audit()
@@ -174,6 +176,7 @@ func TestPlantedFaults(t *testing.T) {
 // An order paid after the moment of the audit may lack things, but not have
 // too much.
 func TestAsOf(t *testing.T) {
+	t.Parallel()
 	f := &facts{orders: clean().orders[:1], asOf: paidAt.Add(-time.Second)}
 	f.orders[0].InvoiceID = ""
 	if r := f.audit(); !r.Clean() {
@@ -193,6 +196,7 @@ func TestAsOf(t *testing.T) {
 
 // No receipt is expected at an address that bounces.
 func TestBounce(t *testing.T) {
+	t.Parallel()
 	f := clean()
 	f.orders[0].Customer.Email = "gone@" + mail.BounceDomain
 	f.messages = f.messages[1:]
@@ -204,6 +208,7 @@ func TestBounce(t *testing.T) {
 // A cancelled order counts as compensated only when its invoice was made and
 // none is left.
 func TestCompensated(t *testing.T) {
+	t.Parallel()
 	f := clean()
 	f.invoices = f.invoices[:2]
 	if r := f.audit(); r.Compensated != 0 || !r.Clean() {

@@ -16,7 +16,7 @@ type auditor struct {
 	result   Result
 }
 
-func (a *auditor) find(kind Kind, order, format string, args ...any) {
+func (a *auditor) findf(kind Kind, order, format string, args ...any) {
 	switch kind {
 	case Duplicate:
 		a.result.Duplicates++
@@ -40,7 +40,7 @@ func (a *auditor) sort(invoices []books.Invoice, messages []mail.Message) {
 	owner := map[string]string{}
 	for _, inv := range invoices {
 		if first, taken := owner[inv.ID]; taken {
-			a.find(Duplicate, inv.Reference, "the number %s is on another invoice too, for %s", inv.ID, first)
+			a.findf(Duplicate, inv.Reference, "the number %s is on another invoice too, for %s", inv.ID, first)
 		} else {
 			owner[inv.ID] = inv.Reference
 		}
@@ -60,20 +60,20 @@ func (a *auditor) paid(o shop.Order, due bool) {
 	for i, inv := range live {
 		marked = marked || inv.ID == o.InvoiceID
 		if i > 0 {
-			a.find(Duplicate, o.Ref(), "%s is one live invoice too many, after %s", inv.ID, live[0].ID)
+			a.findf(Duplicate, o.Ref(), "%s is one live invoice too many, after %s", inv.ID, live[0].ID)
 		}
 		if inv.TotalCents != o.TotalCents {
-			a.find(Mismatch, o.Ref(), "%s is over %s, the order over %s", inv.ID, money(inv.TotalCents), money(o.TotalCents))
+			a.findf(Mismatch, o.Ref(), "%s is over %s, the order over %s", inv.ID, money(inv.TotalCents), money(o.TotalCents))
 		}
 	}
 	switch {
 	case o.InvoiceID != "" && !marked:
-		a.find(Mismatch, o.Ref(), "the shop's mark names %s, which is no live invoice of this order", o.InvoiceID)
+		a.findf(Mismatch, o.Ref(), "the shop's mark names %s, which is no live invoice of this order", o.InvoiceID)
 	case o.InvoiceID == "" && due:
-		a.find(Missing, o.Ref(), "the order is not marked in the shop")
+		a.findf(Missing, o.Ref(), "the order is not marked in the shop")
 	}
 	if len(live) == 0 && due {
-		a.find(Missing, o.Ref(), "there is no live invoice")
+		a.findf(Missing, o.Ref(), "there is no live invoice")
 	}
 	a.receipts(o, due)
 }
@@ -82,14 +82,14 @@ func (a *auditor) receipts(o shop.Order, due bool) {
 	messages := a.messages[o.Ref()]
 	for i, m := range messages {
 		if i > 0 {
-			a.find(Duplicate, o.Ref(), "the receipt went out again: %s", m.File)
+			a.findf(Duplicate, o.Ref(), "the receipt went out again: %s", m.File)
 		}
 		if m.To != o.Customer.Email {
-			a.find(Mismatch, o.Ref(), "a receipt went to %s instead of %s: %s", m.To, o.Customer.Email, m.File)
+			a.findf(Mismatch, o.Ref(), "a receipt went to %s instead of %s: %s", m.To, o.Customer.Email, m.File)
 		}
 	}
 	if len(messages) == 0 && due && !mail.Bounces(o.Customer.Email) {
-		a.find(Missing, o.Ref(), "no receipt was sent")
+		a.findf(Missing, o.Ref(), "no receipt was sent")
 	}
 }
 
@@ -97,13 +97,13 @@ func (a *auditor) receipts(o shop.Order, due bool) {
 func (a *auditor) cancelled(o shop.Order) {
 	live := a.live[o.Ref()]
 	for _, inv := range live {
-		a.find(Orphan, o.Ref(), "the order was cancelled, but %s is live", inv.ID)
+		a.findf(Orphan, o.Ref(), "the order was cancelled, but %s is live", inv.ID)
 	}
 	for _, m := range a.messages[o.Ref()] {
-		a.find(Orphan, o.Ref(), "the order was cancelled, but a receipt was sent: %s", m.File)
+		a.findf(Orphan, o.Ref(), "the order was cancelled, but a receipt was sent: %s", m.File)
 	}
 	if o.InvoiceID != "" {
-		a.find(Mismatch, o.Ref(), "the order was cancelled, but is marked with %s", o.InvoiceID)
+		a.findf(Mismatch, o.Ref(), "the order was cancelled, but is marked with %s", o.InvoiceID)
 	}
 	if len(live) == 0 && a.void[o.Ref()] > 0 {
 		a.result.Compensated++
@@ -114,12 +114,12 @@ func (a *auditor) cancelled(o shop.Order) {
 func (a *auditor) leftOver() {
 	for ref, live := range a.live {
 		for _, inv := range live {
-			a.find(Orphan, ref, "%s is live, but no paid order has this reference", inv.ID)
+			a.findf(Orphan, ref, "%s is live, but no paid order has this reference", inv.ID)
 		}
 	}
 	for ref, messages := range a.messages {
 		for _, m := range messages {
-			a.find(Orphan, ref, "a receipt was sent, but no paid order has this reference: %s", m.File)
+			a.findf(Orphan, ref, "a receipt was sent, but no paid order has this reference: %s", m.File)
 		}
 	}
 }

@@ -27,7 +27,7 @@ func setup(t *testing.T, o books.Options) *testBooks {
 	}
 	b := &testBooks{store: store, now: time.Date(2026, 2, 1, 12, 0, 0, 0, time.UTC)}
 	store.Now = func() time.Time { return b.now }
-	server, err := rest.Listen(books.NewHandler(store, o))
+	server, err := rest.Listen(t.Context(), books.NewHandler(store, o))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,6 +75,7 @@ var draft = books.Draft{
 // A customer's reference is its identity: a second PUT finds it and brings
 // the contact up to date.
 func TestCustomers(t *testing.T) {
+	t.Parallel()
 	b := setup(t, books.Options{})
 	put := func(ref, name string) (c books.Customer) {
 		if status := b.do(t, "PUT", "/customers/"+ref, books.Contact{Name: name, Email: "a@post.example"}, &c); status != 200 {
@@ -91,6 +92,7 @@ func TestCustomers(t *testing.T) {
 // The reference of an invoice is not unique and no key is honoured: a second
 // POST makes a second invoice.
 func TestInvoicesAreNotUnique(t *testing.T) {
+	t.Parallel()
 	b := setup(t, books.Options{})
 	b.do(t, "PUT", "/customers/shop:customer:1", books.Contact{Name: "Ada"}, &books.Customer{})
 	var first, second books.Invoice
@@ -114,6 +116,7 @@ func TestInvoicesAreNotUnique(t *testing.T) {
 
 // Drafts that make no sense are refused with a code.
 func TestRefusals(t *testing.T) {
+	t.Parallel()
 	b := setup(t, books.Options{})
 	unknown, empty := draft, draft
 	unknown.Customer, empty.Lines = "cus_0099", nil
@@ -130,7 +133,7 @@ func TestRefusals(t *testing.T) {
 		{"POST", "/invoices/42/void", nil, 404, books.CodeUnknownInvoice},
 		{"GET", "/invoices", nil, 400, "bad_request"},
 	} {
-		var p rest.Problem
+		var p rest.Error
 		if status := b.do(t, c.method, c.path, c.in, &p); status != c.status || p.Code != c.code {
 			t.Errorf("%s %s: got %d %q, want %d %q", c.method, c.path, status, p.Code, c.status, c.code)
 		}
@@ -142,6 +145,7 @@ func TestRefusals(t *testing.T) {
 
 // A void invoice stays void, keeps its number and is still found.
 func TestVoid(t *testing.T) {
+	t.Parallel()
 	b := setup(t, books.Options{})
 	b.do(t, "PUT", "/customers/shop:customer:1", books.Contact{Name: "Ada"}, &books.Customer{})
 	var made, void books.Invoice
@@ -160,6 +164,7 @@ func TestVoid(t *testing.T) {
 
 // A hidden invoice is there at once, but lookups see it only later.
 func TestLateLookup(t *testing.T) {
+	t.Parallel()
 	booked := 0
 	b := setup(t, books.Options{
 		Hidden: func(context.Context) time.Duration { return time.Minute },

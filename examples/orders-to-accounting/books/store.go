@@ -71,13 +71,19 @@ func seqOf(prefix, id string) int64 {
 // PutCustomer finds the customer with this reference or makes it, and writes
 // the contact on it.
 func (s *Store) PutCustomer(ctx context.Context, ref string, c Contact) (Customer, error) {
-	var seq int64
-	err := s.db.GetContext(ctx, &seq, `INSERT INTO customers (ref, name, email) VALUES (?, ?, ?)
-		ON CONFLICT (ref) DO UPDATE SET name = excluded.name, email = excluded.email RETURNING seq`, ref, c.Name, c.Email)
+	var r struct {
+		Seq   int64  `db:"seq"`
+		Ref   string `db:"ref"`
+		Name  string `db:"name"`
+		Email string `db:"email"`
+	}
+	err := s.db.GetContext(ctx, &r, `INSERT INTO customers (ref, name, email) VALUES (?, ?, ?)
+		ON CONFLICT (ref) DO UPDATE SET name = excluded.name, email = excluded.email RETURNING seq, ref, name, email`,
+		ref, c.Name, c.Email)
 	if err != nil {
 		return Customer{}, fmt.Errorf("books: put customer %s: %w", ref, err)
 	}
-	return Customer{ID: customerID(seq), Ref: ref, Name: c.Name, Email: c.Email}, nil
+	return Customer{ID: customerID(r.Seq), Ref: r.Ref, Name: r.Name, Email: r.Email}, nil
 }
 
 // AddInvoice makes a live invoice, always a new one. Lookups see it once

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"math"
 	"net"
 	"net/http"
@@ -118,9 +119,7 @@ func (a *answer) Write(b []byte) (int, error) {
 
 // send gives the answer to w.
 func (a *answer) send(w http.ResponseWriter) {
-	for name, values := range a.Header() {
-		w.Header()[name] = values
-	}
+	maps.Copy(w.Header(), a.Header())
 	a.WriteHeader(http.StatusOK) // unless it has a status by now
 	w.WriteHeader(a.status)
 	_, _ = w.Write(a.body.Bytes()) // a caller that is gone is the usual case

@@ -75,18 +75,16 @@ func (i *Injector) next(menu Menu, key string) Fault {
 	return f
 }
 
-// hold waits for d, until gone is closed, or until the injector is closed. It
-// reports whether d passed. A nil gone never ends the wait.
-func (i *Injector) hold(d time.Duration, gone <-chan struct{}) bool {
+// hold waits for d, until gone is closed, or until the injector is closed. A
+// nil gone never ends the wait.
+func (i *Injector) hold(d time.Duration, gone <-chan struct{}) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return true
 	case <-gone:
 	case <-i.closing:
 	}
-	return false
 }
 
 // hiddenKey is where a request's context keeps how long its effect is hidden.

@@ -9,6 +9,7 @@ import (
 
 // The plan is a function: these arrivals meet these faults on every machine.
 func TestPlanIsFixed(t *testing.T) {
+	t.Parallel()
 	p := faults.Plan{Seed: 7, Rate: 0.5}
 	var got []string
 	for _, order := range []string{"1", "2", "3"} {
@@ -30,6 +31,7 @@ func TestPlanIsFixed(t *testing.T) {
 // A higher rate adds faults and changes none; rate 0 has none, rate 1 has only
 // faults, and after Patience arrivals there is peace at any rate.
 func TestRate(t *testing.T) {
+	t.Parallel()
 	at := func(rate float64, key string, n int) faults.Fault {
 		return faults.Plan{Seed: 1, Rate: rate}.At(faults.HTTP, key, n)
 	}
@@ -63,6 +65,7 @@ func TestRate(t *testing.T) {
 
 // Other seeds, other faults; every kind on the menu is served.
 func TestSeeds(t *testing.T) {
+	t.Parallel()
 	seen := map[faults.Kind]bool{}
 	differ := 0
 	for i := range 200 {

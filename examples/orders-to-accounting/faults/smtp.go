@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"errors"
 	"net"
 
 	"github.com/emersion/go-smtp"
@@ -14,25 +15,23 @@ var errTryLater = &smtp.SMTPError{
 }
 
 // SMTP stands around the moment in which a mail server stores a received
-// message about order. The faults that only HTTP has are not on its menu.
+// message about order.
 func (i *Injector) SMTP(order string, conn net.Conn, store func() error) error {
-	kind := i.next(SMTP, "mail "+order).Kind
-	switch kind {
+	switch i.next(SMTP, "mail "+order).Kind {
 	case TooMany:
 		return errTryLater
 	case CutBefore:
 		return cut(conn)
 	case Slow:
 		i.hold(i.timing.Slow, nil)
-	}
-	if err := store(); err != nil {
-		return err
-	}
-	switch kind {
+		return store()
 	case CutAfter:
-		return cut(conn)
+		return errors.Join(store(), cut(conn))
 	case Silent:
+		err := store()
 		i.hold(i.timing.Silent, nil)
+		return err
+	case None, ErrorBefore, ErrorAfter: // the errors are not on this menu
 	}
-	return nil
+	return store()
 }

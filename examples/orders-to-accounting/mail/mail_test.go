@@ -23,7 +23,7 @@ func setup(t *testing.T, around mail.Around) (*mail.Server, *mail.Mailbox, strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := mail.Listen(box, around)
+	server, err := mail.Listen(t.Context(), box, around)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,6 +45,7 @@ func letter(order string) mail.Letter {
 // The server keeps both copies of one Message-ID, and the mailbox finds them
 // by Message-ID and by order.
 func TestBothCopiesAreKept(t *testing.T) {
+	t.Parallel()
 	server, box, _ := setup(t, nil)
 	for _, order := range []string{"1", "2", "1"} {
 		if err := mail.Send(t.Context(), server.Addr, letter(order), nil); err != nil {
@@ -70,6 +71,7 @@ func TestBothCopiesAreKept(t *testing.T) {
 
 // What was delivered is in the folder, for whoever opens it next.
 func TestReopen(t *testing.T) {
+	t.Parallel()
 	server, box, dir := setup(t, nil)
 	for i := range 12 {
 		if err := mail.Send(t.Context(), server.Addr, letter(fmt.Sprint(i)), nil); err != nil {
@@ -93,6 +95,7 @@ func TestReopen(t *testing.T) {
 
 // An address that bounces is refused with 550 before anything is sent.
 func TestBounce(t *testing.T) {
+	t.Parallel()
 	server, box, _ := setup(t, nil)
 	l := letter("1")
 	l.To = "gone@" + mail.BounceDomain
@@ -109,8 +112,13 @@ func TestBounce(t *testing.T) {
 
 // A sender that dies in the middle of its message leaves nothing behind.
 func TestHalfAMessage(t *testing.T) {
+	t.Parallel()
 	server, box, _ := setup(t, nil)
-	conn, err := net.Dial("tcp", server.Addr)
+	addr, err := net.ResolveTCPAddr("tcp", server.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := net.DialTCP("tcp", nil, addr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +132,7 @@ func TestHalfAMessage(t *testing.T) {
 		}
 	}
 	fmt.Fprintf(conn, "Message-ID: <half@shop.example>\r\n\r\nThis ends wit")
-	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+	if err := conn.CloseWrite(); err != nil {
 		t.Fatal(err)
 	}
 	for err == nil { // until the server has dealt with it and hung up
@@ -137,6 +145,7 @@ func TestHalfAMessage(t *testing.T) {
 
 // The sender's deadline ends a wait for an answer, and says so.
 func TestDeadline(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	release := make(chan struct{})
 	server, box, _ := setup(t, func(_ string, _ net.Conn, store func() error) error {

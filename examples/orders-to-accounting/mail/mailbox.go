@@ -36,7 +36,7 @@ type Mailbox struct {
 // OpenMailbox opens the mailbox in dir, and creates it when it is not there.
 func OpenMailbox(dir string) (*Mailbox, error) {
 	for _, sub := range []string{"tmp", "new"} {
-		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Join(dir, sub), 0o750); err != nil {
 			return nil, fmt.Errorf("mailbox: %w", err)
 		}
 	}
@@ -97,7 +97,7 @@ func (m *Mailbox) Deliver(to string, content []byte) (Message, error) {
 	name := fmt.Sprintf("%08d.eml", m.last)
 	tmp := filepath.Join(m.dir, "tmp", name)
 	msg.File = filepath.Join(m.dir, "new", name)
-	if err := os.WriteFile(tmp, content, 0o644); err != nil {
+	if err := os.WriteFile(tmp, content, 0o600); err != nil {
 		return msg, fmt.Errorf("mailbox: %w", err)
 	}
 	if err := os.Rename(tmp, msg.File); err != nil {

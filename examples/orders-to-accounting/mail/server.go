@@ -1,6 +1,7 @@
 package mail
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log"
@@ -26,12 +27,14 @@ type Server struct {
 	done chan error
 }
 
-// Listen starts a server that fills box. A nil around just stores.
-func Listen(box *Mailbox, around Around) (*Server, error) {
+// Listen starts a server that fills box. A nil around just stores. The context
+// bounds the start only; the server runs until it is closed.
+func Listen(ctx context.Context, box *Mailbox, around Around) (*Server, error) {
 	if around == nil {
 		around = func(_ string, _ net.Conn, store func() error) error { return store() }
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	var config net.ListenConfig
+	l, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("listen on a loopback port: %w", err)
 	}

@@ -47,18 +47,20 @@ func quiet() *logrus.Logger {
 }
 
 // run runs the naive sync over w until it has nothing left to do.
-func run(ctx context.Context, w *world.World) error {
+// Each try may take as long as timeout.
+func run(ctx context.Context, w *world.World, timeout time.Duration) error {
 	return naive.Run(ctx, naive.Config{
 		ShopURL: w.ShopURL, BooksURL: w.BooksURL, MailAddr: w.MailAddr, Log: quiet(),
-		Timeout: 250 * time.Millisecond, Pause: time.Millisecond, Every: time.Millisecond, Workers: 8,
+		Timeout: timeout, Pause: time.Millisecond, Every: time.Millisecond, Workers: 8,
 	})
 }
 
 // In a world without faults even the naive sync is clean. So what the audit
 // finds below comes from the faults.
 func TestWithoutFaults(t *testing.T) {
+	t.Parallel()
 	w := start(t, world.Config{Seed: 1, Orders: 60})
-	if err := run(t.Context(), w); err != nil {
+	if err := run(t.Context(), w, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	r, err := w.Audit(t.Context())
@@ -73,8 +75,9 @@ func TestWithoutFaults(t *testing.T) {
 // With faults the naive sync ends, thinks that all is done, and has made
 // duplicates.
 func TestWithFaults(t *testing.T) {
+	t.Parallel()
 	w := start(t, world.Config{Seed: 1, Orders: 100, Faults: 0.3})
-	if err := run(t.Context(), w); err != nil {
+	if err := run(t.Context(), w, 250*time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
 	r, err := w.Audit(t.Context())
@@ -93,6 +96,7 @@ func TestWithFaults(t *testing.T) {
 // invoice where the first has no mark, and never sends the receipt where there
 // is one. No fault of the servers is needed for that.
 func TestKilled(t *testing.T) {
+	t.Parallel()
 	w := start(t, world.Config{Seed: 1, Orders: 40})
 	for limit := 3; ; limit += 3 {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -114,6 +118,7 @@ func TestKilled(t *testing.T) {
 // A call is tried as often as Tries says, and the next run starts over. A sync
 // that cannot even list its orders goes on until it is stopped, and says so.
 func TestTries(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	var calls atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

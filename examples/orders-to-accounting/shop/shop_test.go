@@ -29,7 +29,7 @@ func open(t *testing.T, path string) *testShop {
 	}
 	s := &testShop{store: store, path: path, now: time.Date(2026, 2, 1, 12, 0, 0, 0, time.UTC)}
 	store.Now = func() time.Time { return s.now }
-	server, err := rest.Listen(shop.NewHandler(store))
+	server, err := rest.Listen(t.Context(), shop.NewHandler(store))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func (s *testShop) do(t *testing.T, method, path string, in, out any) int {
 // refused expects a refusal with this status and code.
 func (s *testShop) refused(t *testing.T, method, path string, in any, status int, code string) {
 	t.Helper()
-	var p rest.Problem
+	var p rest.Error
 	if got := s.do(t, method, path, in, &p); got != status || p.Code != code {
 		t.Errorf("%s %s: got %d %q, want %d %q", method, path, got, p.Code, status, code)
 	}
@@ -100,6 +100,7 @@ func (s *testShop) refused(t *testing.T, method, path string, in any, status int
 // Pages hold the chosen orders, oldest first, and the cursor leads through all
 // of them, once each, also after an empty page.
 func TestPages(t *testing.T) {
+	t.Parallel()
 	s := setup(t, 5)
 	s.do(t, "POST", "/orders/2/cancel", nil, nil)
 	s.do(t, "PUT", "/orders/4/synced", shop.Mark{InvoiceID: "inv_1"}, nil)
@@ -141,6 +142,7 @@ func TestPages(t *testing.T) {
 
 // Our own mark moves version and updatedAt, and repeating it changes nothing.
 func TestMark(t *testing.T) {
+	t.Parallel()
 	s := setup(t, 1)
 	var first, again, read shop.Order
 	if status := s.do(t, "PUT", "/orders/1/synced", shop.Mark{InvoiceID: "inv_7"}, &first); status != 200 {
@@ -164,6 +166,7 @@ func TestMark(t *testing.T) {
 
 // The mark can be taken off, and taking it off twice is no error.
 func TestClearMark(t *testing.T) {
+	t.Parallel()
 	s := setup(t, 1)
 	s.do(t, "PUT", "/orders/1/synced", shop.Mark{InvoiceID: "inv_7"}, nil)
 	for range 2 {
@@ -181,6 +184,7 @@ func TestClearMark(t *testing.T) {
 // A cancelled order refuses the mark with a code of its own; a marked one
 // refuses to be cancelled.
 func TestCancel(t *testing.T) {
+	t.Parallel()
 	s := setup(t, 2)
 	for range 2 {
 		var o shop.Order
@@ -203,6 +207,7 @@ func TestCancel(t *testing.T) {
 
 // What the shop knows is in its file.
 func TestReopen(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "shop.db")
 	first, err := shop.Open(path)
 	if err != nil {

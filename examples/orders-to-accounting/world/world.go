@@ -68,7 +68,7 @@ func Start(ctx context.Context, c Config) (*World, error) {
 	if err := w.open(ctx); err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
-	if err := w.serve(); err != nil {
+	if err := w.serve(ctx); err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
 	return w, nil
@@ -76,7 +76,7 @@ func Start(ctx context.Context, c Config) (*World, error) {
 
 // open creates the storage and fills the shop.
 func (w *World) open(ctx context.Context) error {
-	if err := os.MkdirAll(w.config.Dir, 0o755); err != nil {
+	if err := os.MkdirAll(w.config.Dir, 0o750); err != nil {
 		return fmt.Errorf("world: %w", err)
 	}
 	var err error
@@ -102,14 +102,14 @@ func (w *World) open(ctx context.Context) error {
 }
 
 // serve starts the three servers behind their faults.
-func (w *World) serve() error {
+func (w *World) serve(ctx context.Context) error {
 	w.faults = faults.New(faults.Plan{Seed: w.config.Seed, Rate: w.config.Faults}, w.config.Timing)
-	shopServer, err := rest.Listen(w.faults.HTTP(faults.ByURL, shop.NewHandler(w.shop)))
+	shopServer, err := rest.Listen(ctx, w.faults.HTTP(faults.ByURL, shop.NewHandler(w.shop)))
 	if err != nil {
 		return err
 	}
 	w.closers = append(w.closers, shopServer.Close)
-	booksServer, err := rest.Listen(w.faults.HTTP(byReference, books.NewHandler(w.books, books.Options{
+	booksServer, err := rest.Listen(ctx, w.faults.HTTP(byReference, books.NewHandler(w.books, books.Options{
 		Hidden: faults.Hidden,
 		Booked: w.cancelMeanwhile,
 	})))
@@ -117,7 +117,7 @@ func (w *World) serve() error {
 		return err
 	}
 	w.closers = append(w.closers, booksServer.Close)
-	mailServer, err := mail.Listen(w.mailbox, w.faults.SMTP)
+	mailServer, err := mail.Listen(ctx, w.mailbox, w.faults.SMTP)
 	if err != nil {
 		return err
 	}

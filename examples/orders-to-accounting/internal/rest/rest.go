@@ -15,24 +15,24 @@ import (
 // MaxBody is the size in bytes beyond which a request is refused.
 const MaxBody = 1 << 20
 
-// Problem is the body of every answer that is not a success. It is also the
-// error by which an endpoint refuses.
-type Problem struct {
+// Error is the body of every answer that is not a success, and the error by
+// which an endpoint refuses.
+type Error struct {
 	Status  int    `json:"-"`
 	Code    string `json:"code"`
 	Message string `json:"message"`
 }
 
 // Error says the refusal in one line.
-func (p *Problem) Error() string { return fmt.Sprintf("%s: %s", p.Code, p.Message) }
+func (e *Error) Error() string { return fmt.Sprintf("%s: %s", e.Code, e.Message) }
 
-// Refuse makes the Problem an endpoint returns.
+// Refuse makes the error by which an endpoint refuses.
 func Refuse(status int, code, format string, args ...any) error {
-	return &Problem{Status: status, Code: code, Message: fmt.Sprintf(format, args...)}
+	return &Error{Status: status, Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
 // Endpoint answers one kind of request with a status and a JSON body. A nil
-// body is answered without one. A *Problem is answered as it says, any other
+// body is answered without one. An *Error is answered as it says, any other
 // error with status 500.
 //
 // The request's context is not cancelled when the caller hangs up: a real
@@ -43,17 +43,22 @@ type Endpoint func(r *http.Request) (status int, body any, err error)
 func (e Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	status, body, err := e(r.WithContext(context.WithoutCancel(r.Context())))
 	if err != nil {
-		problem := &Problem{Status: http.StatusInternalServerError, Code: "internal", Message: err.Error()}
-		errors.As(err, &problem)
-		status, body = problem.Status, problem
+		refusal := &Error{Status: http.StatusInternalServerError, Code: "internal", Message: err.Error()}
+		errors.As(err, &refusal)
+		status, body = refusal.Status, refusal
 	}
 	if body == nil {
 		w.WriteHeader(status)
 		return
 	}
+	answer, err := json.Marshal(body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // a caller that is gone is no concern of ours
+	_, _ = w.Write(answer) // a caller that is gone is no concern of ours
 }
 
 // Read decodes the request's JSON body into v.

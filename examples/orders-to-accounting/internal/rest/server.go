@@ -2,6 +2,7 @@ package rest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -17,9 +18,11 @@ type Server struct {
 	done chan error
 }
 
-// Listen starts a server for h on a free loopback port.
-func Listen(h http.Handler) (*Server, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+// Listen starts a server for h on a free loopback port. The context bounds the
+// start only; the server runs until it is closed.
+func Listen(ctx context.Context, h http.Handler) (*Server, error) {
+	var config net.ListenConfig
+	l, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("listen on a loopback port: %w", err)
 	}
@@ -41,7 +44,7 @@ func (s *Server) Close() error {
 		// idle for some seconds; nothing is lost by closing them.
 		_ = s.http.Close()
 	}
-	if err := <-s.done; err != http.ErrServerClosed {
+	if err := <-s.done; !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve %s: %w", s.URL, err)
 	}
 	return nil
