@@ -129,7 +129,7 @@ func heading(ctx context.Context, w io.Writer, s *stage) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "%d processors, %s, %s, a write and fdatasync take %s (p50) in %s\n",
+	_, err = fmt.Fprintf(w, "%d processors, %s, %s, a write and fdatasync take %s (p50) in %s\n",
 		runtime.NumCPU(), runtime.Version(), version, disk.Round(time.Microsecond), s.dir)
-	return nil
+	return err
 }

@@ -106,7 +106,11 @@ func TestLoadInFlight(t *testing.T) {
 				close(everyoneThere)
 			}
 			mu.Unlock()
-			<-everyoneThere // hangs when fewer are in flight
+			select {
+			case <-everyoneThere:
+			case <-time.After(10 * time.Second):
+				return errors.New("too few are in flight")
+			}
 			mu.Lock()
 			now--
 			mu.Unlock()
