@@ -62,7 +62,7 @@ func familyCPU(pid int) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	for _, child := range strings.Fields(string(children)) {
+	for child := range strings.FieldsSeq(string(children)) {
 		id, err := strconv.Atoi(child)
 		if err != nil {
 			return 0, err

@@ -14,15 +14,20 @@ import (
 	"github.com/amends-dev/amends/internal/pgtest"
 )
 
-type opener func(context.Context, string, *workload.Steps) (workload.Engine, error)
+// onLedger is a floor and where its empty ledger is.
+type onLedger struct {
+	driver, address string
+	open            func(context.Context, string, *workload.Steps) (workload.Engine, error)
+}
 
 // onEach runs a test on both floors, each on an empty ledger.
-func onEach(t *testing.T, test func(t *testing.T, driver, address string, open opener)) {
+func onEach(t *testing.T, test func(t *testing.T, f onLedger)) {
+	t.Helper()
 	t.Run("sqlite", func(t *testing.T) {
-		test(t, "sqlite", filepath.Join(t.TempDir(), "floor.db"), SQLite)
+		test(t, onLedger{"sqlite", filepath.Join(t.TempDir(), "floor.db"), SQLite})
 	})
 	t.Run("postgres", func(t *testing.T) {
-		test(t, "postgres", pgtest.URL(t), Postgres)
+		test(t, onLedger{"postgres", pgtest.URL(t), Postgres})
 	})
 }
 
@@ -30,9 +35,9 @@ func onEach(t *testing.T, test func(t *testing.T, driver, address string, open o
 // result of each step, whatever batches it went through.
 func TestEndedSagasAreRecorded(t *testing.T) {
 	const sagas = 500
-	onEach(t, func(t *testing.T, driver, address string, open opener) {
+	onEach(t, func(t *testing.T, f onLedger) {
 		steps := workload.NewSteps(0, sagas)
-		e, err := open(t.Context(), address, steps)
+		e, err := f.open(t.Context(), f.address, steps)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +50,7 @@ func TestEndedSagasAreRecorded(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		db := sqlx.MustConnect(driver, address)
+		db := sqlx.MustConnect(f.driver, f.address)
 		defer db.Close()
 		var recorded int
 		err = db.Get(&recorded, `select count(*) from saga where state = 2 and seq = 4 and
@@ -58,9 +63,9 @@ func TestEndedSagasAreRecorded(t *testing.T) {
 
 // A work that is known is refused, and none of its steps runs again.
 func TestDuplicateIsRefused(t *testing.T) {
-	onEach(t, func(t *testing.T, _, address string, open opener) {
+	onEach(t, func(t *testing.T, f onLedger) {
 		steps := workload.NewSteps(0, 1)
-		e, err := open(t.Context(), address, steps)
+		e, err := f.open(t.Context(), f.address, steps)
 		if err != nil {
 			t.Fatal(err)
 		}

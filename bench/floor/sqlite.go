@@ -67,7 +67,7 @@ func (t *sqliteTable) prepare(ctx context.Context) (err error) {
 		{&t.insert, `insert into saga(id, work, state, step, seq) values (?, ?, 0, 0, 0) on conflict (work) do nothing`},
 		{&t.update, `update saga set state = ?, step = ?, seq = ?, doc = ? where id = ?`},
 	} {
-		if *s.to, err = t.conn.PreparexContext(ctx, s.text); err != nil {
+		if *s.to, err = t.conn.PreparexContext(ctx, s.text); err != nil { //nolint:sqlclosecheck // closed with its connection
 			return err
 		}
 	}

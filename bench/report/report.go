@@ -50,11 +50,11 @@ func (g Group) Median(figure func(Sample) float64) float64 {
 		return 0
 	}
 	v := g.figures(figure)
-	if mid := len(v) / 2; len(v)%2 == 1 {
+	mid := len(v) / 2
+	if len(v)%2 == 1 {
 		return v[mid]
-	} else {
-		return (v[mid-1] + v[mid]) / 2
 	}
+	return (v[mid-1] + v[mid]) / 2
 }
 
 // figures returns one figure of all rounds, sorted.
