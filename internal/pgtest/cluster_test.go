@@ -213,7 +213,7 @@ func TestClusterEndsWithAKilledProgram(t *testing.T) {
 	}
 	_ = program.Wait() // it was killed
 	// Our connection ends when the server does.
-	if _, err := db.ExecContext(t.Context(), "SELECT pg_sleep(600)"); err == nil {
+	if _, err := db.ExecContext(t.Context(), "SELECT pg_sleep(30)"); err == nil {
 		t.Fatal("the server outlived its program")
 	}
 	await(t, func() error { return gone(address) })
@@ -263,8 +263,9 @@ func gone(address string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := os.Stat(parsed.Query().Get("host")); !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("its folder is still there: %w", err)
+	root := parsed.Query().Get("host")
+	if _, err := os.Stat(root); !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("%s is still there (%v)", root, err)
 	}
 	return nil
 }
