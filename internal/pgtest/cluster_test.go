@@ -265,7 +265,7 @@ func gone(address string) error {
 	}
 	root := parsed.Query().Get("host")
 	if _, err := os.Stat(root); !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("%s is still there (%v)", root, err)
+		return fmt.Errorf("%s is still there", root)
 	}
 	return nil
 }
