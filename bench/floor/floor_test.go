@@ -20,65 +20,67 @@ type onLedger struct {
 	open            func(context.Context, string, *workload.Steps) (workload.Engine, error)
 }
 
-// onEach runs a test on both floors, each on an empty ledger.
-func onEach(t *testing.T, test func(t *testing.T, f onLedger)) {
+// floors are both floors, each with an empty ledger.
+func floors(t *testing.T) []onLedger {
 	t.Helper()
-	t.Run("sqlite", func(t *testing.T) {
-		test(t, onLedger{"sqlite", filepath.Join(t.TempDir(), "floor.db"), SQLite})
-	})
-	t.Run("postgres", func(t *testing.T) {
-		test(t, onLedger{"postgres", pgtest.URL(t), Postgres})
-	})
+	return []onLedger{
+		{"sqlite", filepath.Join(t.TempDir(), "floor.db"), SQLite},
+		{"postgres", pgtest.URL(t), Postgres},
+	}
 }
 
 // Every saga that Run reports as ended is in the table as completed, with the
 // result of each step, whatever batches it went through.
 func TestEndedSagasAreRecorded(t *testing.T) {
 	const sagas = 500
-	onEach(t, func(t *testing.T, f onLedger) {
-		steps := workload.NewSteps(0, sagas)
-		e, err := f.open(t.Context(), f.address, steps)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var g errgroup.Group
-		g.SetLimit(50)
-		for n := range sagas {
-			g.Go(func() error { return e.Run(t.Context(), workload.NewSaga(n)) })
-		}
-		if err := errors.Join(g.Wait(), e.Close(), steps.Verify(sagas)); err != nil {
-			t.Fatal(err)
-		}
+	for _, f := range floors(t) {
+		t.Run(f.driver, func(t *testing.T) {
+			steps := workload.NewSteps(0, sagas)
+			e, err := f.open(t.Context(), f.address, steps)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var g errgroup.Group
+			g.SetLimit(50)
+			for n := range sagas {
+				g.Go(func() error { return e.Run(t.Context(), workload.NewSaga(n)) })
+			}
+			if err := errors.Join(g.Wait(), e.Close(), steps.Verify(sagas)); err != nil {
+				t.Fatal(err)
+			}
 
-		db := sqlx.MustConnect(f.driver, f.address)
-		defer db.Close()
-		var recorded int
-		err = db.Get(&recorded, `select count(*) from saga where state = 2 and seq = 4 and
+			db := sqlx.MustConnect(f.driver, f.address)
+			defer db.Close()
+			var recorded int
+			err = db.Get(&recorded, `select count(*) from saga where state = 2 and seq = 4 and
 			doc like '[{"n":"customer","x":"ext_00_%"},{"n":"invoice","x":"ext_01_%"},{"n":"mark-synced","x":"ext_02_%"},{"n":"receipt","x":"ext_03_%"}]'`)
-		if err != nil || recorded != sagas {
-			t.Errorf("%d sagas are recorded as completed with all results, want %d (%v)", recorded, sagas, err)
-		}
-	})
+			if err != nil || recorded != sagas {
+				t.Errorf("%d sagas are recorded as completed with all results, want %d (%v)", recorded, sagas, err)
+			}
+		})
+	}
 }
 
 // A work that is known is refused, and none of its steps runs again.
 func TestDuplicateIsRefused(t *testing.T) {
-	onEach(t, func(t *testing.T, f onLedger) {
-		steps := workload.NewSteps(0, 1)
-		e, err := f.open(t.Context(), f.address, steps)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := e.Run(t.Context(), workload.NewSaga(0)); err != nil {
-			t.Fatal(err)
-		}
-		if err := e.Run(t.Context(), workload.NewSaga(0)); !errors.Is(err, ErrDuplicate) {
-			t.Errorf("the second start gave %v, want ErrDuplicate", err)
-		}
-		if err := errors.Join(e.Close(), steps.Verify(1)); err != nil {
-			t.Error(err)
-		}
-	})
+	for _, f := range floors(t) {
+		t.Run(f.driver, func(t *testing.T) {
+			steps := workload.NewSteps(0, 1)
+			e, err := f.open(t.Context(), f.address, steps)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := e.Run(t.Context(), workload.NewSaga(0)); err != nil {
+				t.Fatal(err)
+			}
+			if err := e.Run(t.Context(), workload.NewSaga(0)); !errors.Is(err, ErrDuplicate) {
+				t.Errorf("the second start gave %v, want ErrDuplicate", err)
+			}
+			if err := errors.Join(e.Close(), steps.Verify(1)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }
 
 // failing is a table that refuses transitions of one seq.
