@@ -1,0 +1,105 @@
+package coordinator
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// destination hands out send slots. A slot is in hand before a step is armed, so that an armed step is sent
+// at once and the window of doubt is the send itself.
+type destination struct {
+	rate  *rate.Limiter // nil: no limit
+	slots chan struct{} // nil: no limit
+
+	mu     sync.Mutex
+	paused time.Time // until then the destination asked for silence
+}
+
+func newDestination(l Limit) *destination {
+	d := &destination{}
+	if l.PerSecond > 0 {
+		d.rate = rate.NewLimiter(rate.Limit(l.PerSecond), max(1, l.Burst))
+	}
+	if l.Concurrent > 0 {
+		d.slots = make(chan struct{}, l.Concurrent)
+	}
+	return d
+}
+
+// try takes a slot if one is free now.
+func (d *destination) try() bool {
+	if d.pause() > 0 {
+		return false
+	}
+	if d.slots != nil {
+		select {
+		case d.slots <- struct{}{}:
+		default:
+			return false
+		}
+	}
+	if d.rate != nil && !d.rate.Allow() {
+		d.release()
+		return false
+	}
+	return true
+}
+
+// take waits for a slot until ctx ends.
+func (d *destination) take(ctx context.Context) error {
+	for p := d.pause(); p > 0; p = d.pause() {
+		if err := sleep(ctx, p); err != nil {
+			return err
+		}
+	}
+	if d.slots != nil {
+		select {
+		case d.slots <- struct{}{}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if d.rate != nil {
+		if err := d.rate.Wait(ctx); err != nil {
+			d.release()
+			return err
+		}
+	}
+	return nil
+}
+
+// release gives a slot back once its attempt is over.
+func (d *destination) release() {
+	if d.slots != nil {
+		<-d.slots
+	}
+}
+
+// hush keeps everybody away for as long as the destination asked in a Retry-After.
+func (d *destination) hush(t time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if until := time.Now().Add(t); until.After(d.paused) {
+		d.paused = until
+	}
+}
+
+func (d *destination) pause() time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return time.Until(d.paused)
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

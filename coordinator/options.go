@@ -1,0 +1,117 @@
+package coordinator
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/sirupsen/logrus"
+)
+
+// Options configures a [Coordinator]. The zero value, or nil, is a good configuration; each field says its
+// default.
+type Options struct {
+	// Log receives one line per state change. Default: logrus' standard logger. Bodies are never logged.
+	Log logrus.FieldLogger
+	// Listener is told what happens, for metrics and tests. Default: nobody.
+	Listener *Listener
+
+	// Destinations limits what is sent to whom, by the names given to Action.To. Limits hold per process.
+	Destinations map[string]Limit
+
+	// MaxWorks is how many works this process holds at once; further ones are stored and taken up when there
+	// is room. 4096.
+	MaxWorks int
+	// MaxBatch is how many records one transaction carries at most, and Writers how many transactions are
+	// under way at once. 512 and 2. MaxBatch 1 is group commit switched off.
+	MaxBatch int
+	Writers  int
+
+	// Lease is how long this process may be silent before others take its works over. It is renewed three
+	// times in that span, and this process stops trusting it Margin before its end. 15 s and 2 s.
+	Lease  time.Duration
+	Margin time.Duration
+	// Poll is how often due, orphaned and spoken-to works are looked for. 500 ms.
+	Poll time.Duration
+	// Hold is the longest wait for which a work is kept in hand; for longer ones it is put back into the
+	// ledger, where any process picks it up when it is due. 5 s.
+	Hold time.Duration
+	// Grace is how long a work of an unknown definition may be overdue before this process parks it for
+	// review; until then a process that knows it can take it. 1 min.
+	Grace time.Duration
+	// Drain is how long Run waits at shutdown for attempts that may already have been sent. 30 s.
+	Drain time.Duration
+	// Label names this process to people who read the sessions. Default: host and pid.
+	Label string
+}
+
+// Limit is what a destination can bear.
+type Limit struct {
+	PerSecond  float64 // sends a second; 0: no limit
+	Burst      int     // sends at once after a pause; at least 1
+	Concurrent int     // attempts at the same time; 0: no limit
+}
+
+// withDefaults returns a copy of o with every zero field filled in. o may be nil.
+func (o *Options) withDefaults() Options {
+	var c Options
+	if o != nil {
+		c = *o
+	}
+	if c.Log == nil {
+		c.Log = logrus.StandardLogger()
+	}
+	if c.Listener == nil {
+		c.Listener = &Listener{}
+	}
+	fill(&c.MaxWorks, 4096)
+	fill(&c.MaxBatch, 512)
+	fill(&c.Writers, 2)
+	fill(&c.Lease, 15*time.Second)
+	fill(&c.Margin, min(2*time.Second, c.Lease/5))
+	fill(&c.Poll, 500*time.Millisecond)
+	fill(&c.Hold, 5*time.Second)
+	fill(&c.Grace, time.Minute)
+	fill(&c.Drain, 30*time.Second)
+	if c.Label == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			host = "unknown host"
+		}
+		c.Label = fmt.Sprintf("%s pid %d", host, os.Getpid())
+	}
+	return c
+}
+
+func fill[T comparable](field *T, def T) {
+	var zero T
+	if *field == zero {
+		*field = def
+	}
+}
+
+// validate reports every fault at once.
+func (o *Options) validate() error {
+	var faults []error
+	wrong := func(bad bool, format string, args ...any) {
+		if bad {
+			faults = append(faults, fmt.Errorf(format, args...))
+		}
+	}
+	wrong(o.MaxWorks < 1, "MaxWorks is %d; at least 1 is needed", o.MaxWorks)
+	wrong(o.MaxBatch < 1, "MaxBatch is %d; at least 1 is needed", o.MaxBatch)
+	wrong(o.Writers < 1, "Writers is %d; at least 1 is needed", o.Writers)
+	wrong(o.Lease < 100*time.Millisecond, "Lease is %s; below 100ms every hiccup is a take-over", o.Lease)
+	wrong(o.Margin < 0 || o.Margin > o.Lease/2, "Margin is %s; it must lie between 0 and half the Lease (%s)", o.Margin, o.Lease)
+	for name, d := range map[string]time.Duration{"Poll": o.Poll, "Hold": o.Hold, "Grace": o.Grace, "Drain": o.Drain} {
+		wrong(d < 0, "%s is %s; it must not be negative", name, d)
+	}
+	for name, l := range o.Destinations {
+		wrong(l.PerSecond < 0 || l.Burst < 0 || l.Concurrent < 0, "the limit of destination %q has a negative number", name)
+	}
+	if len(faults) > 0 {
+		return fmt.Errorf("coordinator options:\n%w", errors.Join(faults...))
+	}
+	return nil
+}

@@ -1,0 +1,250 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/saga"
+)
+
+// ErrConflict is matched by the error of a start whose work is known with another identity: the same business
+// key now says something else. The work goes on with its first input.
+var ErrConflict = errors.New("the work is known with another input")
+
+// ErrUnknownSaga is matched by the error of a start of a saga that is not registered here.
+var ErrUnknownSaga = errors.New("no such saga is registered")
+
+// StartOptions says more about a start. Nil is fine.
+type StartOptions struct {
+	// Revision is the version of the source object, if it has one.
+	Revision string
+	// Source names who sends the start (webhook, cron, a person), for the counters of blocked duplicates.
+	Source string
+}
+
+// Started tells what became of a start.
+type Started struct {
+	saga.Summary
+	Duplicate bool // the work was known; the summary is its state and results so far
+}
+
+// Start makes a unit of work durable and sets it going; it does not wait for its end. work is the business
+// identity, for ever: a second start of the same work runs nothing, is counted, and returns what is there. A
+// second start with another identity returns what is there too, with an error that matches [ErrConflict].
+//
+// Everything that is wrong with the input is reported at once, before anything is stored. When ctx ends before
+// the ledger has answered, the work may or may not be stored: start it again to learn which.
+func (c *Coordinator) Start(ctx context.Context, sagaName, work string, input any, o *StartOptions) (Started, error) {
+	in, err := c.accept(sagaName, work, input, o)
+	if err != nil {
+		return Started{}, err
+	}
+	if c.isStopping() {
+		return Started{}, fmt.Errorf("start %s: %w", in.id, errStopping)
+	}
+	reply := make(chan started, 1)
+	go c.begin(in, reply)
+	select {
+	case r := <-reply:
+		if r.err != nil {
+			return Started{}, fmt.Errorf("start %s: %w", in.id, r.err)
+		}
+		if !r.exists {
+			return Started{Summary: r.summary}, nil
+		}
+		return c.duplicate(ctx, in)
+	case <-ctx.Done():
+		return Started{}, fmt.Errorf("start %s: the ledger has not answered yet, the work may be stored: %w", in.id, ctx.Err())
+	}
+}
+
+// intake is an accepted start.
+type intake struct {
+	id       saga.ID
+	program  saga.Program
+	accepted saga.Accepted
+	revision string
+	source   string
+	nonce    int64
+}
+
+func (in *intake) start() *saga.Start {
+	return &saga.Start{Revision: in.revision, Input: in.accepted.Input, Nonce: in.nonce}
+}
+
+// started is the ledger's answer to a start.
+type started struct {
+	summary saga.Summary
+	exists  bool
+	err     error
+}
+
+func (c *Coordinator) accept(sagaName, work string, input any, o *StartOptions) (intake, error) {
+	if o == nil {
+		o = &StartOptions{}
+	}
+	in := intake{id: saga.ID{Saga: sagaName, Work: work}, revision: o.Revision, source: o.Source, nonce: rand.Int64()}
+	c.mu.Lock()
+	in.program = c.newest[sagaName]
+	c.mu.Unlock()
+	if in.program == nil {
+		return in, errors.Join(fmt.Errorf("%w: %q", ErrUnknownSaga, sagaName), saga.CheckWork(work))
+	}
+	var err error
+	in.accepted, err = in.program.Accept(work, input)
+	return in, err
+}
+
+// begin appends the start, answers, and goes on with the work in the same goroutine. It does not end with the
+// caller: what was stored runs.
+func (c *Coordinator) begin(in intake, reply chan<- started) {
+	s := c.current.Load()
+	free := &session{}
+	if s == nil {
+		s = free
+	}
+	w := c.newWork(s, in.id, in.program)
+	ours := s != free && s.trusted() == nil && c.hold(w)
+	d, a, err := c.appendStart(w, in, ours)
+	r := started{exists: a.Result == ledger.Exists, err: err}
+	if err == nil && !r.exists {
+		r.summary = saga.Summarize(w.spec(), w.st)
+	}
+	goes := ours && err == nil && !r.exists && w.inHead
+	if goes {
+		reply <- r
+		w.run(d.Do, true)
+		return
+	}
+	if ours {
+		c.letGo(w)
+	}
+	reply <- r
+}
+
+// appendStart decides on and stores the first record. A work that this process does not hold is stored due now
+// and armed by whoever claims it.
+func (c *Coordinator) appendStart(w *work, in intake, ours bool) (saga.Decision, ledger.Answer, error) {
+	for arm := ours; ; arm = false {
+		d, err := w.judge(saga.Event{
+			Now: c.clock.now(), Slot: arm && !c.isStopping(), Start: in.start(),
+		})
+		if err != nil {
+			return d, ledger.Answer{}, err
+		}
+		e := startEntry(w, &d, ours && !c.isStopping())
+		w.sent = time.Now()
+		a, err := c.starts.append(w.s.token, e)
+		switch {
+		case err != nil:
+			return d, a, err
+		case a.Result == ledger.NoLease && arm:
+			c.loseSession(w.s, ledger.ErrSessionDead)
+			ours = false
+			continue
+		case a.Result == ledger.Appended, a.Result == ledger.Mine:
+			w.stored(d.Record, a, e.Schedule.Hold)
+			return d, a, nil
+		case a.Result == ledger.Exists:
+			return d, a, nil
+		default:
+			return d, a, fmt.Errorf("the ledger did not take the start (%s): %w", a.Result, errors.Join(errRefusedStart, a.Err))
+		}
+	}
+}
+
+var errRefusedStart = errors.New("nothing was stored")
+
+func startEntry(w *work, d *saga.Decision, hold bool) ledger.Entry {
+	d.Record.Seal(w.id, 0, saga.Hash{}, w.s.token)
+	return ledger.Entry{ID: w.id, Record: *d.Record, Schedule: &ledger.Schedule{Hold: hold}}
+}
+
+// duplicate answers a start of a known work.
+func (c *Coordinator) duplicate(ctx context.Context, in intake) (Started, error) {
+	st, err := c.fold(ctx, in.id)
+	if err != nil {
+		return Started{}, fmt.Errorf("start %s: the work is known, but its state could not be read: %w", in.id, err)
+	}
+	sum, err := c.summarize(ctx, st)
+	if err != nil {
+		return Started{}, err
+	}
+	known := Started{Summary: sum, Duplicate: true}
+	c.duplicates.count(in.id, in.source)
+	c.tell.duplicate(in.id, in.source)
+	first, err := in.program.Accept(in.id.Work, st.Input)
+	if err != nil || first.Identity == in.accepted.Identity {
+		return known, nil // an input that no longer decodes cannot be compared; it is not a conflict
+	}
+	c.tell.conflict(in.id, in.source)
+	err = c.ledger.Post(ctx, in.id, saga.Signal{
+		Kind: saga.SignalConflict, Key: "conflict:" + in.accepted.Identity, Actor: in.source,
+		Reason: fmt.Sprintf("identity %s, first %s", in.accepted.Identity, first.Identity),
+	})
+	return known, errors.Join(fmt.Errorf("start %s: %w (identity %s, first %s)", in.id, ErrConflict, in.accepted.Identity, first.Identity), err)
+}
+
+// StartTx stores a unit of work within the caller's own transaction on the same database: the work exists if
+// and only if tx commits, and begins to move once a coordinator claims it, at its next poll. Nothing is armed
+// within tx. It answers whether the work was new to the ledger.
+func (c *Coordinator) StartTx(ctx context.Context, tx *sqlx.Tx, sagaName, work string, input any, o *StartOptions) (isNew bool, err error) {
+	l, ok := c.ledger.(ledger.TxStarter)
+	if !ok {
+		return false, fmt.Errorf("start %s %s: this ledger lives in no database a transaction of yours could share", sagaName, work)
+	}
+	in, err := c.accept(sagaName, work, input, o)
+	if err != nil {
+		return false, err
+	}
+	w := c.newWork(&session{}, in.id, in.program)
+	d, err := w.judge(saga.Event{Start: in.start()})
+	if err != nil {
+		return false, err
+	}
+	a, err := l.StartTx(ctx, tx, startEntry(w, &d, false))
+	switch {
+	case err != nil:
+		return false, fmt.Errorf("start %s: %w", in.id, err)
+	case a.Result == ledger.Exists:
+		c.duplicates.count(in.id, in.source)
+		return false, nil
+	case a.Result != ledger.Appended && a.Result != ledger.Mine:
+		return false, fmt.Errorf("start %s: %w", in.id, errors.Join(errRefusedStart, a.Err))
+	}
+	return true, nil
+}
+
+// Wait blocks until the work is terminal or in review, and returns its summary. It may be called in any
+// process that reads the same ledger.
+func (c *Coordinator) Wait(ctx context.Context, sagaName, work string) (saga.Summary, error) {
+	id := saga.ID{Saga: sagaName, Work: work}
+	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		if w := c.holding(id); w != nil {
+			select {
+			case <-w.gone:
+				if w.final != nil {
+					return *w.final, nil
+				}
+			case <-ctx.Done():
+				return saga.Summary{}, fmt.Errorf("wait for %s: %w", id, ctx.Err())
+			}
+		}
+		st, err := c.fold(ctx, id)
+		if err != nil {
+			return saga.Summary{}, fmt.Errorf("wait for %s: %w", id, err)
+		}
+		if st.Status.Terminal() || st.Status.Parked() {
+			return c.summarize(ctx, st)
+		}
+		if err := sleep(ctx, wait); err != nil {
+			return saga.Summary{}, fmt.Errorf("wait for %s: %w", id, err)
+		}
+	}
+}

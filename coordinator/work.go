@@ -1,0 +1,278 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/saga"
+)
+
+// work is one unit of work in this process's hands. One goroutine decides for it, and it has one append under
+// way at most.
+type work struct {
+	c       *Coordinator
+	s       *session
+	id      saga.ID
+	program saga.Program // nil: nobody here knows the definition
+	head    int64
+	st      *saga.State
+	inHead  bool         // the ledger's head names our session
+	sent    time.Time    // before the latest append went out
+	slot    *destination // a send slot in hand, for the next attempt
+	hasSlot bool
+
+	spoken atomic.Bool   // somebody posted a signal
+	nudge  chan struct{} // wakes a waiting work when spoken is set
+	gone   chan struct{} // closed when the work is out of our hands
+	final  *saga.Summary // set before gone is closed, when the work is terminal or parked
+
+	mu     sync.Mutex
+	gate   *saga.Gate
+	cancel context.CancelFunc // of the attempt under way
+}
+
+func (c *Coordinator) newWork(s *session, id saga.ID, p saga.Program) *work {
+	return &work{c: c, s: s, id: id, program: p, st: &saga.State{ID: id}, nudge: make(chan struct{}, 1), gone: make(chan struct{})}
+}
+
+// run does what was decided and decides what follows, until the work is out of our hands.
+func (w *work) run(cmd saga.Command, ok bool) {
+	defer w.c.letGo(w)
+	defer w.dropSlot()
+	for ok {
+		var ev saga.Event
+		if ev, ok = w.do(cmd); ok {
+			cmd, ok = w.advance(ev)
+		}
+	}
+	if st := w.st.Status; st.Terminal() || st.Parked() {
+		sum := saga.Summarize(w.spec(), w.st)
+		w.final = &sum
+	}
+}
+
+// advance decides about ev and then about whatever has been posted meanwhile. A signal waits for the attempt
+// under way, and nothing is armed over the head of one.
+func (w *work) advance(ev saga.Event) (saga.Command, bool) {
+	cmd, ok := w.decide(ev, !w.spoken.Load())
+	for ok && cmd.Do != saga.Act && w.spoken.Swap(false) {
+		cmd, ok = w.listen()
+	}
+	return cmd, ok
+}
+
+// do carries out one command and returns the event it led to, or false when the work is to be let go.
+func (w *work) do(cmd saga.Command) (saga.Event, bool) {
+	switch cmd.Do {
+	case saga.Act:
+		o := w.act(cmd)
+		return saga.Event{Outcome: &o}, true
+	case saga.Look:
+		f, ok := w.look(cmd)
+		return saga.Event{Evidence: &f}, ok
+	case saga.Slot:
+		return saga.Event{}, w.awaitSlot(cmd)
+	case saga.Wait:
+		return saga.Event{}, w.await(cmd.Until)
+	default:
+		return saga.Event{}, false
+	}
+}
+
+// await sleeps until a ledger time. It reports false when the session ended or the process stops.
+func (w *work) await(until time.Time) bool {
+	t := time.NewTimer(until.Sub(w.c.clock.now().Earliest) + time.Millisecond)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-w.nudge:
+	case <-w.s.idle.Done():
+		return false
+	}
+	return true
+}
+
+// decide asks the machine about ev, makes the record durable and folds it. arm says whether something may be
+// armed. It reports false when the work is no longer ours to move.
+func (w *work) decide(ev saga.Event, arm bool) (saga.Command, bool) {
+	for {
+		ev.Now, ev.Alone = w.c.clock.now(), w.s.alone
+		ev.Slot = arm && !w.c.isStopping() && w.s.trusted() == nil
+		d, err := w.judge(ev)
+		if err != nil {
+			w.c.opts.Log.WithError(err).WithField("work", w.id.Work).Debug("an event was overtaken")
+			return saga.Command{}, w.reload()
+		}
+		if d.Record == nil {
+			return d.Do, true
+		}
+		hold, answer, err := w.append(&d)
+		if err != nil {
+			return d.Do, false
+		}
+		switch answer.Result {
+		case ledger.Appended, ledger.Mine:
+			return d.Do, w.stored(d.Record, answer, hold)
+		case ledger.NoLease:
+			arm = false
+			w.c.loseSession(w.s, ledger.ErrSessionDead)
+		case ledger.Stale:
+			if !w.overtaken(&ev) {
+				return d.Do, false
+			}
+		case ledger.Missing:
+			w.c.loseSession(w.s, ledger.ErrDatabaseChanged)
+			w.postLate(w.open(), ev.Outcome)
+			return d.Do, false
+		default:
+			if !w.refused(&ev, answer) {
+				return d.Do, false
+			}
+		}
+	}
+}
+
+// judge asks the machine, and once more without a slot when the step's destination has none free.
+func (w *work) judge(ev saga.Event) (saga.Decision, error) {
+	spec := w.spec()
+	if spec == nil {
+		return saga.Park(w.st, fmt.Sprintf("no process that is running knows %s version %d", w.id.Saga, w.st.Version)), nil
+	}
+	d, err := saga.Decide(spec, w.st, ev)
+	if err == nil && d.Record != nil && d.Record.Arm != nil && !w.trySlot(d.Record.Arm.Step) {
+		ev.Slot = false
+		d, err = saga.Decide(spec, w.st, ev)
+	}
+	return d, err
+}
+
+// append seals the record and hands it to the committer.
+func (w *work) append(d *saga.Decision) (hold bool, a ledger.Answer, err error) {
+	r := d.Record
+	hold = r.Status.Live() && r.Wait <= w.c.opts.Hold && !w.c.isStopping() && w.s.trusted() == nil
+	e := ledger.Entry{ID: w.id, Head: w.head, Prev: w.st.Tail}
+	if hold != w.inHead || r.Status != w.st.Status || r.Reason != w.st.Reason {
+		e.Schedule = &ledger.Schedule{Hold: hold}
+	}
+	r.Seal(w.id, w.st.Seq, w.st.Tail, w.s.token)
+	e.Record = *r
+	w.sent = time.Now()
+	lane := w.c.appends
+	if r.Seq == 1 {
+		lane = w.c.starts
+	}
+	a, err = lane.append(w.s.token, e)
+	return hold, a, err
+}
+
+// stored folds what the ledger has taken. It reports whether the work stays in our hands.
+func (w *work) stored(r *saga.Record, a ledger.Answer, hold bool) bool {
+	r.At, w.head, w.inHead = a.At, a.Head, hold
+	if err := w.st.Apply(r); err != nil { // the machine decided what its own fold refuses
+		w.c.opts.Log.WithError(err).Error("a stored record does not fold; please report this")
+		return false
+	}
+	w.c.tell.recorded(w.id, r)
+	return hold
+}
+
+// overtaken loads the chain after a stale answer. An outcome is never dropped: when its attempt is still open
+// it is decided about again, and otherwise it is posted for whoever holds the work.
+func (w *work) overtaken(ev *saga.Event) bool {
+	before := w.open()
+	ours := w.reload()
+	if ev.Outcome != nil && w.open() == before {
+		return true // also when the work is no longer ours: recording what was learned needs only the tail
+	}
+	w.postLate(before, ev.Outcome)
+	*ev = saga.Event{}
+	return ours
+}
+
+// reload folds the chain anew. It reports whether the work is still ours.
+func (w *work) reload() bool {
+	chain, err := w.load()
+	if err != nil {
+		return false
+	}
+	st, err := saga.Fold(w.id, chain.Records)
+	if err != nil {
+		w.c.opts.Log.WithError(err).Error("the chain does not fold; run amends check")
+		return false
+	}
+	w.st, w.head, w.inHead = st, chain.Head.Number, chain.Head.Session == w.s.token
+	return w.inHead
+}
+
+// load reads the chain, however long the ledger takes to answer.
+func (w *work) load() (*ledger.Chain, error) {
+	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		sent := time.Now()
+		chains, err := w.c.ledger.Load(w.c.life, []saga.ID{w.id})
+		if err == nil && len(chains) == 0 {
+			err = ledger.ErrNotFound
+		}
+		if err == nil {
+			w.c.clock.heard(chains[0].At, sent, time.Now())
+			return &chains[0], nil
+		}
+		if errors.Is(err, ledger.ErrNotFound) || sleep(w.c.life, wait) != nil {
+			return nil, err
+		}
+	}
+}
+
+// refused answers a record with a value the database does not take. What was learned is kept without its
+// body; anything else ends here, loudly.
+func (w *work) refused(ev *saga.Event, a ledger.Answer) bool {
+	log := w.c.opts.Log.WithError(a.Err).WithField("saga", w.id.Saga).WithField("work", w.id.Work)
+	if o := ev.Outcome; o != nil && (o.Output != nil || o.Error != "") {
+		log.Warn("the ledger refused a value of the result; it is recorded without its body")
+		ev.Outcome = &saga.Outcome{Class: o.Class, ExternalID: o.ExternalID, Dropped: true, Error: "the ledger refused the error's text"}
+		if o.Done() {
+			ev.Outcome.Error = ""
+		}
+		return true
+	}
+	log.Error("the ledger refused a record; the work stays as it is until this process ends")
+	return false
+}
+
+// listen consumes every signal posted to the work, each by a record, and then decides what comes next.
+func (w *work) listen() (saga.Command, bool) {
+	chain, err := w.load()
+	if err != nil {
+		return saga.Command{}, false
+	}
+	for i := range chain.Signals {
+		sig := &chain.Signals[i]
+		if w.st.Saw(sig.ID) {
+			continue
+		}
+		if _, ok := w.decide(saga.Event{Signal: sig}, false); !ok {
+			return saga.Command{}, false
+		}
+	}
+	return w.decide(saga.Event{}, true)
+}
+
+// speak tells the work that a signal is waiting for it.
+func (w *work) speak() {
+	w.spoken.Store(true)
+	select {
+	case w.nudge <- struct{}{}:
+	default:
+	}
+}
+
+func (w *work) spec() *saga.Spec {
+	if w.program == nil {
+		return nil
+	}
+	return w.program.Spec()
+}
