@@ -109,7 +109,7 @@ func failed(g *Gate, err error) Outcome {
 		return Outcome{Class: Fault, Error: err.Error()}
 	}
 	class, after := Classify(err)
-	if class == Unknown && g != nil && g.unsent() {
+	if class == Unknown && g != nil && g.Unsent() {
 		class = Unsent
 	}
 	return Outcome{Class: class, Error: err.Error(), RetryAfter: after}
@@ -121,7 +121,7 @@ func recovered(g *Gate, p any) Outcome {
 	if f, ok := p.(*faultError); ok && !g.Passed() {
 		return Outcome{Class: Fault, Error: f.Error()}
 	}
-	if g.unsent() {
+	if g.Unsent() {
 		return Outcome{Class: Unsent, Error: fmt.Sprintf("panic: %v", p)}
 	}
 	return Outcome{Class: Unknown, Error: fmt.Sprintf("panic: %v", p)}

@@ -35,6 +35,7 @@ type Event struct {
 type Start struct {
 	Revision string
 	Input    json.RawMessage
+	Nonce    int64 // random, chosen by whoever starts it
 }
 
 // Decision is what follows from an event: append Record if there is one, and only then do Do.
@@ -130,7 +131,7 @@ var errNotFitting = errors.New("the event does not fit the chain")
 func (m *machine) learn() error {
 	switch ev := &m.ev; {
 	case ev.Start != nil:
-		return m.fold(&Record{Kind: KindStarted, Version: m.spec.Version, Revision: ev.Start.Revision, Body: ev.Start.Input})
+		return m.fold(&Record{Kind: KindStarted, Version: m.spec.Version, Revision: ev.Start.Revision, Nonce: ev.Start.Nonce, Body: ev.Start.Input})
 	case m.st.Seq == 0:
 		return errNotFitting
 	case ev.Outcome != nil:
@@ -153,7 +154,7 @@ func (m *machine) learnOutcome(o *Outcome) error {
 	r := &Record{Step: ss.Name, Direction: dir, Attempt: e.Attempts, Class: o.Class, Error: o.Error}
 	switch o.Class {
 	case succeeded:
-		r.Kind, r.ExternalID, r.Body, r.BodyDropped = KindDone, o.ExternalID, o.Output, o.Dropped
+		r.Kind, r.Class, r.ExternalID, r.Body, r.BodyDropped = KindDone, "", o.ExternalID, o.Output, o.Dropped
 	case Unsent:
 		r.Kind = KindNotSent
 	case Refused:

@@ -61,8 +61,8 @@ func (g *Gate) Passed() bool {
 	return g.passed
 }
 
-// unsent reports that the action stood at its gate and was turned away before anything left.
-func (g *Gate) unsent() bool {
+// Unsent reports that the action stood at its gate and was turned away before anything left.
+func (g *Gate) Unsent() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.turned && !g.passed

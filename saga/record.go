@@ -81,6 +81,7 @@ type Record struct {
 	Kind        Kind
 	Version     int       // KindStarted: the definition's version
 	Revision    string    // KindStarted: the version of the source object
+	Nonce       int64     // KindStarted: random; tells two equal starts by one session apart
 	Step        string    // which step was learned about
 	Direction   Direction // of that step
 	Attempt     int       // of that step in that direction, from 1
@@ -148,6 +149,7 @@ func (r *Record) Sum(id ID, prev Hash) Hash {
 	text(string(r.Kind))
 	num(int64(r.Version))
 	text(r.Revision)
+	num(r.Nonce)
 	text(r.Step)
 	text(string(r.Direction))
 	num(int64(r.Attempt))

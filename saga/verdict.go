@@ -69,7 +69,7 @@ func (m *machine) resolve(s *Signal) error {
 	m.unparked = true
 	r := &Record{Kind: KindResolved, Step: ss.Name, Direction: dir, Attempt: s.Attempt, Class: Unsent, Error: says(s, "it did not happen")}
 	if s.Happened {
-		r.Class, r.ExternalID, r.Body, r.Error = succeeded, s.ExternalID, s.Output, says(s, "it happened")
+		r.Class, r.ExternalID, r.Body, r.Error = "", s.ExternalID, s.Output, says(s, "it happened")
 	}
 	return m.foldSignal(s, r)
 }
