@@ -31,7 +31,7 @@ const (
 // failed judges a request that got no answer.
 func failed(r Request, x *exchange, err error) error {
 	ours := errors.Is(err, errUnasked) || errors.Is(err, context.Cause(x.ctx))
-	left, refusal := x.finish()
+	left, refusal := x.outcome()
 	if left {
 		return &sendError{request: r, state: inDoubt, err: err, ours: ours}
 	}

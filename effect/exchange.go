@@ -18,7 +18,7 @@ var (
 // exchange is one request on its way: it decides, once, whether its first byte may leave, and on which
 // connection. Everything it answers is decided under its lock, so a late write cannot make it a liar.
 type exchange struct {
-	ctx   context.Context
+	ctx   context.Context //nolint:containedctx // the request's own: an exchange lives exactly as long
 	abort context.CancelCauseFunc
 	safe  bool // reading has no effect: no gate to pass
 
@@ -100,15 +100,17 @@ func (x *exchange) hasLeft() bool {
 	return x.left
 }
 
-// finish refuses every write from now on. It reports whether a byte may have left, and if the request was
-// refused before, why.
-func (x *exchange) finish() (left bool, refusal error) {
+// finish ends the request: its first byte, if it has not left by now, never will, because its context is done.
+func (x *exchange) finish() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	refusal = x.refusal
-	if refusal == nil {
-		x.refusal = errOver
-	}
 	x.abort(errOver)
-	return x.left, refusal
+}
+
+// outcome finishes the request. It reports whether a byte may have left, and if it was refused, why.
+func (x *exchange) outcome() (left bool, refusal error) {
+	x.finish()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.left, x.refusal
 }

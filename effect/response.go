@@ -9,9 +9,9 @@ import (
 )
 
 var (
-	// ErrTooLarge: the answer is a success whose body is larger than Options.MaxAnswer. The effect happened.
+	// ErrTooLarge says that the answer is a success whose body is larger than Options.MaxAnswer. The effect happened.
 	ErrTooLarge = errors.New("the body is larger than Options.MaxAnswer")
-	// ErrNotJSON: the answer is a success whose body is not the JSON that Request.Into asked for.
+	// ErrNotJSON says that the answer is a success whose body is not the JSON that Request.Into asked for.
 	ErrNotJSON = errors.New("the body is not the JSON that was asked for")
 )
 

@@ -2,7 +2,6 @@ package effect_test
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"net"
 	"net/http"
@@ -20,20 +19,24 @@ func dropsKeptAlive(_ *wire, c net.Conn, r arrival) bool {
 	return r.n != 2 && yes(nil, c, r)
 }
 
-// protocol.md §7: "the effect client follows no redirect and retries nothing: one armed attempt, one send."
+// protocol.md §7: the client "retries nothing: one armed attempt, one send". It says too which of the two
+// guards held: the transport that does not try, or the connection that refuses.
 func TestDroppedKeepAliveIsSentOnce(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
-		name   string
-		header string
-		req    effect.Request
+		name    string
+		header  string
+		resends bool // the transport tries to, and the connection refuses
+		req     effect.Request
 	}{
-		{"POST with a body", "", effect.Request{Method: "POST", Key: "k1", Body: map[string]int{"total": 42}}},
-		{"POST without a body", "", effect.Request{Method: "POST", Key: "k1"}},
-		{"PUT without a body, other key header", "X-Idempotency-Key", effect.Request{Method: "PUT", Key: "k1"}},
-		{"DELETE", "", effect.Request{Method: "DELETE", Key: "k1"}},
-		{"GET", "", effect.Request{Method: "GET"}},
+		{"POST with a body", "", false, effect.Request{Method: "POST", Key: "k1", Body: map[string]int{"total": 42}}},
+		{"POST without a body", "", true, effect.Request{Method: "POST", Key: "k1"}},
+		{"PUT without a body, other key header", "X-Idempotency-Key", true, effect.Request{Method: "PUT", Key: "k1"}},
+		{"DELETE", "", false, effect.Request{Method: "DELETE", Key: "k1"}},
+		{"GET", "", false, effect.Request{Method: "GET"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
 			w := serve(t, dropsKeptAlive)
 			c := dial(t, w.URL(), &effect.Options{KeyHeader: tc.header})
 			ctx, _ := gated(t, nil)
@@ -50,6 +53,8 @@ func TestDroppedKeepAliveIsSentOnce(t *testing.T) {
 			}
 			if text := err.Error(); !strings.Contains(text, "sent, outcome unknown") {
 				t.Errorf("error %q does not say that the outcome is unknown", text)
+			} else if tried := strings.Contains(text, "sending it again by itself is refused"); tried != tc.resends {
+				t.Errorf("the transport tried to send again: %v, want %v", tried, tc.resends)
 			}
 		})
 	}
@@ -57,12 +62,13 @@ func TestDroppedKeepAliveIsSentOnce(t *testing.T) {
 
 // The test above can fail: Go's own client sends the same request twice.
 func TestGoSendsTwiceOnDroppedKeepAlive(t *testing.T) {
+	t.Parallel()
 	for _, body := range []string{`{"total":42}`, ""} {
 		w := serve(t, dropsKeptAlive)
 		client := &http.Client{Transport: &http.Transport{}}
 		t.Cleanup(client.CloseIdleConnections)
 		for range 2 {
-			req, err := http.NewRequestWithContext(context.Background(), "POST", w.URL(), bytes.NewReader([]byte(body)))
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.URL(), bytes.NewReader([]byte(body)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -82,9 +88,11 @@ func TestGoSendsTwiceOnDroppedKeepAlive(t *testing.T) {
 
 // protocol.md §7: no redirect is followed, whatever the status and the method; what it means is not provable.
 func TestRedirectIsAnAnswer(t *testing.T) {
+	t.Parallel()
 	for _, status := range []string{"301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"} {
 		for _, method := range []string{"POST", "GET"} {
 			t.Run(method+" "+status, func(t *testing.T) {
+				t.Parallel()
 				w := serve(t, func(_ *wire, c net.Conn, _ arrival) bool {
 					return say(c, "HTTP/1.1 "+status+"\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n")
 				})
@@ -100,6 +108,7 @@ func TestRedirectIsAnAnswer(t *testing.T) {
 
 // The request on the wire is the one that was asked for.
 func TestRequestOnTheWire(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		name  string
 		opts  effect.Options
@@ -149,6 +158,7 @@ func TestRequestOnTheWire(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
 			w := serve(t, yes)
 			if _, err := dial(t, w.URL()+"/api/", &tc.opts).Do(t.Context(), tc.req); err != nil {
 				t.Fatal(err)

@@ -46,8 +46,7 @@ func (e *StatusError) GoString() string { return e.Error() }
 // Status returns the status of the answer behind err, or 0 when there was none: a lookup turns a 404 into
 // "not found" by it.
 func Status(err error) int {
-	var e *StatusError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*StatusError](err); ok {
 		return e.Status
 	}
 	return 0
@@ -63,6 +62,7 @@ func (c *Client) statusError(r Request, resp *Response) error {
 		err = saga.NotSent(err)
 	case saga.Refused:
 		err = saga.Permanent(err)
+	case saga.Unknown, saga.Fault: // a plain error is unknown; an answer is never a fault
 	}
 	if wait := retryAfter(resp.Header, c.now()); wait > 0 {
 		err = saga.RetryAfter(wait, err)

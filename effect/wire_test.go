@@ -45,7 +45,7 @@ type arrival struct {
 // serve starts a server that lets answer deal with each request. Without keep the connection is closed.
 func serve(t *testing.T, answer func(w *wire, c net.Conn, r arrival) (keep bool)) *wire {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	ln, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,6 +93,12 @@ func (w *wire) talk(c net.Conn, id int) {
 			return
 		}
 	}
+}
+
+// drain waits until the clients have closed their connections, so that all they sent has been read.
+func (w *wire) drain() {
+	_ = w.Close()
+	w.done.Wait()
 }
 
 // stop closes everything and waits for it.
@@ -157,7 +163,7 @@ func dial(t *testing.T, base string, o *effect.Options) *effect.Client {
 // gated returns a context with a gate, and the gate.
 func gated(t *testing.T, admit func() error) (context.Context, *saga.Gate) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	t.Cleanup(cancel)
 	g := saga.NewGate(admit)
 	return saga.WithGate(ctx, g), g

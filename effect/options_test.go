@@ -1,0 +1,184 @@
+package effect_test
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/amends-dev/amends/effect"
+	"github.com/amends-dev/amends/saga"
+)
+
+// Every reason at once, and no value of a header, since it may be a secret.
+func TestNewReportsEveryFault(t *testing.T) {
+	t.Parallel()
+	_, err := effect.New("ftp://u:canary@books.example", &effect.Options{
+		KeyHeader: "not a name", UserAgent: "a\nb", NotExecuted: []int{200, 999},
+		Timeout: -1, ConnectTimeout: -1, IdleTimeout: -1, MaxConns: -1, MaxRequest: -1, MaxAnswer: -1, MaxHeader: -1,
+		Header: http.Header{"bad name": {"x"}, "Host": {"x"}, "X-Token": {"canary\n"}},
+	})
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, want := range []string{
+		"http://", "KeyHeader", "UserAgent", "200", "999", "Timeout", "ConnectTimeout", "IdleTimeout", "MaxConns",
+		"MaxRequest", "MaxAnswer", "MaxHeader", `"bad name"`, "Host", "X-Token",
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("the error does not speak of %s:\n%v", want, err)
+		}
+	}
+	if strings.Contains(err.Error(), "canary") {
+		t.Errorf("the error prints a secret:\n%v", err)
+	}
+}
+
+func TestNewRefusesBase(t *testing.T) {
+	t.Parallel()
+	for base, why := range map[string]string{
+		"":                            "must begin with http",
+		"books.example":               "must begin with http",
+		"https://":                    "names no host",
+		"https://:80":                 "names no host",
+		"https://u:canary@books":      "user or password",
+		"https://books?token=canary":  "query",
+		"https://books#canary":        "fragment",
+		"https://books:canary/x":      "cannot be parsed",
+		"https://u:canary@bo oks/%zz": "cannot be parsed",
+	} {
+		_, err := effect.New(base, nil)
+		if err == nil || !strings.Contains(err.Error(), why) || strings.Contains(err.Error(), "canary") {
+			t.Errorf("%q: error %v, want %q", base, err, why)
+		}
+	}
+}
+
+// The key has one way in, and the framing of a request is not for callers.
+func TestOptionsRefuseReservedHeaders(t *testing.T) {
+	t.Parallel()
+	for name, opts := range map[string]effect.Options{
+		"key in the static header": {Header: http.Header{"idempotency-key": {"k"}}},
+		"key as a framing header":  {KeyHeader: "Content-Length"},
+	} {
+		if _, err := effect.New("http://books.example", &opts); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}
+
+// A request that would not be what its author meant is refused before anything is sent.
+func TestRequestIsChecked(t *testing.T) {
+	t.Parallel()
+	w := serve(t, yes)
+	c := dial(t, w.URL()+"/api", nil)
+	for _, tc := range []struct {
+		req effect.Request
+		why string
+	}{
+		{effect.Request{}, "method"},
+		{effect.Request{Method: "post"}, "method"},
+		{effect.Request{Method: "GET /x"}, "method"},
+		{effect.Request{Method: "CONNECT"}, "method"},
+		{effect.Request{Method: "POST", Key: "a\r\nb"}, "key"},
+		{effect.Request{Method: "POST", Header: http.Header{"Idempotency-Key": {"k"}}}, "Request.Key"},
+		{effect.Request{Method: "POST", Header: http.Header{"Transfer-Encoding": {"chunked"}}}, "sets itself"},
+		{effect.Request{Method: "POST", Header: http.Header{"X": {"a\nb"}}}, "line break"},
+		{effect.Request{Method: "GET", Path: "/invoices?ref=5"}, "Request.Query"},
+		{effect.Request{Method: "GET", Path: "/invoices#5"}, "Request.Query"},
+		{effect.Request{Method: "GET", Path: "/invoices/../users"}, "dot segment"},
+		{effect.Request{Method: "GET", Path: "/invoices/%2e%2E/users"}, "dot segment"},
+		{effect.Request{Method: "GET", Path: "/./x"}, "dot segment"},
+		{effect.Request{Method: "GET", Path: effect.Path("invoices", "..")}, "dot segment"},
+		{effect.Request{Method: "GET", Path: effect.Path("invoices", "", "void")}, "is an id missing"},
+		{effect.Request{Method: "DELETE", Path: effect.Path("invoices", "")}, "is an id missing"},
+		{effect.Request{Method: "DELETE", Path: effect.Path("")}, "is an id missing"},
+		{effect.Request{Method: "GET", Path: "//169.254.169.254/x"}, "empty segment"},
+		{effect.Request{Method: "GET", Path: "/a b/%2F"}, "must be escaped"},
+		{effect.Request{Method: "GET", Path: "/ä"}, "must be escaped"},
+		{effect.Request{Method: "GET", Path: "/100%"}, "escapes nothing"},
+		{effect.Request{Method: "GET", Path: `/a%5Cb`}, "backslash"},
+		{effect.Request{Method: "GET", Path: "/a%0Ab"}, "control character"},
+	} {
+		_, err := c.Do(t.Context(), tc.req)
+		if class, _ := saga.Classify(err); err == nil || class != saga.Unsent || !strings.Contains(err.Error(), tc.why) {
+			t.Errorf("%s %q: error %v, want one about %q", tc.req.Method, tc.req.Path, err, tc.why)
+		}
+	}
+	if conns, _ := w.total(); conns != 0 {
+		t.Errorf("%d connections were made", conns)
+	}
+}
+
+func TestPath(t *testing.T) {
+	t.Parallel()
+	w := serve(t, yes)
+	c := dial(t, w.URL()+"/api", nil)
+	for path, want := range map[string]string{
+		"":                                "/api",
+		"/":                               "/api/",
+		"x":                               "/api/x",
+		"/x/":                             "/api/x/",
+		effect.Path("orders", "ä b/../c"): "/api/orders/%C3%A4%20b%2F..%2Fc",
+		effect.Path("o", "shop:10492@x"):  "/api/o/shop:10492@x",
+		effect.Path("o", "50%?#;,+&="):    "/api/o/50%25%3F%23%3B%2C+&=",
+	} {
+		if _, err := c.Do(t.Context(), effect.Request{Method: "GET", Path: path}); err != nil {
+			t.Errorf("%q: %v", path, err)
+			continue
+		}
+		seen := w.seen()
+		if got := seen[len(seen)-1].uri; got != want {
+			t.Errorf("%q arrived as %q, want %q", path, got, want)
+		}
+	}
+}
+
+// A client is shared by all workers: requests do not mix, and the pool is not exceeded.
+func TestConcurrentUse(t *testing.T) {
+	t.Parallel()
+	w := serve(t, yes)
+	c := dial(t, w.URL(), &effect.Options{MaxConns: 4})
+	var all sync.WaitGroup
+	for range 16 {
+		all.Go(func() {
+			for range 20 {
+				ctx, gate := gated(t, nil)
+				if _, err := c.Do(ctx, post); err != nil || !gate.Passed() {
+					t.Errorf("gate passed %v, error %v", gate.Passed(), err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if conns, _ := w.total(); len(w.seen()) != 320 || conns > 4 {
+		t.Errorf("%d requests on %d connections, want 320 on at most 4", len(w.seen()), conns)
+	}
+}
+
+// An idle connection is closed by the client, before a server would do it.
+func TestIdleConnectionIsClosed(t *testing.T) {
+	t.Parallel()
+	gone := make(chan error, 1)
+	w := serve(t, func(w *wire, c net.Conn, r arrival) bool {
+		yes(w, c, r)
+		_, err := c.Read(make([]byte, 1))
+		gone <- err
+		return false
+	})
+	if _, err := dial(t, w.URL(), &effect.Options{IdleTimeout: time.Millisecond}).Do(t.Context(), post); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-gone:
+		if !errors.Is(err, io.EOF) {
+			t.Errorf("the connection ended with %v", err)
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("the connection is still open")
+	}
+}
