@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -42,6 +43,8 @@ func (l *Ledger) append(t saga.Token, e *ledger.Entry, now time.Time) ledger.Ans
 		return ledger.Answer{Result: ledger.Stale} // "another record is at this place"
 	case w.length() < seq-1 || w.at(seq-1).Hash != e.Prev:
 		return ledger.Answer{Result: ledger.Missing} // the chain is shorter than it was, or another
+	case w.head.Consumed+int64(len(e.Record.Signals)) > w.head.Posted:
+		return ledger.Answer{Result: ledger.Invalid, Err: errors.New("it consumes more signals than were posted")}
 	case e.Record.Arm != nil && !l.live(t, now):
 		return ledger.Answer{Result: ledger.NoLease} // "nothing was stored"
 	}

@@ -16,42 +16,57 @@ import (
 func validEntry(e *ledger.Entry) error {
 	r := &e.Record
 	errs := []error{
-		text("saga", e.ID.Saga), text("work", e.ID.Work), text("revision", r.Revision), text("step", r.Step),
-		text("external id", r.ExternalID), text("error", r.Error),
-		oneOf("kind", r.Kind, kinds), oneOf("direction", r.Direction, directions), oneOf("class", r.Class, classes),
-		whole("wait", r.Wait),
-	}
-	if e.ID.Saga == "" || e.ID.Work == "" {
-		errs = append(errs, errors.New("saga and work must not be empty"))
+		name("saga", e.ID.Saga), name("work", e.ID.Work),
+		text("revision", r.Revision), text("step", r.Step), text("external id", r.ExternalID),
+		text("class", string(r.Class)), text("error", r.Error), text("reason", string(r.Reason)),
+		text("body", string(r.Body)), text("snapshot", string(r.Snapshot)),
+		oneOf("kind", r.Kind, kinds), oneOf("direction", r.Direction, directions), whole("wait", r.Wait),
 	}
 	if !r.Status.Valid() {
 		errs = append(errs, fmt.Errorf("status %q is none of the statuses", r.Status))
 	}
-	if r.Status == saga.Review && r.Reason == "" {
-		errs = append(errs, errors.New("a review needs a reason"))
+	if (r.Status == saga.Review) != (r.Reason != "") {
+		errs = append(errs, fmt.Errorf("status %q with reason %q: a review has a reason, and nothing else has", r.Status, r.Reason))
 	}
-	errs = append(errs, oneOf("reason", r.Reason, reasons))
+	if r.Seq == 1 && r.Version < 1 {
+		errs = append(errs, fmt.Errorf("definition version %d is less than 1", r.Version))
+	}
 	if a := r.Arm; a != nil {
 		errs = append(errs, text("armed step", a.Step), text("key", a.Key),
-			oneOf("armed direction", a.Direction, directions), whole("budget", a.Budget))
+			oneOf("armed direction", a.Direction, directions[1:]), whole("budget", a.Budget))
+		if a.Attempt < 1 {
+			errs = append(errs, fmt.Errorf("armed attempt %d is less than 1", a.Attempt))
+		}
 	}
 	return errors.Join(errs...)
 }
 
 func validSignal(s *saga.Signal) error {
-	return errors.Join(
-		oneOf("kind", s.Kind, signalKinds), text("key", s.Key), text("actor", s.Actor), text("reason", s.Reason),
-		text("step", s.Step), oneOf("direction", s.Direction, directions), text("external id", s.ExternalID),
-	)
+	errs := []error{
+		text("kind", string(s.Kind)), text("key", s.Key), text("actor", s.Actor), text("reason", s.Reason),
+		text("step", s.Step), text("external id", s.ExternalID), text("output", string(s.Output)),
+	}
+	if s.Kind == "" {
+		errs = append(errs, errors.New("a signal has a kind"))
+	}
+	return errors.Join(errs...)
+}
+
+// name is a text that must be there.
+func name(what, s string) error {
+	if s == "" {
+		return fmt.Errorf("%s is empty", what)
+	}
+	return text(what, s)
 }
 
 // text refuses what no SQL text column holds.
-func text(name, s string) error {
+func text(what, s string) error {
 	switch {
 	case strings.ContainsRune(s, 0):
-		return fmt.Errorf("%s holds a NUL character", name)
+		return fmt.Errorf("%s holds a NUL character", what)
 	case !utf8.ValidString(s):
-		return fmt.Errorf("%s is not valid UTF-8", name)
+		return fmt.Errorf("%s is not valid UTF-8", what)
 	default:
 		return nil
 	}
@@ -59,18 +74,18 @@ func text(name, s string) error {
 
 // whole refuses a duration that a column of milliseconds would round: the record read back would not have
 // the hash it was stored under.
-func whole(name string, d time.Duration) error {
+func whole(what string, d time.Duration) error {
 	if d < 0 || d%time.Millisecond != 0 {
-		return fmt.Errorf("%s %v is negative or not whole milliseconds", name, d)
+		return fmt.Errorf("%s %v is negative or not whole milliseconds", what, d)
 	}
 	return nil
 }
 
-func oneOf[T ~string](name string, v T, known []T) error {
+func oneOf[T ~string](what string, v T, known []T) error {
 	if slices.Contains(known, v) {
 		return nil
 	}
-	return fmt.Errorf("%s %q is none of the %ss", name, string(v), name)
+	return fmt.Errorf("%s %q is none of the %ss", what, string(v), what)
 }
 
 var (
@@ -79,13 +94,5 @@ var (
 		saga.KindLost, saga.KindFault, saga.KindFound, saga.KindUnfinished, saga.KindNotFound, saga.KindUnclear,
 		saga.KindSeveral, saga.KindResolved, saga.KindCancelled, saga.KindNoted, saga.KindParked, saga.KindResumed,
 	}
-	directions  = []saga.Direction{"", saga.Forward, saga.Undo}
-	classes     = []saga.Class{"", saga.Unknown, saga.Unsent, saga.Refused, saga.Fault}
-	signalKinds = []saga.SignalKind{
-		saga.SignalCancel, saga.SignalResolve, saga.SignalConflict, saga.SignalLate, saga.SignalResume,
-	}
-	reasons = []saga.Reason{
-		"", saga.ReasonInDoubt, saga.ReasonUndoFailed, saga.ReasonAfterPivot, saga.ReasonExhausted,
-		saga.ReasonUnknownVersion, saga.ReasonPoison, saga.ReasonConflict,
-	}
+	directions = []saga.Direction{"", saga.Forward, saga.Undo}
 )

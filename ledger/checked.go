@@ -1,0 +1,149 @@
+package ledger
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/amends-dev/amends/saga"
+)
+
+// checked is one work under examination.
+type checked struct {
+	head    Head
+	records []saga.Record
+	signals []saga.Signal
+	found   []Finding
+}
+
+// What a person can do.
+const (
+	doCompare = "Compare this work with a backup; do not run it until the chain is explained."
+	doRebuild = "Rebuild the head from the chain (amends check --repair)."
+)
+
+// compare looks at the head: it must show what the chain says, and be found by whoever looks for work.
+func (w *checked) compare() {
+	w.projection()
+	w.schedule()
+	w.consumption()
+}
+
+func (w *checked) add(seq int64, do, format string, args ...any) {
+	w.found = append(w.found, Finding{
+		ID: w.head.ID, Head: w.head.Number, Seq: seq, What: fmt.Sprintf(format, args...), Do: do,
+	})
+}
+
+// chain recomputes every link. It reports whether the chain holds.
+func (w *checked) chain() bool {
+	if len(w.records) == 0 {
+		w.add(0, doCompare, "It has a head but no record.")
+	}
+	var prev saga.Hash
+	for i := range w.records {
+		r := &w.records[i]
+		switch want := int64(i) + 1; {
+		case r.Seq > want:
+			w.add(r.Seq, doCompare, "There is a gap: after record %d comes record %d.", want-1, r.Seq)
+			return false
+		case r.Seq < want:
+			w.add(r.Seq, doCompare, "The chain forks: there are two records with number %d.", r.Seq)
+			return false
+		}
+		// The stored hash of the predecessor counts, not the computed one: so an edited record is named
+		// itself, and those behind it are not.
+		if sum := r.Sum(w.head.ID, prev); sum != r.Hash {
+			w.add(r.Seq, doCompare, "Its hash is %s, but its content and predecessor give %s: it was edited, or it belongs to another chain.", r.Hash, sum)
+		}
+		prev = r.Hash
+	}
+	return len(w.found) == 0
+}
+
+// projection compares the head with what the records say.
+func (w *checked) projection() {
+	first, last := &w.records[0], &w.records[len(w.records)-1]
+	h := &w.head
+	base, consumed, ended := int64(1), int64(0), false
+	for i := range w.records {
+		r := &w.records[i]
+		if len(r.Snapshot) > 0 {
+			base = r.Seq
+		}
+		consumed += int64(len(r.Signals))
+		ended = ended || r.Status.Terminal() && r.At.Equal(h.Finished)
+	}
+	w.differs(last.Seq, "status", h.Status, last.Status)
+	w.differs(last.Seq, "reason", h.Reason, last.Reason)
+	w.differs(first.Seq, "definition version", h.Version, first.Version)
+	w.differs(first.Seq, "revision", h.Revision, first.Revision)
+	w.differs(base, "base", h.Base, base)
+	w.differs(last.Seq, "count of consumed signals", h.Consumed, consumed)
+	switch {
+	case h.Status.Terminal() && !ended:
+		w.add(last.Seq, doRebuild, "The head says it finished at %s; no final record was stored then.", stamp(h.Finished))
+	case !h.Status.Terminal() && !h.Finished.IsZero():
+		w.add(last.Seq, doRebuild, "The head is %s and yet says it finished at %s.", h.Status, stamp(h.Finished))
+	}
+}
+
+// differs compares one value of the head with what the chain says at record seq.
+func (w *checked) differs(seq int64, what string, head, chain any) {
+	if head != chain {
+		w.add(seq, doRebuild, "The head shows %s %q, the chain says %q.", what, fmt.Sprint(head), fmt.Sprint(chain))
+	}
+}
+
+// schedule asks whether somebody will look at the work again: a live work is held or due, a parked one is held
+// by nobody and due only for a signal, a terminal one neither.
+func (w *checked) schedule() {
+	h := &w.head
+	held, due, pending := h.Session != 0, !h.Due.IsZero(), h.Posted > h.Consumed
+	const lost = "Post a resume signal to it, or rebuild the head from the chain (amends check --repair)."
+	switch {
+	case held && due:
+		w.add(0, doRebuild, "It is held by session %s and also due at %s.", h.Session, stamp(h.Due))
+	case h.Status.Live() && !held && !due:
+		w.add(0, lost, "It is %s, but nobody holds it and it is never due: it would wait for ever.", h.Status)
+	case h.Status.Parked() && !held && !due && pending:
+		w.add(0, lost, "It is in %s with %d unread signals, but it is never due: nobody would read them.", h.Status, h.Posted-h.Consumed)
+	case h.Status.Parked() && due && !pending:
+		w.add(0, doRebuild, "It is in %s without an unread signal, but due at %s.", h.Status, stamp(h.Due))
+	case h.Status.Terminal() && (held || due):
+		w.add(0, doRebuild, "It is %s, but still held or due.", h.Status)
+	}
+	if h.Status == saga.Review && h.Reason == "" {
+		w.add(0, doRebuild, "It is in review without a reason.")
+	}
+}
+
+// consumption compares the signals that records name with those that were posted.
+func (w *checked) consumption() {
+	posted := make(map[int64]bool, len(w.signals)) // signal → consumed
+	for _, s := range w.signals {
+		posted[s.ID] = false
+	}
+	for i := range w.records {
+		for _, id := range w.records[i].Signals {
+			used, known := posted[id]
+			switch {
+			case !known:
+				w.add(w.records[i].Seq, doCompare, "It consumes signal %d, which was never posted to this work.", id)
+			case used:
+				w.add(w.records[i].Seq, doCompare, "It consumes signal %d, which an earlier record consumed.", id)
+			default:
+				posted[id] = true
+			}
+		}
+	}
+	if n := int64(len(w.signals)); w.head.Posted != n {
+		w.add(0, doRebuild, "The head counts %d signals, %d are stored.", w.head.Posted, n)
+	}
+}
+
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return "no time"
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}

@@ -1,0 +1,282 @@
+package ledgertest
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/saga"
+)
+
+var claimCases = []testCase{
+	{"due works", claimDue},
+	{"the longest overdue first, up to the limit", claimOrder},
+	{"works of dead sessions", claimOrphans},
+	{"works of expired sessions", claimExpired},
+	{"parked and terminal works", claimParked},
+	{"unknown definitions", claimUnknown},
+	{"unknown definitions of dead sessions", claimUnknownOrphans},
+	{"signalled works", claimSignalled},
+	{"once each", claimRace},
+}
+
+// Claim "gives session t up to Limit works that are due". A claimed work is held: it is not due, and nobody else
+// gets it.
+func claimDue(b *bench) {
+	t, other := b.session(), b.session()
+	now := b.start(t, "now", started(), release)
+	b.start(t, "later", due(started(), time.Hour), release)
+	b.start(t, "held", started(), hold)
+	before := now.now()
+	got := b.claim(other, 10)
+	if len(got) != 1 || got[0].ID != now.id {
+		b.Fatalf("claimed %v, want the one work that is due", works(got))
+	}
+	want := before
+	want.Session, want.Due, want.Updated = other, time.Time{}, got[0].Updated
+	if diff := headDiff(got[0], want); diff != "" {
+		b.Errorf("the claimed head, as Claim returns it:%s", diff)
+	}
+	if diff := headDiff(now.now(), got[0]); diff != "" {
+		b.Errorf("the claimed head, as it is stored:%s", diff)
+	}
+	for _, s := range []saga.Token{other, t} {
+		if again := b.claim(s, 10); len(again) != 0 {
+			b.Errorf("claimed %v, which are held or not due", works(again))
+		}
+	}
+	now.view(other).add(arming(doing(saga.KindArmed, saga.Running), 1), hold) // a claim does not touch the chain
+}
+
+// The longest overdue work comes first, and no more than Limit.
+func claimOrder(b *bench) {
+	t := b.session()
+	waits := []time.Duration{4, 0, 6, 2, 8}
+	var last time.Time
+	due1 := map[string]time.Time{}
+	for i, w := range waits {
+		c := b.start(t, order(i), due(started(), w*time.Millisecond), release)
+		due1[c.id.Work] = c.now().Due
+		last = c.now().Due
+	}
+	for _, at := range due1 {
+		if at.After(last) {
+			last = at
+		}
+	}
+	b.until(last)
+	var want []string
+	for w := range due1 {
+		want = append(want, w)
+	}
+	slices.SortFunc(want, func(a, c string) int { return due1[a].Compare(due1[c]) })
+	first, second, none := b.claim(t, 2), b.claim(t, 10), b.claim(t, 10)
+	if len(first) != 2 || len(second) != 3 || len(none) != 0 {
+		b.Fatalf("claimed %d, %d and %d works, want 2, 3 and 0", len(first), len(second), len(none))
+	}
+	if got := works(first); !slices.Contains(got, want[0]) || !slices.Contains(got, want[1]) {
+		b.Errorf("claimed first %v, want the longest overdue %v", got, want[:2])
+	}
+	b.start(t, "zero", started(), release)
+	if got := b.claim(t, 0); len(got) != 0 {
+		b.Errorf("claimed %v with limit 0", works(got))
+	}
+}
+
+// Claim also gives works "whose holder is dead", at once and whatever their status.
+func claimOrphans(b *bench) {
+	dead, live, other := b.session(), b.session(), b.session()
+	b.start(dead, "running", started(), hold)
+	c := b.start(dead, "compensating", started(), hold)
+	c.add(doing(saga.KindRefused, saga.Compensating), hold)
+	b.start(live, "live", started(), hold)
+	b.start(dead, "released", due(started(), time.Hour), release)
+	b.bury(dead)
+	got := works(b.claim(other, 10))
+	slices.Sort(got)
+	if !slices.Equal(got, []string{"compensating", "running"}) {
+		b.Errorf("claimed %v, want the two works that the dead session held", got)
+	}
+}
+
+// "Claim buries expired sessions", which frees their works.
+func claimExpired(b *bench) {
+	dying, other := b.session(), b.session()
+	c := b.start(dying, "w", started(), hold)
+	if got := b.claim(other, 10); len(got) != 0 {
+		b.Fatalf("claimed %v from a live session", works(got))
+	}
+	b.expire(dying)
+	if got := b.claim(other, 10); len(got) != 1 || got[0].ID != c.id || got[0].Session != other {
+		b.Errorf("claimed %+v, want the work of the expired session", got)
+	}
+	b.isDead(dying)
+}
+
+// A parked work is claimed only for a signal, and keeps its status. A terminal one never is.
+func claimParked(b *bench) {
+	t := b.session()
+	parked, signalled := b.start(t, "parked", started(), hold), b.start(t, "signalled", started(), hold)
+	paused, ended := b.start(t, "paused", started(), hold), b.start(t, "ended", started(), hold)
+	parked.add(reviewed(), release)
+	signalled.add(reviewed(), release)
+	paused.add(doing(saga.KindParked, saga.Paused), release)
+	ended.add(doing(saga.KindDone, saga.Completed), release)
+	if got := b.claim(t, 10); len(got) != 0 {
+		b.Fatalf("claimed %v, want nothing: parked or terminal, without a signal", works(got))
+	}
+	b.post(signalled.id, "go")
+	b.post(ended.id, "too late")
+	got := b.claim(t, 10)
+	if len(got) != 1 || got[0].ID != signalled.id || got[0].Status != saga.Review || got[0].Reason != saga.ReasonInDoubt {
+		b.Errorf("claimed %+v, want the signalled work, still in review", got)
+	}
+	b.bury(t)
+	other := b.session()
+	if got := b.claim(other, 10); len(got) != 1 || got[0].ID != signalled.id {
+		b.Errorf("claimed %v, want the parked work whose holder died", works(got))
+	}
+}
+
+// "Works of other definitions are claimed only once they have been overdue for Grace, so that some process which
+// knows them can take them first." A version is part of a definition.
+func claimUnknown(b *bench) {
+	t := b.session()
+	second := started()
+	second.Version = 2
+	b.start(t, "version 2", second, release)
+	other := b.fresh(t, "other saga")
+	other.id.Saga = "order-to-crm"
+	a := other.add(started(), release)
+	if got := b.claimAs(t, ledger.Claim{Limit: 10, Known: known, Grace: time.Hour}); len(got) != 0 {
+		b.Fatalf("claimed %v within their grace", works(got))
+	}
+	if got := b.claimAs(t, ledger.Claim{Limit: 10, Grace: time.Hour}); len(got) != 0 {
+		b.Fatalf("claimed %v within their grace, knowing nothing", works(got))
+	}
+	mine := ledger.Claim{Limit: 10, Known: []ledger.Version{{Saga: "x", Version: 2}, {Saga: theSaga, Version: 2}}, Grace: time.Hour}
+	if got := works(b.claimAs(t, mine)); !slices.Equal(got, []string{"version 2"}) {
+		b.Errorf("claimed %v, want the work of the known version", got)
+	}
+	b.until(a.At.Add(2 * time.Millisecond))
+	if got := works(b.claimAs(t, ledger.Claim{Limit: 10, Known: known, Grace: time.Millisecond})); !slices.Equal(got, []string{"other saga"}) {
+		b.Errorf("claimed %v, want the work that is overdue for longer than its grace", got)
+	}
+}
+
+// The grace of a work whose holder died counts from the end of its lease.
+func claimUnknownOrphans(b *bench) {
+	dying, t := b.session(), b.session()
+	second := started()
+	second.Version = 2
+	b.start(dying, "w", second, hold)
+	b.expire(dying)
+	at := b.clock()
+	if got := b.claim(t, 10); len(got) != 0 {
+		b.Fatalf("claimed %v within their grace", works(got))
+	}
+	b.until(at.Add(2 * time.Millisecond))
+	if got := b.claimAs(t, ledger.Claim{Limit: 10, Known: known, Grace: time.Millisecond}); len(got) != 1 {
+		b.Errorf("claimed %v, want the work whose holder died longer ago than its grace", works(got))
+	}
+}
+
+// Claim "returns them together with works t already holds that somebody has posted a signal to", until the
+// signal is consumed, and beyond the limit.
+func claimSignalled(b *bench) {
+	t, other := b.session(), b.session()
+	var held []*chain
+	for i := range 5 {
+		held = append(held, b.start(t, order(i), started(), hold))
+	}
+	theirs := b.start(other, "theirs", started(), hold)
+	free := b.start(other, "free", due(started(), time.Hour), release)
+	for _, c := range []*chain{held[1], held[3], theirs, free} {
+		b.post(c.id, "hello")
+	}
+	for i, want := range [][]string{
+		{order(1), order(3), "free"}, // the free work is now held, with its signal unread: named once
+		{order(1), order(3), "free"},
+	} {
+		got := works(b.claim(t, 1))
+		if slices.Sort(got); !slices.Equal(got, slices.Sorted(slices.Values(want))) {
+			b.Errorf("claim %d gave %v, want %v", i+1, got, want)
+		}
+	}
+	if got := b.claim(t, 0); len(got) != 3 {
+		b.Errorf("claimed %v, want the three signalled works, whatever the limit", works(got))
+	}
+	held[1].add(b.consuming(held[1].id, doing(saga.KindNoted, saga.Running), 0), keep)
+	got := works(b.claim(t, 1))
+	if slices.Sort(got); !slices.Equal(got, slices.Sorted(slices.Values([]string{order(3), "free"}))) {
+		b.Errorf("claimed %v after the signal to %s was consumed", got, order(1))
+	}
+	if got := works(b.claim(other, 10)); !slices.Equal(got, []string{"theirs"}) {
+		b.Errorf("the other session got %v, want its own signalled work", got)
+	}
+}
+
+// However many claim at once, from however many processes, a work is given to one.
+func claimRace(b *bench) {
+	const n, claimers = 200, 6
+	t := b.session()
+	dead := b.session()
+	var batch []ledger.Entry
+	for i := range n {
+		s := release
+		hand := t
+		if i%3 == 0 {
+			s, hand = hold, dead
+		}
+		batch = append(batch, b.fresh(hand, order(i)).entry(started(), s))
+	}
+	b.append(t, batch...)
+	b.bury(dead)
+	var (
+		mu    sync.Mutex
+		given = map[string]saga.Token{}
+		wg    sync.WaitGroup
+	)
+	for i := range claimers {
+		s := b.Store
+		if i == 0 {
+			s = b.again()
+		}
+		me := b.session()
+		wg.Go(func() {
+			for empty := 0; empty < 2 && !b.Failed(); {
+				heads, err := s.Claim(b.ctx, me, ledger.Claim{Limit: 7, Known: known, Grace: time.Hour})
+				if err != nil {
+					b.Errorf("claim: %v", err)
+					return
+				}
+				if len(heads) == 0 {
+					empty++
+				}
+				mu.Lock()
+				for _, h := range heads {
+					if first, twice := given[h.ID.Work]; twice {
+						b.Errorf("%s was given to %s and to %s", h.ID, first, me)
+					}
+					given[h.ID.Work] = me
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	if len(given) != n { // a skipped lock may hide a work from one claim, never for good
+		for _, h := range b.claim(t, n) {
+			given[h.ID.Work] = t
+		}
+	}
+	if len(given) != n {
+		b.Errorf("%d works were given, want all %d", len(given), n)
+	}
+	for _, h := range b.list(ledger.Filter{Limit: n}) {
+		if h.Session != given[h.ID.Work] {
+			b.Errorf("%s is held by %s, but was given to %s", h.ID, h.Session, given[h.ID.Work])
+		}
+	}
+}

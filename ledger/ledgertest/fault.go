@@ -1,0 +1,110 @@
+package ledgertest
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/saga"
+)
+
+var faultCases = []testCase{
+	{"every answer lost", faultLost},
+	{"every method repeated", faultRepeat},
+	{"cancelled context", faultCancelled},
+}
+
+// "A method that returns an error may or may not have taken effect, and calling it again with the same arguments
+// settles which." Here every append takes effect, and every other answer is lost.
+func faultLost(b *bench) {
+	t := b.session()
+	var chains []*chain
+	for i := range 4 {
+		chains = append(chains, b.fresh(t, order(i)))
+	}
+	records := []saga.Record{
+		arming(started(), 1), arming(doing(saga.KindDone, saga.Running), 2), doing(saga.KindDone, saga.Completed),
+	}
+	for i, r := range records {
+		s := hold
+		if i == len(records)-1 {
+			s = release
+		}
+		var batch []ledger.Entry
+		for _, c := range chains {
+			batch = append(batch, c.entry(r, s))
+		}
+		l := Faulty(b.Store, LoseAnswer(1, Append), FailBefore(2, Append))
+		for _, what := range []string{"the answer is lost", "it never arrives"} {
+			if as, err := l.Append(b.ctx, t, batch); err == nil {
+				b.Fatalf("%s: got %+v and no error", what, as)
+			}
+		}
+		as, err := l.Append(b.ctx, t, batch)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for k, a := range as {
+			if a.Result != ledger.Mine || a.At.IsZero() || a.Head == 0 {
+				b.Errorf("record %d of %s again: got %+v, want mine with time and number", i+1, chains[k].id, a)
+			}
+			chains[k].moved(batch[k], a)
+		}
+	}
+	for _, c := range chains {
+		if rs := c.history(); len(rs) != len(records) {
+			b.Errorf("%s has %d records, want each once: %d", c.id, len(rs), len(records))
+		}
+	}
+}
+
+// Every method but Count can be repeated after an error.
+func faultRepeat(b *bench) {
+	t := b.session()
+	c := b.start(t, "w", started(), hold)
+	free := b.start(t, "free", started(), release)
+	l := Faulty(b.Store, LoseAnswer(1, Renew), LoseAnswer(1, Bury), LoseAnswer(1, Post), LoseAnswer(1, Describe), LoseAnswer(1, ClaimWorks))
+	for name, do := range map[string]func() error{
+		"renew":    func() error { _, err := l.Renew(b.ctx, t, 1<<40); return err },
+		"post":     func() error { return l.Post(b.ctx, c.id, saga.Signal{Kind: saga.SignalCancel, Key: "k"}) },
+		"describe": func() error { return l.Describe(b.ctx, spec("a", 1)) },
+		"claim":    func() error { _, err := l.Claim(b.ctx, t, ledger.Claim{Limit: 9, Known: known}); return err },
+	} {
+		b.wantError(name, do(), ErrInjected)
+		if err := do(); err != nil {
+			b.Errorf("%s again: %v", name, err)
+		}
+	}
+	if n := len(b.signals(c.id)); n != 1 {
+		b.Errorf("%d signals, want 1", n)
+	}
+	// A claim whose answer was lost has taken the work all the same. The session holds it and does not know: it
+	// must bury itself, or find it in a listing.
+	if h := free.now(); h.Session != t || !h.Due.IsZero() {
+		b.Errorf("the claimed work's head is %+v, want held", h)
+	}
+	b.wantError("bury", l.Bury(b.ctx, t), ErrInjected)
+	if err := l.Bury(b.ctx, t); err != nil {
+		b.Errorf("bury again: %v", err)
+	}
+}
+
+// A call on a cancelled context fails, or it is done; it does not do half.
+func faultCancelled(b *bench) {
+	t := b.session()
+	ctx, cancel := context.WithCancel(b.ctx)
+	cancel()
+	var batch []ledger.Entry
+	for i := range 5 {
+		batch = append(batch, b.fresh(t, fmt.Sprint(i)).entry(started(), hold))
+	}
+	if _, err := b.Append(ctx, t, batch); err == nil {
+		b.Error("append on a cancelled context succeeded")
+	}
+	first := b.append(t, batch...)
+	for _, a := range first {
+		if a.Result != first[0].Result || a.Result != ledger.Appended && a.Result != ledger.Mine {
+			b.Errorf("after an append on a cancelled context: got %s, want appended or mine throughout", a.Result)
+		}
+	}
+}

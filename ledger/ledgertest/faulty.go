@@ -1,0 +1,218 @@
+package ledgertest
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/saga"
+)
+
+// ErrInjected is in the chain of every error a [FaultyLedger] makes up, beside [driver.ErrBadConn]: such an
+// error looks like a cut connection, which a caller answers by trying again.
+var ErrInjected = errors.New("fault injected by the test")
+
+// Method names a method of [ledger.Ledger] for counting.
+type Method string
+
+// The methods that can fail.
+const (
+	OpenSession Method = "OpenSession"
+	Renew       Method = "Renew"
+	Bury        Method = "Bury"
+	Append      Method = "Append"
+	Load        Method = "Load"
+	ClaimWorks  Method = "Claim"
+	Post        Method = "Post"
+	Describe    Method = "Describe"
+	Count       Method = "Count"
+)
+
+// Fault is one thing that goes wrong. Calls are counted from 1, over the methods the fault was given, or over
+// all methods when it was given none.
+type Fault struct {
+	from, to int // the calls that are hit
+	methods  []Method
+	effect   bool // the call takes effect before it is hit
+	answer   bool // and its answer arrives: only what follows is hit
+	crash    bool // the process dies there: no call after it has an effect
+}
+
+const forever = int(^uint(0) >> 1)
+
+// FailBefore fails the n-th call before it has an effect. Later calls succeed.
+func FailBefore(n int, on ...Method) Fault { return Fault{from: n, to: n, methods: on} }
+
+// LoseAnswer lets the n-th call take effect and returns an error instead of its answer: the ambiguous commit.
+func LoseAnswer(n int, on ...Method) Fault { return Fault{from: n, to: n, methods: on, effect: true} }
+
+// LoseAnswers loses every answer but the effects.
+func LoseAnswers(on ...Method) Fault { return Fault{from: 1, to: forever, methods: on, effect: true} }
+
+// FailAlways fails every call without effect: the database is away.
+func FailAlways(on ...Method) Fault { return Fault{from: 1, to: forever, methods: on} }
+
+// FailBetween fails the calls from the n-th to the m-th without effect: the database is away for a while.
+func FailBetween(n, m int, on ...Method) Fault { return Fault{from: n, to: m, methods: on} }
+
+// CrashBefore ends the process just before the n-th call: neither it nor any later call of any method has an
+// effect.
+func CrashBefore(n int, on ...Method) Fault { return Fault{from: n, to: n, methods: on, crash: true} }
+
+// CrashDuring ends the process between the effect of the n-th call and its answer.
+func CrashDuring(n int, on ...Method) Fault {
+	return Fault{from: n, to: n, methods: on, effect: true, crash: true}
+}
+
+// CrashAfter ends the process just after the n-th call was answered.
+func CrashAfter(n int, on ...Method) Fault {
+	return Fault{from: n, to: n, methods: on, effect: true, answer: true, crash: true}
+}
+
+// FaultyLedger passes calls on to a ledger and lets some of them fail. It is safe for concurrent use. Run one
+// without faults first and read [FaultyLedger.Calls] to know how many points there are to fail at.
+type FaultyLedger struct {
+	inner  ledger.Ledger
+	faults []Fault
+
+	mu      sync.Mutex
+	seen    []int // by fault: calls counted so far
+	calls   map[Method]int
+	crashed chan struct{}
+	dead    bool
+}
+
+var _ ledger.Ledger = (*FaultyLedger)(nil)
+
+// Faulty returns l with faults.
+func Faulty(l ledger.Ledger, faults ...Fault) *FaultyLedger {
+	return &FaultyLedger{
+		inner: l, faults: faults,
+		seen: make([]int, len(faults)), calls: make(map[Method]int), crashed: make(chan struct{}),
+	}
+}
+
+// Crashed is closed when a Crash fault has struck. The test then abandons the process it plays.
+func (f *FaultyLedger) Crashed() <-chan struct{} { return f.crashed }
+
+// Calls returns how often the given methods were called, or all of them when none is given.
+func (f *FaultyLedger) Calls(of ...Method) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := 0
+	for m, c := range f.calls {
+		if len(of) == 0 || slices.Contains(of, m) {
+			n += c
+		}
+	}
+	return n
+}
+
+// plan is what happens to one call.
+type plan struct {
+	effect, answer bool
+	err            error
+}
+
+func (f *FaultyLedger) next(m Method) plan {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.calls[m]++
+	err := fmt.Errorf("%s, call %d: connection cut: %w: %w", m, f.calls[m], ErrInjected, driver.ErrBadConn)
+	if f.dead {
+		return plan{err: err}
+	}
+	p := plan{effect: true, answer: true, err: err}
+	for i, fault := range f.faults {
+		if len(fault.methods) > 0 && !slices.Contains(fault.methods, m) {
+			continue
+		}
+		f.seen[i]++
+		if f.seen[i] < fault.from || f.seen[i] > fault.to {
+			continue
+		}
+		p.effect = p.effect && fault.effect
+		p.answer = p.answer && fault.answer
+		f.dead = f.dead || fault.crash
+	}
+	if f.dead {
+		close(f.crashed)
+	}
+	return p
+}
+
+// call carries out one call as planned.
+func call[T any](f *FaultyLedger, m Method, do func() (T, error)) (T, error) {
+	p := f.next(m)
+	var none T
+	if !p.effect {
+		return none, p.err
+	}
+	answer, err := do()
+	if !p.answer {
+		return none, p.err
+	}
+	return answer, err
+}
+
+// nothing makes a call without an answer fit [call].
+func nothing(do func() error) func() (struct{}, error) {
+	return func() (struct{}, error) { return struct{}{}, do() }
+}
+
+// OpenSession passes the call on, or not.
+func (f *FaultyLedger) OpenSession(ctx context.Context, ttl time.Duration, label string) (ledger.Lease, error) {
+	return call(f, OpenSession, func() (ledger.Lease, error) { return f.inner.OpenSession(ctx, ttl, label) })
+}
+
+// Renew passes the call on, or not.
+func (f *FaultyLedger) Renew(ctx context.Context, t saga.Token, ttl time.Duration) (ledger.Lease, error) {
+	return call(f, Renew, func() (ledger.Lease, error) { return f.inner.Renew(ctx, t, ttl) })
+}
+
+// Bury passes the call on, or not.
+func (f *FaultyLedger) Bury(ctx context.Context, t saga.Token) error {
+	_, err := call(f, Bury, nothing(func() error { return f.inner.Bury(ctx, t) }))
+	return err
+}
+
+// Append passes the call on, or not.
+func (f *FaultyLedger) Append(ctx context.Context, t saga.Token, es []ledger.Entry) ([]ledger.Answer, error) {
+	return call(f, Append, func() ([]ledger.Answer, error) { return f.inner.Append(ctx, t, es) })
+}
+
+// Load passes the call on, or not.
+func (f *FaultyLedger) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, error) {
+	return call(f, Load, func() ([]ledger.Chain, error) { return f.inner.Load(ctx, ids) })
+}
+
+// Claim passes the call on, or not.
+func (f *FaultyLedger) Claim(ctx context.Context, t saga.Token, c ledger.Claim) ([]ledger.Head, error) {
+	return call(f, ClaimWorks, func() ([]ledger.Head, error) { return f.inner.Claim(ctx, t, c) })
+}
+
+// Post passes the call on, or not.
+func (f *FaultyLedger) Post(ctx context.Context, id saga.ID, s saga.Signal) error {
+	_, err := call(f, Post, nothing(func() error { return f.inner.Post(ctx, id, s) }))
+	return err
+}
+
+// Describe passes the call on, or not.
+func (f *FaultyLedger) Describe(ctx context.Context, spec *saga.Spec) error {
+	_, err := call(f, Describe, nothing(func() error { return f.inner.Describe(ctx, spec) }))
+	return err
+}
+
+// Count passes the call on, or not.
+func (f *FaultyLedger) Count(ctx context.Context, ds []ledger.Duplicate) error {
+	_, err := call(f, Count, nothing(func() error { return f.inner.Count(ctx, ds) }))
+	return err
+}
+
+// Close closes the ledger behind f. It never fails on purpose.
+func (f *FaultyLedger) Close() error { return f.inner.Close() }

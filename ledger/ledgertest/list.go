@@ -1,0 +1,155 @@
+package ledgertest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/saga"
+)
+
+var listCases = []testCase{
+	{"filters", listFilters},
+	{"prefixes are literal", listPrefix},
+	{"pages", listPages},
+	{"external ids", listExternalID},
+}
+
+// "Filter narrows a listing. Zero fields do not narrow", and several narrow together.
+func listFilters(b *bench) {
+	t := b.session()
+	b.start(t, "shop:1", started(), hold)
+	b.start(t, "shop:2", started(), hold).add(reviewed(), release)
+	poison := reviewed()
+	poison.Reason = saga.ReasonPoison
+	b.start(t, "shop:3", started(), hold).add(poison, release)
+	b.start(t, "web:1", started(), hold).add(doing(saga.KindDone, saga.Completed), release)
+	other := b.fresh(t, "shop:1")
+	other.id.Saga = "order-to-crm"
+	other.add(started(), hold)
+	for _, c := range []struct {
+		f    ledger.Filter
+		want []string
+	}{
+		{ledger.Filter{}, []string{"shop:1", "shop:2", "shop:3", "web:1", "shop:1"}},
+		{ledger.Filter{Saga: theSaga}, []string{"shop:1", "shop:2", "shop:3", "web:1"}},
+		{ledger.Filter{Work: "shop:1"}, []string{"shop:1", "shop:1"}},
+		{ledger.Filter{Saga: "order-to-crm", Work: "shop:1"}, []string{"shop:1"}},
+		{ledger.Filter{Saga: "order-to-crm", Work: "shop:2"}, nil},
+		{ledger.Filter{Prefix: "shop:"}, []string{"shop:1", "shop:2", "shop:3", "shop:1"}},
+		{ledger.Filter{Status: saga.Running}, []string{"shop:1", "shop:1"}},
+		{ledger.Filter{Status: saga.Completed}, []string{"web:1"}},
+		{ledger.Filter{Status: saga.Abandoned}, nil},
+		{ledger.Filter{Status: saga.Review}, []string{"shop:2", "shop:3"}},
+		{ledger.Filter{Reason: saga.ReasonPoison}, []string{"shop:3"}},
+		{ledger.Filter{Status: saga.Review, Reason: saga.ReasonInDoubt, Prefix: "shop:"}, []string{"shop:2"}},
+		{ledger.Filter{Status: saga.Running, Saga: theSaga, Prefix: "web"}, nil},
+		{ledger.Filter{Limit: 2}, []string{"shop:1", "shop:2"}},
+		{ledger.Filter{Limit: 1, Prefix: "web"}, []string{"web:1"}},
+	} {
+		if got := works(b.list(c.f)); !slices.Equal(got, c.want) {
+			b.Errorf("list %+v: got %q, want %q", c.f, got, c.want)
+		}
+	}
+}
+
+// A prefix is text, not a pattern, and case counts.
+func listPrefix(b *bench) {
+	t := b.session()
+	all := []string{"a%b", "a_b", "axb", `a\b`, "A_B", "ä", "Ä", "*", "[a]", "\U0010ffff", "\U0010ffff\U0010ffffz", "z"}
+	for _, w := range all {
+		b.start(t, w, started(), hold)
+	}
+	for prefix, want := range map[string][]string{
+		"a%":         {"a%b"},
+		"a_":         {"a_b"},
+		`a\`:         {`a\b`},
+		"a":          {"a%b", "a_b", "axb", `a\b`},
+		"A":          {"A_B"},
+		"ä":          {"ä"},
+		"%":          nil,
+		"*":          {"*"},
+		"[":          {"[a]"},
+		"\U0010ffff": {"\U0010ffff", "\U0010ffff\U0010ffffz"},
+		"a_b":        {"a_b"},
+		"a_bc":       nil,
+	} {
+		if got := works(b.list(ledger.Filter{Prefix: prefix})); !slices.Equal(got, want) {
+			b.Errorf("prefix %q: got %q, want %q", prefix, got, want)
+		}
+	}
+}
+
+// "List returns heads in the order of their numbers, at most f.Limit of them, starting behind f.After." Without
+// a limit it is 100.
+func listPages(b *bench) {
+	t := b.session()
+	const n = 130
+	var batch []ledger.Entry
+	for i := range n {
+		batch = append(batch, b.fresh(t, order(i)).entry(started(), hold))
+	}
+	b.append(t, batch...)
+	if got := b.list(ledger.Filter{}); len(got) != 100 {
+		b.Errorf("a listing without a limit gave %d heads, want 100", len(got))
+	}
+	for _, limit := range []int{1, 7, 100, 1000} {
+		seen := map[saga.ID]bool{}
+		for f := (ledger.Filter{Limit: limit, Status: saga.Running}); ; {
+			page := b.list(f)
+			if len(page) == 0 {
+				break
+			}
+			if len(page) > limit {
+				b.Fatalf("a page of %d has %d heads", limit, len(page))
+			}
+			for _, h := range page {
+				if h.Number <= f.After || seen[h.ID] {
+					b.Fatalf("%s has number %d behind number %d, or was listed twice", h.ID, h.Number, f.After)
+				}
+				f.After, seen[h.ID] = h.Number, true
+			}
+		}
+		if len(seen) != n {
+			b.Errorf("pages of %d list %d works, want %d", limit, len(seen), n)
+		}
+	}
+}
+
+// "Works that recorded this external id": who made inv_5530?
+func listExternalID(b *bench) {
+	t := b.session()
+	made := func(c *chain, ext string) {
+		r := doing(saga.KindDone, saga.Running)
+		r.ExternalID = ext
+		c.add(r, hold)
+	}
+	one, two, three := b.start(t, "1", started(), hold), b.start(t, "2", started(), hold), b.start(t, "3", started(), hold)
+	other := b.fresh(t, "4")
+	other.id.Saga = "order-to-crm"
+	other.add(due(started(), time.Hour), release)
+	made(one, "inv_5530")
+	made(one, "cus_1")
+	made(two, "inv_5531")
+	made(two, "cus_1")
+	made(two, "cus_1") // named twice, listed once
+	made(three, "Rechnung №7 \"ü\"")
+	made(other, "inv_5530")
+	for _, c := range []struct {
+		f    ledger.Filter
+		want []string
+	}{
+		{ledger.Filter{ExternalID: "inv_5530"}, []string{"1", "4"}},
+		{ledger.Filter{ExternalID: "inv_5530", Saga: theSaga}, []string{"1"}},
+		{ledger.Filter{ExternalID: "cus_1"}, []string{"1", "2"}},
+		{ledger.Filter{ExternalID: "cus_1", Limit: 1}, []string{"1"}},
+		{ledger.Filter{ExternalID: "cus_1", After: one.head}, []string{"2"}},
+		{ledger.Filter{ExternalID: "Rechnung №7 \"ü\""}, []string{"3"}},
+		{ledger.Filter{ExternalID: "inv_553"}, nil},
+		{ledger.Filter{ExternalID: "INV_5530"}, nil},
+	} {
+		if got := works(b.list(c.f)); !slices.Equal(got, c.want) {
+			b.Errorf("list %+v: got %q, want %q", c.f, got, c.want)
+		}
+	}
+}

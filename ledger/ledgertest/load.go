@@ -1,0 +1,131 @@
+package ledgertest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/saga"
+)
+
+var loadCases = []testCase{
+	{"many works", loadMany},
+	{"from the latest snapshot on", loadBounded},
+	{"signals while some are unread", loadSignals},
+	{"unknown works", loadUnknown},
+}
+
+// Load returns each chain with its head.
+func loadMany(b *bench) {
+	t := b.session()
+	want := map[saga.ID]*chain{}
+	var ids []saga.ID
+	for i := range 60 {
+		c := b.start(t, order((i*7)%60), started(), hold)
+		for range i % 4 {
+			c.add(arming(doing(saga.KindArmed, saga.Running), 1), keep)
+		}
+		want[c.id] = c
+		ids = append(ids, c.id)
+	}
+	got := b.load(append(ids, id("unknown"))...)
+	if len(got) != len(want) {
+		b.Fatalf("loaded %d works, want %d", len(got), len(want))
+	}
+	for _, l := range got {
+		c := want[l.Head.ID]
+		if c == nil {
+			b.Fatalf("loaded %s, which was not asked for, or twice", l.Head.ID)
+		}
+		delete(want, l.Head.ID)
+		if diff := headDiff(l.Head, c.now()); diff != "" {
+			b.Errorf("the loaded head of %s:%s", c.id, diff)
+		}
+		if rs := c.history(); !slices.EqualFunc(l.Records, rs, sameRecord) || int64(len(rs)) != c.seq {
+			b.Errorf("%s: loaded %d records, history has %d, %d were written", c.id, len(l.Records), len(rs), c.seq)
+		}
+		if last := l.Records[len(l.Records)-1].At; l.At.Before(last) {
+			b.Errorf("%s was read at %v, before its last record was stored at %v", c.id, l.At, last)
+		}
+	}
+}
+
+// Load returns a chain "from its latest snapshot on", so that a long outage does not make it slow to load.
+// History returns it whole.
+func loadBounded(b *bench) {
+	t := b.session()
+	c := b.start(t, "w", started(), hold)
+	snapshots := map[int64]bool{6: true, 7: true, 25: true}
+	base := int64(1)
+	for c.seq < 30 {
+		r := arming(doing(saga.KindArmed, saga.Running), 1)
+		if snapshots[c.seq+1] {
+			base = c.seq + 1
+			r.Snapshot = json.RawMessage(fmt.Sprintf(`{"seq":%d}`, base))
+		}
+		c.add(r, keep)
+		loaded := b.load(c.id)
+		if len(loaded) != 1 || len(loaded[0].Records) == 0 {
+			b.Fatalf("at record %d: loaded %+v", c.seq, loaded)
+		}
+		l := loaded[0]
+		if l.Head.Base != base || l.Records[0].Seq != base || l.Records[len(l.Records)-1].Seq != c.seq || int64(len(l.Records)) != c.seq-base+1 {
+			b.Fatalf("at record %d: base %d, loaded %d records from %d; want those from %d on", c.seq, l.Head.Base, len(l.Records), l.Records[0].Seq, base)
+		}
+		if rs := c.history(); int64(len(rs)) != c.seq {
+			b.Fatalf("at record %d: history has %d records", c.seq, len(rs))
+		}
+	}
+}
+
+// Load returns "every signal posted to the work as long as some of them are unconsumed".
+func loadSignals(b *bench) {
+	t := b.session()
+	c, other := b.start(t, "w", started(), hold), b.start(t, "other", started(), hold)
+	expect := func(n int) {
+		b.Helper()
+		for _, l := range b.load(other.id, c.id) {
+			want := 0
+			if l.Head.ID == c.id {
+				want = n
+			}
+			if len(l.Signals) != want {
+				b.Errorf("loaded %d signals of %s, want %d", len(l.Signals), l.Head.ID, want)
+			}
+			for i, s := range l.Signals {
+				if all := b.signals(c.id); i >= len(all) || s.ID != all[i].ID || s.Key != all[i].Key || !s.At.Equal(all[i].At) || s.Actor != "suite" {
+					b.Errorf("loaded signal %d is %+v, want %+v", i, s, all)
+				}
+			}
+		}
+	}
+	expect(0)
+	b.post(c.id, "one")
+	b.post(c.id, "two")
+	expect(2)
+	c.add(b.consuming(c.id, doing(saga.KindNoted, saga.Running), 1), keep)
+	expect(2) // all of them, also the one that was read
+	c.add(b.consuming(c.id, doing(saga.KindNoted, saga.Running), 0), keep)
+	expect(0)
+	b.post(c.id, "three")
+	expect(3)
+}
+
+// "Works that do not exist are left out" of Load. Asked for by name, they are ErrNotFound.
+func loadUnknown(b *bench) {
+	c := b.start(b.session(), "w", started(), hold)
+	if got := b.load(id("nowhere"), saga.ID{Saga: "other", Work: "w"}); len(got) != 0 {
+		b.Errorf("loaded %+v, want nothing", got)
+	}
+	if got := b.load(); len(got) != 0 {
+		b.Errorf("loaded %+v for no works", got)
+	}
+	if got := b.load(id("nowhere"), c.id); len(got) != 1 || got[0].Head.ID != c.id {
+		b.Errorf("loaded %+v, want the work that exists", got)
+	}
+	if _, err := b.History(b.ctx, id("nowhere")); !errors.Is(err, ledger.ErrNotFound) {
+		b.Errorf("history of an unknown work: error %v, want %q", err, ledger.ErrNotFound)
+	}
+}

@@ -1,0 +1,230 @@
+package ledgertest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/saga"
+)
+
+var raceCases = []testCase{
+	{"ten writers on twelve chains", raceAppend},
+	{"one start", raceStart},
+	{"append, claim, post and bury", raceAll},
+}
+
+// racer appends to many chains from its own, mostly stale views.
+type racer struct {
+	b      *bench
+	store  Store
+	token  saga.Token
+	rng    *rand.Rand
+	views  []*chain
+	stored []saga.Hash
+}
+
+// round appends to a random part of the chains, in a random order, each at the tail this racer knows.
+func (r *racer) round(round int) {
+	var es []ledger.Entry
+	var vs []*chain
+	for _, i := range r.rng.Perm(len(r.views))[:1+r.rng.IntN(len(r.views))] {
+		v := r.views[i]
+		rec := arming(doing(saga.KindArmed, saga.Running), round+1)
+		rec.Error = fmt.Sprintf("round %d of %s", round, r.token)
+		es, vs = append(es, v.entry(rec, []*ledger.Schedule{keep, hold, release}[r.rng.IntN(3)])), append(vs, v)
+	}
+	as, err := r.store.Append(r.b.ctx, r.token, es)
+	if err != nil {
+		r.b.Errorf("append %d records: %v", len(es), err)
+		return
+	}
+	var behind []*chain
+	for i, a := range as {
+		switch a.Result {
+		case ledger.Appended:
+			vs[i].moved(es[i], a)
+			r.stored = append(r.stored, es[i].Record.Hash)
+		case ledger.Stale:
+			behind = append(behind, vs[i])
+		default:
+			r.b.Errorf("append record %d of %s: got %+v, want appended or stale", es[i].Record.Seq, es[i].ID, a)
+		}
+	}
+	if len(behind) > 0 {
+		r.reload(behind)
+	}
+}
+
+// reload brings views up to date. It may be stale again before the next round.
+func (r *racer) reload(behind []*chain) {
+	var ids []saga.ID
+	for _, v := range behind {
+		ids = append(ids, v.id)
+	}
+	chains, err := r.store.Load(r.b.ctx, ids)
+	if err != nil {
+		r.b.Errorf("load: %v", err)
+		return
+	}
+	for _, c := range chains {
+		i := slices.IndexFunc(behind, func(v *chain) bool { return v.id == c.Head.ID })
+		last := c.Records[len(c.Records)-1]
+		behind[i].seq, behind[i].tail = last.Seq, last.Hash
+	}
+}
+
+// Ten writers race on twelve chains from stale views: no fork, no gap, no foreign link, nothing lost and nothing
+// that was refused is there.
+func raceAppend(b *bench) {
+	const writers, chains, rounds = 10, 12, 12
+	t := b.session()
+	var all []*chain
+	for i := range chains {
+		all = append(all, b.start(t, order(i), started(), hold))
+	}
+	stores := []Store{b.Store, b.again()}
+	racers := make([]*racer, writers)
+	var wg sync.WaitGroup
+	for i := range racers {
+		r := &racer{b: b, store: stores[i%2], token: b.session(), rng: rand.New(rand.NewPCG(1, uint64(i)))}
+		for _, c := range all {
+			r.views = append(r.views, c.view(r.token))
+		}
+		racers[i] = r
+		wg.Go(func() {
+			for round := range rounds {
+				r.round(round)
+			}
+		})
+	}
+	wg.Wait()
+	stored := map[saga.Hash]bool{}
+	for _, r := range racers {
+		for _, h := range r.stored {
+			stored[h] = true
+		}
+	}
+	found := 0
+	for _, c := range all {
+		prev := saga.Hash{}
+		for i, rec := range c.history() {
+			if rec.Seq != int64(i)+1 || rec.Sum(c.id, prev) != rec.Hash {
+				b.Errorf("%s: record %d at place %d does not follow from its predecessor", c.id, rec.Seq, i+1)
+			}
+			prev = rec.Hash
+			if i > 0 && !stored[rec.Hash] {
+				b.Errorf("%s: record %d is in the chain, but nobody was told that it was appended", c.id, rec.Seq)
+			}
+			found++
+		}
+	}
+	if want := len(stored) + chains; found != want {
+		b.Errorf("%d records in the chains, %d were answered appended", found, want)
+	}
+}
+
+// The same work started by many at once is started once: one is told appended, the others that it exists.
+func raceStart(b *bench) {
+	stores := []Store{b.Store, b.again()}
+	results := make([][]ledger.Answer, 8)
+	var wg sync.WaitGroup
+	for i := range results {
+		var es []ledger.Entry
+		t := b.session()
+		for w := range 20 {
+			es = append(es, b.fresh(t, order((w*7+i)%20)).entry(started(), hold))
+		}
+		wg.Go(func() {
+			as, err := stores[i%2].Append(b.ctx, t, es)
+			if err != nil {
+				b.Errorf("start: %v", err)
+			}
+			results[i] = as
+		})
+	}
+	wg.Wait()
+	counts := map[ledger.Result]int{}
+	for _, as := range results {
+		for _, a := range as {
+			counts[a.Result]++
+		}
+	}
+	if counts[ledger.Appended] != 20 || counts[ledger.Exists] != 140 {
+		b.Errorf("answers %v, want 20 appended and 140 exists", counts)
+	}
+	if n := len(b.list(ledger.Filter{})); n != 20 {
+		b.Errorf("%d works, want 20", n)
+	}
+}
+
+// A claim takes a work away from a dead session once and for all: what the dead one still appends on the tail it
+// knows competes with the new holder, and only one of them gets the place.
+func raceAll(b *bench) {
+	const n = 24
+	dead, heir := b.session(), b.session()
+	stores := []Store{b.Store, b.again()}
+	var views []*chain
+	var ids []saga.ID
+	for i := range n {
+		views = append(views, b.start(dead, order(i), arming(started(), 1), hold))
+		ids = append(ids, views[i].id)
+	}
+	var wg sync.WaitGroup
+	results := make([]ledger.Result, n)
+	wg.Go(func() {
+		for i, v := range views {
+			as, err := stores[0].Append(b.ctx, dead, []ledger.Entry{v.entry(doing(saga.KindDone, saga.Running), hold)})
+			if err != nil {
+				b.Errorf("late result: %v", err)
+				return
+			}
+			results[i] = as[0].Result
+		}
+	})
+	wg.Go(func() {
+		for _, v := range ids {
+			if err := stores[1].Post(b.ctx, v, saga.Signal{Kind: saga.SignalCancel, Key: "k"}); err != nil {
+				b.Errorf("post: %v", err)
+			}
+		}
+	})
+	heirs := map[saga.ID]ledger.Result{}
+	wg.Go(func() {
+		if err := stores[1].Bury(b.ctx, dead); err != nil {
+			b.Errorf("bury: %v", err)
+		}
+		heads, err := stores[1].Claim(b.ctx, heir, ledger.Claim{Limit: n, Known: known})
+		if err != nil {
+			b.Errorf("claim: %v", err)
+		}
+		for _, h := range heads {
+			v := *views[slices.Index(ids, h.ID)]
+			v.token = heir
+			as, err := stores[1].Append(b.ctx, heir, []ledger.Entry{v.entry(doing(saga.KindLost, saga.Running), hold)})
+			if err != nil {
+				b.Errorf("take over: %v", err)
+				return
+			}
+			heirs[h.ID] = as[0].Result
+		}
+	})
+	wg.Wait()
+	for i, id := range ids {
+		won := 0
+		for _, r := range []ledger.Result{results[i], heirs[id]} {
+			switch r {
+			case ledger.Appended:
+				won++
+			case ledger.Stale, "":
+			default:
+				b.Errorf("%s: got %s, want appended or stale", id, r)
+			}
+		}
+		if rs := views[i].history(); won != 1 || len(rs) != 2 {
+			b.Errorf("%s: %d writers were told appended and the chain has %d records, want 1 and 2", id, won, len(rs))
+		}
+	}
+}

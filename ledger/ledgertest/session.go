@@ -1,0 +1,112 @@
+package ledgertest
+
+import (
+	"time"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/saga"
+)
+
+var sessionCases = []testCase{
+	{"open", sessionOpen},
+	{"renew", sessionRenew},
+	{"renew to less", sessionShorten},
+	{"a dead session never revives", sessionDead},
+	{"an expired session never revives", sessionExpired},
+	{"bury", sessionBury},
+}
+
+// "OpenSession begins a lease of ttl for a new process under a fresh random token, and reads who the database
+// is."
+func sessionOpen(b *bench) {
+	seen := map[saga.Token]bool{0: true}
+	database := ""
+	before := b.clock()
+	for range 10 {
+		lease, err := b.OpenSession(b.ctx, 15*time.Second, "host 1, pid 2: 日本")
+		if err != nil {
+			b.Fatal(err)
+		}
+		if seen[lease.Token] {
+			b.Errorf("token %s is zero, or was given twice", lease.Token)
+		}
+		seen[lease.Token] = true
+		if database == "" {
+			database = lease.Database
+		}
+		if lease.TTL != 15*time.Second || lease.Database == "" || lease.Database != database || lease.At.Before(before) {
+			b.Errorf("got %+v, want 15 s from now (%v) on database %q", lease, before, database)
+		}
+	}
+}
+
+// "Renew extends the session's lease to ttl from now, by the database's clock."
+func sessionRenew(b *bench) {
+	first, err := b.OpenSession(b.ctx, time.Minute, "suite")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.until(first.At)
+	lease, err := b.Renew(b.ctx, first.Token, time.Hour)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if lease.Token != first.Token || lease.TTL != time.Hour || !lease.At.After(first.At) || lease.Database != first.Database {
+		b.Errorf("renewed %+v, want an hour from later than %+v, on the same database", lease, first)
+	}
+}
+
+// A lease may be renewed to less than it was: it ends ttl from now.
+func sessionShorten(b *bench) {
+	t := b.session()
+	b.expire(t)
+	_, err := b.Renew(b.ctx, t, time.Hour)
+	b.wantError("renew after the shorter lease ended", err, ledger.ErrSessionDead)
+}
+
+// "A session that is dead or has expired is not revived: the error matches ErrSessionDead."
+func sessionDead(b *bench) {
+	t := b.session()
+	b.bury(t)
+	b.isDead(t)
+	b.isDead(b.session() + 1) // nor is one that was never opened
+}
+
+func sessionExpired(b *bench) {
+	t, other := b.session(), b.session()
+	b.expire(t) // nobody has noticed yet
+	b.isDead(t)
+	b.claim(other, 1) // buries it
+	b.isDead(t)
+}
+
+// isDead tries everything that could bring t back.
+func (b *bench) isDead(t saga.Token) {
+	b.Helper()
+	for range 2 {
+		_, err := b.Renew(b.ctx, t, time.Hour)
+		b.wantError("renew a dead session", err, ledger.ErrSessionDead)
+		_, err = b.Claim(b.ctx, t, ledger.Claim{Limit: 1, Known: known})
+		b.wantError("claim for a dead session", err, ledger.ErrSessionDead)
+	}
+	b.want(t, b.fresh(t, "armed by "+t.String()).entry(arming(started(), 1), hold), ledger.NoLease)
+}
+
+// "Bury marks session t dead, so that its works can be claimed at once. Burying a dead session is not an
+// error."
+func sessionBury(b *bench) {
+	t, other := b.session(), b.session()
+	c := b.start(t, "w", started(), hold)
+	if got := b.claim(other, 1); len(got) != 0 {
+		b.Fatalf("claimed %v from a live session", works(got))
+	}
+	b.bury(t)
+	b.bury(t)
+	if got := b.claim(other, 1); len(got) != 1 || got[0].ID != c.id || got[0].Session != other {
+		b.Errorf("claimed %+v, want the work of the buried session", got)
+	}
+	b.isDead(t)
+	if _, err := b.Renew(b.ctx, other, time.Hour); err != nil {
+		b.Errorf("burying one session ended another: %v", err)
+	}
+}

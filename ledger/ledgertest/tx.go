@@ -1,0 +1,110 @@
+package ledgertest
+
+import (
+	"context"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/saga"
+)
+
+var txCases = []testCase{
+	{"commit", txCommit},
+	{"rollback", txRollback},
+	{"exists", txExists},
+}
+
+// inTx runs do in a transaction of the caller's own and ends it. It skips where the ledger has no transactions
+// to share.
+func (b *bench) inTx(commit bool, do func(s ledger.TxStarter, tx *sqlx.Tx)) {
+	b.Helper()
+	s, ok := b.raw.(ledger.TxStarter)
+	if !ok {
+		b.Skip("this ledger does not start works in its caller's transaction")
+	}
+	if b.harness.DB == nil {
+		b.Fatal("this ledger is a TxStarter: the harness must say how to reach its database")
+	}
+	tx, err := b.harness.DB(b.T, b.raw).BeginTxx(b.ctx, nil)
+	if err != nil {
+		b.Fatalf("begin: %v", err)
+	}
+	do(s, tx)
+	end := tx.Rollback
+	if commit {
+		end = tx.Commit
+	}
+	if err := end(); err != nil {
+		b.Fatalf("end the transaction: %v", err)
+	}
+}
+
+func (b *bench) startTx(ctx context.Context, s ledger.TxStarter, tx *sqlx.Tx, c *chain, r saga.Record, want ledger.Result) ledger.Answer {
+	b.Helper()
+	a, err := s.StartTx(ctx, tx, c.entry(r, release))
+	if err != nil {
+		b.Fatalf("start %s in a transaction: %v", c.id, err)
+	}
+	if a.Result != want {
+		b.Fatalf("start %s in a transaction: got %+v, want %s", c.id, a, want)
+	}
+	return a
+}
+
+// "StartTx inserts head and start record within tx, unheld and due now."
+func txCommit(b *bench) {
+	t := b.session()
+	c := b.fresh(t, "w")
+	b.inTx(true, func(s ledger.TxStarter, tx *sqlx.Tx) {
+		a := b.startTx(b.ctx, s, tx, c, started(), ledger.Appended)
+		c.moved(c.entry(started(), release), a)
+	})
+	h := c.now()
+	if h.Session != 0 || h.Due.IsZero() || h.Due.After(b.clock()) || h.Status != saga.Running || h.Number != c.head {
+		b.Errorf("the head is %+v, want unheld and due now", h)
+	}
+	b.sameRecords(c, []saga.Record{func() saga.Record {
+		r := started()
+		r.Seal(c.id, 0, saga.Hash{}, t)
+		return r
+	}()})
+	if got := b.claim(t, 1); len(got) != 1 || got[0].ID != c.id {
+		b.Errorf("claimed %v, want the new work", works(got))
+	}
+	c.add(arming(doing(saga.KindArmed, saga.Running), 1), hold)
+}
+
+// "The answer is final only when tx commits": rolled back, the work was never there.
+func txRollback(b *bench) {
+	t := b.session()
+	c := b.fresh(t, "w")
+	b.inTx(false, func(s ledger.TxStarter, tx *sqlx.Tx) { b.startTx(b.ctx, s, tx, c, started(), ledger.Appended) })
+	if all := b.list(ledger.Filter{}); len(all) != 0 {
+		b.Errorf("a start that was rolled back is there: %+v", all)
+	}
+	c.add(started(), hold)
+}
+
+// "Exists is answered without aborting tx."
+func txExists(b *bench) {
+	t := b.session()
+	first := b.start(t, "first", started(), hold)
+	second := b.fresh(t, "second")
+	other := started()
+	other.Body = []byte(`{"order":2}`)
+	b.inTx(true, func(s ledger.TxStarter, tx *sqlx.Tx) {
+		b.startTx(b.ctx, s, tx, b.fresh(t, "first"), other, ledger.Exists)
+		a := b.startTx(b.ctx, s, tx, second, started(), ledger.Appended)
+		again := b.startTx(b.ctx, s, tx, b.fresh(t, "second"), started(), ledger.Mine)
+		if again.Head != a.Head || !again.At.Equal(a.At) {
+			b.Errorf("the same start again: got %+v, want mine with time and number of %+v", again, a)
+		}
+		b.startTx(b.ctx, s, tx, b.fresh(t, "second"), other, ledger.Exists)
+		second.moved(second.entry(started(), release), a)
+	})
+	if rs := first.history(); len(rs) != 1 || rs[0].Hash != first.tail {
+		b.Errorf("the known work changed: %+v", rs)
+	}
+	second.add(doing(saga.KindDone, saga.Completed), release)
+}
