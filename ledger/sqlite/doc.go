@@ -1,0 +1,24 @@
+// Package sqlite is a ledger in one file: the embedded default. It needs no server and no C compiler
+// (modernc.org/sqlite).
+//
+// # One coordinator, many readers
+//
+// A coordinator takes the lock of the file beside the ledger, "<path>.lock", with its first session and keeps it
+// until Close or the end of the process, whatever ends it. Holding the lock proves that every earlier session is
+// dead, so their works are claimed at once, without waiting for a lease. A second coordinator is told
+// [ledger.ErrLocked]. Whoever reads or posts signals needs no lock; the command amends works beside a running
+// coordinator.
+//
+// # Durability and concurrency
+//
+// WAL with synchronous=FULL: what was answered survives a power cut. All writes of a process go through one
+// connection, each transaction begins IMMEDIATE and waits for other processes by busy_timeout. A batch of
+// records is one transaction, row by row through prepared statements: one insert per record, which checks the
+// predecessor, and one update of the head where scheduling changes. A row that a constraint refuses is answered
+// for itself; the others are stored.
+//
+// # Time
+//
+// SQLite has no clock of its own, so the ledger's clock is the computer's, in microseconds. Within a chain it
+// never goes back.
+package sqlite

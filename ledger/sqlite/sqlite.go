@@ -1,0 +1,196 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/gofrs/flock"
+	"github.com/jmoiron/sqlx"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/ledger/internal/engine"
+	"github.com/amends-dev/amends/saga"
+)
+
+// Options tunes a ledger. The zero value is ready to use.
+type Options struct {
+	// BusyTimeout is how long a write waits for another process that is writing. Default: 5 s.
+	BusyTimeout time.Duration
+
+	// Readers is how many reads may run at the same time. Default: 4.
+	Readers int
+}
+
+func (o *Options) withDefaults() Options {
+	var out Options
+	if o != nil {
+		out = *o
+	}
+	if out.BusyTimeout <= 0 {
+		out.BusyTimeout = 5 * time.Second
+	}
+	if out.Readers <= 0 {
+		out.Readers = 4
+	}
+	return out
+}
+
+// Ledger is a ledger in a SQLite file. It implements [ledger.Ledger] and [ledger.Reader].
+type Ledger struct {
+	*engine.Store
+
+	path    string
+	now     func() time.Time
+	writer  *writer
+	readers *sqlx.DB
+
+	mu    sync.Mutex // guards owner
+	owner *flock.Flock
+}
+
+var (
+	_ ledger.Ledger = (*Ledger)(nil)
+	_ ledger.Reader = (*Ledger)(nil)
+)
+
+// Open opens the ledger in the file at path. A file that does not exist is created, an older schema is migrated.
+func Open(ctx context.Context, path string, o *Options) (*Ledger, error) {
+	l, err := open(ctx, path, o.withDefaults())
+	if err != nil {
+		return nil, fmt.Errorf("open the ledger %s: %w", path, err)
+	}
+	return l, nil
+}
+
+func open(ctx context.Context, path string, o Options) (*Ledger, error) {
+	path, err := file(path)
+	if err != nil {
+		return nil, err
+	}
+	w, err := openWriter(ctx, path, o.BusyTimeout)
+	if err != nil {
+		return nil, explain(err)
+	}
+	l := &Ledger{path: path, now: time.Now, writer: w}
+	l.readers, err = connect(path, o.BusyTimeout, "&_pragma=query_only(1)", o.Readers)
+	if err != nil {
+		_ = w.close()
+		return nil, explain(err)
+	}
+	l.Store = engine.New(l.database())
+	return l, nil
+}
+
+// file returns the absolute path, or says why it cannot hold a ledger.
+func file(path string) (string, error) {
+	if path == "" || path == ":memory:" {
+		return "", fmt.Errorf("a ledger must outlive its process: give the path of a file, or use package ledger/memory for one that forgets")
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	info, err := os.Stat(abs)
+	switch {
+	case err == nil && info.IsDir():
+		return "", fmt.Errorf("%s is a directory: give the path of a file in it", abs)
+	case os.IsNotExist(err):
+		if _, derr := os.Stat(filepath.Dir(abs)); derr != nil {
+			return "", fmt.Errorf("its directory cannot be used: %w", derr)
+		}
+	case err != nil:
+		return "", err
+	}
+	return abs, nil
+}
+
+// database is what the engine needs to know about SQLite.
+func (l *Ledger) database() *engine.Database {
+	return &engine.Database{
+		Words:    words,
+		Clock:    func() any { return l.clock() },
+		Read:     l.read,
+		Write:    l.writer.transaction,
+		Pulse:    l.writer.plain,
+		Identity: identity,
+		Claim:    l.claim,
+		Explain:  explain,
+	}
+}
+
+// clock is now in microseconds since 1970.
+func (l *Ledger) clock() int64 { return l.now().UnixMicro() }
+
+// read runs fn on a consistent view of the file.
+func (l *Ledger) read(ctx context.Context, fn func(engine.Queries) error) error {
+	tx, err := l.readers.BeginTxx(ctx, nil) // deferred: the view begins with the first statement
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // nothing was written
+	return fn(tx)
+}
+
+// OpenSession begins a lease. The first session of a ledger takes the file lock and buries every session before
+// it, so that their works can be claimed at once. [ledger.ErrLocked] says that another process has the lock.
+func (l *Ledger) OpenSession(ctx context.Context, ttl time.Duration, label string) (ledger.Lease, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.owner != nil {
+		return l.Store.OpenSession(ctx, ttl, label)
+	}
+	lock := flock.New(l.path+".lock", flock.SetPermissions(fs.FileMode(0o600)))
+	ok, err := lock.TryLock()
+	if err != nil {
+		return ledger.Lease{}, fmt.Errorf("open session: take the lock %s: %w", lock.Path(), err)
+	}
+	if !ok {
+		return ledger.Lease{}, fmt.Errorf("open session: %w: %s is locked by a running process. "+
+			"Stop that process, or give this one a ledger of its own; several coordinators on one ledger need Postgres",
+			ledger.ErrLocked, lock.Path())
+	}
+	lease, err := l.Store.OpenSession(ctx, ttl, label)
+	if err == nil {
+		err = l.BuryOthers(ctx, lease.Token)
+	}
+	if err != nil {
+		_ = lock.Close()
+		return ledger.Lease{}, err
+	}
+	l.owner = lock
+	return lease, nil
+}
+
+// Append stores records and answers each at its own index.
+func (l *Ledger) Append(ctx context.Context, t saga.Token, entries []ledger.Entry) ([]ledger.Answer, error) {
+	answers, err := l.append(ctx, t, entries)
+	if err != nil {
+		return nil, fmt.Errorf("append %d records: %w", len(entries), explain(err))
+	}
+	return answers, nil
+}
+
+// Close closes the file and gives the lock back. It does not bury sessions.
+func (l *Ledger) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	err := l.readers.Close()
+	if werr := l.writer.close(); err == nil {
+		err = werr
+	}
+	if l.owner != nil {
+		if lerr := l.owner.Close(); err == nil {
+			err = lerr
+		}
+		l.owner = nil
+	}
+	if err != nil {
+		return fmt.Errorf("close the ledger %s: %w", l.path, err)
+	}
+	return nil
+}
