@@ -18,8 +18,3 @@ func TestConformance(t *testing.T) {
 		return l
 	})
 }
-
-func TestConformanceCatches(t *testing.T) {
-	t.Parallel()
-	ledgertest.Prove(t, "TestConformance")
-}
