@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime/pprof"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,6 +24,7 @@ const maxSagas = 4 << 20
 // A cell is one engine at one load in one round. It runs in a process of its
 // own, which reads it from its argument and prints a report.Sample.
 type cell struct {
+	Ledger     string
 	Engine     string
 	Address    string // of the ledger
 	Postmaster int    // process id, 0 if unknown
@@ -31,6 +33,7 @@ type cell struct {
 	InFlight   int
 	WarmUp     time.Duration
 	Duration   time.Duration
+	Profile    string // file for a CPU profile, "" for none
 }
 
 // start runs the cell in a process of its own and returns what it measured.
@@ -47,7 +50,7 @@ func (c cell) start(ctx context.Context) (s report.Sample, err error) {
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, os.Stderr
 	if err := cmd.Run(); err != nil {
-		return s, fmt.Errorf("%s, %d in flight: %w", c.Engine, c.InFlight, err)
+		return s, fmt.Errorf("%s on %s, %d in flight: %w", c.Engine, c.Ledger, c.InFlight, err)
 	}
 	if err := json.Unmarshal(out.Bytes(), &s); err != nil {
 		return s, fmt.Errorf("%s printed no sample: %w", c.Engine, err)
@@ -66,8 +69,12 @@ func cellCommand() *cobra.Command {
 			if err := json.Unmarshal([]byte(args[0]), &c); err != nil {
 				return err
 			}
-			sample, err := c.measure(cmd.Context())
+			stop, err := c.profile()
 			if err != nil {
+				return err
+			}
+			sample, err := c.measure(cmd.Context())
+			if err := errors.Join(err, stop()); err != nil {
 				return err
 			}
 			return json.NewEncoder(cmd.OutOrStdout()).Encode(sample)
@@ -75,9 +82,27 @@ func cellCommand() *cobra.Command {
 	}
 }
 
+// profile starts the CPU profile, if one is wanted.
+func (c cell) profile() (stop func() error, err error) {
+	if c.Profile == "" {
+		return func() error { return nil }, nil
+	}
+	f, err := os.Create(c.Profile)
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return func() error {
+		pprof.StopCPUProfile()
+		return f.Close()
+	}, nil
+}
+
 // measure runs the load in this process.
 func (c cell) measure(ctx context.Context) (report.Sample, error) {
-	e, err := named(c.Engine)
+	e, err := find(c.Ledger, c.Engine)
 	if err != nil {
 		return report.Sample{}, err
 	}
@@ -86,7 +111,7 @@ func (c cell) measure(ctx context.Context) (report.Sample, error) {
 	if err != nil {
 		return report.Sample{}, err
 	}
-	meter, err := c.meter(ctx, e.ledger)
+	meter, err := c.meter(ctx)
 	if err != nil {
 		return report.Sample{}, errors.Join(err, engine.Close())
 	}
@@ -98,8 +123,8 @@ func (c cell) measure(ctx context.Context) (report.Sample, error) {
 	return c.sample(e, result)
 }
 
-func (c cell) meter(ctx context.Context, ledger string) (cost.Meter, error) {
-	if ledger == onPostgres {
+func (c cell) meter(ctx context.Context) (cost.Meter, error) {
+	if c.Ledger == onPostgres {
 		return cost.OpenPostgres(ctx, c.Address, c.Postmaster)
 	}
 	return cost.OpenSQLite(c.Address)

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,6 +25,7 @@ type comparison struct {
 	warmUp   time.Duration
 	duration time.Duration
 	dir      string
+	profiles string
 }
 
 func compareCommand() *cobra.Command {
@@ -35,14 +38,20 @@ func compareCommand() *cobra.Command {
 			return c.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
+	c.flags(cmd, 3, []int{1, 64, 1024})
+	return cmd
+}
+
+// flags declares what all comparisons can be told.
+func (c *comparison) flags(cmd *cobra.Command, rounds int, loads []int) {
 	f := cmd.Flags()
-	f.IntVar(&c.rounds, "rounds", 3, "interleaved rounds; figures are their medians")
-	f.IntSliceVar(&c.loads, "in-flight", []int{1, 64, 1024}, "sagas in flight, one load each")
+	f.IntVar(&c.rounds, "rounds", rounds, "interleaved rounds; figures are their medians")
+	f.IntSliceVar(&c.loads, "in-flight", loads, "sagas in flight, one load each")
 	f.StringSliceVar(&c.ledgers, "ledgers", []string{onSQLite, onPostgres}, "ledgers to measure")
 	f.DurationVar(&c.warmUp, "warm-up", time.Second, "unmeasured start of each run")
 	f.DurationVar(&c.duration, "duration", 3*time.Second, "measured part of each run")
 	f.StringVar(&c.dir, "dir", "", "folder on the disk to measure (default: the system's temporary folder)")
-	return cmd
+	f.StringVar(&c.profiles, "profiles", "", "existing folder for a CPU profile of each run; profiling slows the runs down")
 }
 
 func (c comparison) validate() error {
@@ -88,7 +97,7 @@ func (c comparison) run(ctx context.Context, out, people io.Writer) (err error) 
 				if err != nil {
 					return err
 				}
-				fmt.Fprintf(people, "round %d/%d  %-36s %5d in flight  %8.0f sagas/s\n", round+1, c.rounds, e.name, inFlight, s.SagasPerSecond)
+				fmt.Fprintf(people, "round %d/%d  %-8s  %-28s %5d in flight  %8.0f sagas/s\n", round+1, c.rounds, e.ledger, e.name, inFlight, s.SagasPerSecond)
 				samples = append(samples, s)
 			}
 		}
@@ -108,7 +117,12 @@ func (c comparison) cell(ctx context.Context, stage *stage, e entry, round, inFl
 	if err := stage.settle(ctx); err != nil {
 		return s, err
 	}
+	profile := ""
+	if c.profiles != "" {
+		profile = filepath.Join(c.profiles, fmt.Sprintf("%s-%s-%d-%d.pprof", e.ledger, strings.ReplaceAll(e.name, " ", "-"), inFlight, round))
+	}
 	return cell{
+		Ledger:     e.ledger,
 		Engine:     e.name,
 		Address:    address,
 		Postmaster: stage.postmaster,
@@ -116,6 +130,7 @@ func (c comparison) cell(ctx context.Context, stage *stage, e entry, round, inFl
 		InFlight:   inFlight,
 		WarmUp:     c.warmUp,
 		Duration:   c.duration,
+		Profile:    profile,
 	}.start(ctx)
 }
 

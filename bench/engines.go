@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/amends-dev/amends/bench/amends"
 	"github.com/amends-dev/amends/bench/floor"
 	"github.com/amends-dev/amends/bench/report"
 	"github.com/amends-dev/amends/bench/workload"
@@ -28,14 +29,25 @@ type entry struct {
 // entries run in this order within a round.
 var entries = []entry{
 	{"floor sqlite-c", onSQLite, report.Floor, floor.SQLite},
+	{"amends", onSQLite, report.Subject, amends.SQLite},
+	{"amends without group commit", onSQLite, report.Single, amends.SQLiteSingle},
 	{"floor c-row", onPostgres, report.Floor, floor.Postgres},
 }
 
-// named returns the entry with that name.
-func named(name string) (entry, error) {
-	i := slices.IndexFunc(entries, func(e entry) bool { return e.name == name })
+// find returns the engine of that name on a ledger.
+func find(ledger, name string) (entry, error) {
+	i := slices.IndexFunc(entries, func(e entry) bool { return e.ledger == ledger && e.name == name })
 	if i < 0 {
-		return entry{}, fmt.Errorf("no engine is called %q", name)
+		return entry{}, fmt.Errorf("no engine on %s is called %q", ledger, name)
+	}
+	return entries[i], nil
+}
+
+// subject returns the engine that is measured on a ledger.
+func subject(ledger string) (entry, error) {
+	i := slices.IndexFunc(entries, func(e entry) bool { return e.ledger == ledger && e.role == report.Subject })
+	if i < 0 {
+		return entry{}, fmt.Errorf("nothing is measured on %s", ledger)
 	}
 	return entries[i], nil
 }

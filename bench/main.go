@@ -28,6 +28,6 @@ func command() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(compareCommand(), cellCommand())
+	root.AddCommand(compareCommand(), growthCommand(), cellCommand())
 	return root
 }

@@ -17,7 +17,7 @@ const (
 )
 
 // chunk is how many works are copied in one transaction.
-const chunk = 50_000
+const chunk = 100_000
 
 // Fill copies the finished works of a ledger until it holds at least n works.
 // All works in it must be finished, and their numbers must have no gap.
@@ -109,7 +109,7 @@ func copyColumns(ctx context.Context, db *sqlx.DB, table string, changed map[str
 
 // columns are the names of a table's columns, in any order.
 func columns(ctx context.Context, db *sqlx.DB, table string) ([]string, error) {
-	rows, err := db.QueryxContext(ctx, "SELECT * FROM "+table+" WHERE false")
+	rows, err := db.DB.QueryContext(ctx, "SELECT * FROM "+table+" WHERE false")
 	if err != nil {
 		return nil, fmt.Errorf("preload: %w", err)
 	}
@@ -132,9 +132,9 @@ func inTransaction(ctx context.Context, db *sqlx.DB, statements []string, args .
 }
 
 // settle leaves the database as it is long after the works: numbers go on behind
-// the last one, statistics are known, and nothing waits to be cleaned up.
+// the last one, nothing waits to be cleaned up, and Postgres has its statistics.
 func settle(ctx context.Context, db *sqlx.DB) error {
-	statements := []string{"ANALYZE", "PRAGMA wal_checkpoint(TRUNCATE)"}
+	statements := []string{"PRAGMA wal_checkpoint(TRUNCATE)"}
 	if db.DriverName() == "postgres" {
 		statements = []string{
 			`SELECT setval(pg_get_serial_sequence('amends_heads', 'number'), (SELECT max(number) FROM amends_heads))`,

@@ -90,17 +90,22 @@ func Groups(samples []Sample) []Group {
 }
 
 // floorRate is the floor's median rate at the load of a group, 0 if it did not run.
-func floorRate(groups []Group, like Group) float64 {
-	return rateOf(groups, like, Floor)
-}
+func floorRate(groups []Group, like Group) float64 { return rateOf(groups, like, Floor) }
 
 func rateOf(groups []Group, like Group, role Role) float64 {
-	for _, g := range groups {
-		if g.Ledger == like.Ledger && g.InFlight == like.InFlight && g.Role == role {
-			return g.Median(rate)
-		}
+	g, _ := find(groups, like, role)
+	return g.Median(rate)
+}
+
+// find returns the group in a role on the ledger and at the load of another.
+func find(groups []Group, like Group, role Role) (Group, bool) {
+	i := slices.IndexFunc(groups, func(g Group) bool {
+		return g.Ledger == like.Ledger && g.InFlight == like.InFlight && g.Role == role
+	})
+	if i < 0 {
+		return Group{}, false
 	}
-	return 0
+	return groups[i], true
 }
 
 // Line is the result of one ledger at one load. Figures are medians of the

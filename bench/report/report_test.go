@@ -53,6 +53,17 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// How much slower a grown ledger is compares neighbours: here the machine was busy
+// in the second round, and the works cost a quarter all the same.
+func TestGrowth(t *testing.T) {
+	samples := rounds("sqlite", Floor, 1, 1000, 100, 1000, 1000, 1000)
+	samples = append(samples, rounds("sqlite", Subject, 1, 800, 80, 1000, 790, 500)...)
+	lines := Growths(Groups(samples), 7)
+	if len(lines) != 1 || lines[0].SlowerPercent != 25 || lines[0].Works != 7 || lines[0].GrownRate != 790 {
+		t.Errorf("got %+v, want one line, 25 %% slower, 790 sagas a second", lines)
+	}
+}
+
 func TestMedian(t *testing.T) {
 	for _, test := range []struct {
 		rates []float64

@@ -1,0 +1,87 @@
+package amends
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/amends-dev/amends/bench/workload"
+	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/saga"
+)
+
+// engine runs the workload's saga on a coordinator.
+type engine struct {
+	ledger      ledger.Ledger
+	coordinator *coordinator.Coordinator
+	stop        context.CancelFunc
+	ended       chan error // what Run of the coordinator returned
+}
+
+var _ workload.Engine = (*engine)(nil)
+
+// start brings up a coordinator on l and returns once it holds a session.
+// It takes over l, also when it fails.
+func start(ctx context.Context, l ledger.Ledger, steps *workload.Steps, opts coordinator.Options) (_ *engine, err error) {
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	log.SetLevel(logrus.WarnLevel)
+	live, opened := context.WithCancel(ctx)
+	defer opened()
+	opts.Log = log
+	opts.Listener = &coordinator.Listener{SessionOpened: func(saga.Token) { opened() }}
+
+	e := &engine{ledger: l, ended: make(chan error, 1)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, l.Close())
+		}
+	}()
+	definition, err := actions{steps}.definition()
+	if err != nil {
+		return nil, err
+	}
+	if e.coordinator, err = coordinator.New(l, &opts); err != nil { //nolint:contextcheck // it ends with its Run
+		return nil, err
+	}
+	if err := e.coordinator.Register(ctx, definition); err != nil {
+		return nil, err
+	}
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	e.stop = sync.OnceFunc(stop)
+	go func() { e.ended <- e.coordinator.Run(running) }()
+	select {
+	case <-live.Done():
+		return e, ctx.Err()
+	case err := <-e.ended:
+		stop()
+		return nil, fmt.Errorf("the coordinator ended at once: %w", err)
+	}
+}
+
+// Run implements [workload.Engine].
+func (e *engine) Run(ctx context.Context, s workload.Saga) error {
+	started, err := e.coordinator.Start(ctx, name, s.Work, order{Order: s.Number, Total: 4200, Currency: "EUR"}, nil)
+	switch {
+	case err != nil:
+		return err
+	case started.Duplicate:
+		return errors.New("the work was in the ledger before")
+	}
+	end, err := e.coordinator.Wait(ctx, name, s.Work)
+	if err == nil && end.Status != saga.Completed {
+		err = fmt.Errorf("the work ended as %s %s %s", end.Status, end.Reason, end.Note)
+	}
+	return err
+}
+
+// Close implements [workload.Engine].
+func (e *engine) Close() error {
+	e.stop()
+	return errors.Join(<-e.ended, e.ledger.Close())
+}

@@ -1,0 +1,53 @@
+package amends
+
+import (
+	"context"
+
+	"github.com/amends-dev/amends/bench/workload"
+	"github.com/amends-dev/amends/saga"
+)
+
+// name is the saga's name in the ledger.
+const name = "order-to-invoice"
+
+// order is the input of a saga, of about the size of a real one's reference.
+type order struct {
+	Order    int    `json:"order"`
+	Total    int    `json:"total"`
+	Currency string `json:"currency"`
+}
+
+// thing is what a step makes.
+type thing struct {
+	ID string `json:"id"`
+}
+
+// ExternalID implements saga.Identified.
+func (t thing) ExternalID() string { return t.ID }
+
+// actions are the no-op steps of the workload.
+type actions struct{ steps *workload.Steps }
+
+func (a actions) definition() (*saga.Definition[order], error) {
+	return saga.Define(name, 1,
+		saga.Do(workload.StepNames[0], a.do(0)).Idempotent().Undo(a.undo),
+		saga.Do(workload.StepNames[1], a.do(1)).Find(a.find).Undo(a.undo),
+		saga.Do(workload.StepNames[2], a.do(2)).Idempotent().Undo(a.undo).Pivot(),
+		saga.Do(workload.StepNames[3], a.do(3)).AtMostOnce(),
+	)
+}
+
+func (a actions) do(step int) func(context.Context, saga.Call[order]) (thing, error) {
+	return func(_ context.Context, c saga.Call[order]) (thing, error) {
+		if err := c.Sending(); err != nil {
+			return thing{}, err
+		}
+		return thing{ID: a.steps.Do(c.Input.Order, step)}, nil
+	}
+}
+
+func (actions) find(context.Context, saga.Call[order]) (saga.Finding[thing], error) {
+	return saga.NotFound[thing](), nil
+}
+
+func (actions) undo(context.Context, saga.Call[order], *thing) error { return nil }
