@@ -46,7 +46,8 @@ type CheckOptions struct {
 }
 
 // Check reads every chain from its first record and reports whatever is not as the rules want it: a chain
-// with a gap, a fork or a record that does not follow from its predecessor, and a head that does not show what
+// with a gap, a fork or a record that does not follow from its predecessor, a record that the machine could not
+// have written there, a snapshot that is not the fold of what is before it, and a head that does not show what
 // the chain says. It changes nothing, and may run beside coordinators: what moves while it is read is read
 // again. The error tells that the ledger could not be read, never that something was found.
 //
@@ -56,7 +57,7 @@ func Check(ctx context.Context, r Reader, o *CheckOptions) (Report, error) {
 	if o == nil {
 		o = &CheckOptions{}
 	}
-	c := checker{Reader: r}
+	c := checker{Reader: r, machine: !o.ChainsOnly}
 	f := o.Filter
 	for {
 		heads, err := r.List(ctx, f)
@@ -85,7 +86,8 @@ func Check(ctx context.Context, r Reader, o *CheckOptions) (Report, error) {
 // checker walks the works of a ledger.
 type checker struct {
 	Reader
-	report Report
+	machine bool // fold the chains as well
+	report  Report
 }
 
 // rereads is how often a work that changes under the reader is read again.
@@ -101,27 +103,36 @@ func (c *checker) work(ctx context.Context, head Head) error {
 		if err != nil {
 			return err
 		}
-		sound := w.chain()
-		if sound {
-			w.compare()
-		}
-		if sound && len(w.found) > 0 {
-			now, err := c.List(ctx, Filter{Saga: head.ID.Saga, Work: head.ID.Work, Limit: 1})
-			if err != nil {
-				return fmt.Errorf("read the head again: %w", err)
-			}
-			if len(now) == 1 && !sameHead(now[0], head) && try < rereads {
-				head = now[0]
+		stable := w.check(c.machine)
+		if len(w.found) > stable {
+			now, err := c.again(ctx, head)
+			switch {
+			case err != nil:
+				return err
+			case !sameHead(now, head) && try < rereads:
+				head = now
 				continue
-			}
-			if len(now) == 1 && !sameHead(now[0], head) {
+			case !sameHead(now, head):
 				c.report.Moving++
-				w.found = nil
+				w.found = w.found[:stable]
 			}
 		}
 		c.report.Records += int64(len(w.records))
 		c.report.Findings = append(c.report.Findings, w.found...)
 		return nil
+	}
+}
+
+// again reads a head once more.
+func (c *checker) again(ctx context.Context, head Head) (Head, error) {
+	now, err := c.List(ctx, Filter{Saga: head.ID.Saga, Work: head.ID.Work, Limit: 1})
+	switch {
+	case err != nil:
+		return head, fmt.Errorf("read the head again: %w", err)
+	case len(now) == 0: // gone meanwhile: what was read of it is all there is
+		return head, nil
+	default:
+		return now[0], nil
 	}
 }
 

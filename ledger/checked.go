@@ -1,7 +1,9 @@
 package ledger
 
 import (
+	"encoding/json"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/amends-dev/amends/saga"
@@ -21,14 +23,23 @@ const (
 	doRebuild = "Rebuild the head from the chain (amends check --repair)."
 )
 
-// compare looks at the head: it must show what the chain says, and be found by whoever looks for work.
-func (w *checked) compare() {
+// check looks for everything that is wrong. The first stable findings are about the chain, which only grows: they
+// are true whatever happens meanwhile. Those behind them compare the chain with the head, which moves.
+func (w *checked) check(machine bool) (stable int) {
+	if !w.chain() {
+		return len(w.found) // what a broken chain should mean, nobody can tell
+	}
+	if machine {
+		w.fold()
+	}
+	stable = len(w.found)
 	w.projection()
 	w.schedule()
 	w.consumption()
+	return stable
 }
 
-func (w *checked) add(seq int64, do, format string, args ...any) {
+func (w *checked) addf(seq int64, do, format string, args ...any) {
 	w.found = append(w.found, Finding{
 		ID: w.head.ID, Head: w.head.Number, Seq: seq, What: fmt.Sprintf(format, args...), Do: do,
 	})
@@ -37,27 +48,65 @@ func (w *checked) add(seq int64, do, format string, args ...any) {
 // chain recomputes every link. It reports whether the chain holds.
 func (w *checked) chain() bool {
 	if len(w.records) == 0 {
-		w.add(0, doCompare, "It has a head but no record.")
+		w.addf(0, doCompare, "It has a head but no record.")
 	}
 	var prev saga.Hash
 	for i := range w.records {
 		r := &w.records[i]
 		switch want := int64(i) + 1; {
 		case r.Seq > want:
-			w.add(r.Seq, doCompare, "There is a gap: after record %d comes record %d.", want-1, r.Seq)
+			w.addf(r.Seq, doCompare, "There is a gap: after record %d comes record %d.", want-1, r.Seq)
 			return false
 		case r.Seq < want:
-			w.add(r.Seq, doCompare, "The chain forks: there are two records with number %d.", r.Seq)
+			w.addf(r.Seq, doCompare, "The chain forks: there are two records with number %d.", r.Seq)
 			return false
 		}
 		// The stored hash of the predecessor counts, not the computed one: so an edited record is named
 		// itself, and those behind it are not.
 		if sum := r.Sum(w.head.ID, prev); sum != r.Hash {
-			w.add(r.Seq, doCompare, "Its hash is %s, but its content and predecessor give %s: it was edited, or it belongs to another chain.", r.Hash, sum)
+			w.addf(r.Seq, doCompare, "Its hash is %s, but its content and predecessor give %s: it was edited, or it belongs to another chain.", r.Hash, sum)
 		}
 		prev = r.Hash
 	}
 	return len(w.found) == 0
+}
+
+// fold asks the machine whether each record was allowed where it stands, and whether each snapshot is the state
+// before its record.
+func (w *checked) fold() {
+	st := &saga.State{ID: w.head.ID}
+	for i := range w.records {
+		r := &w.records[i]
+		if len(r.Snapshot) > 0 {
+			w.snapshot(r, st)
+		}
+		if err := st.Apply(r); err != nil {
+			w.addf(r.Seq, doCompare, "The machine cannot have written it there: %v.", err)
+			return
+		}
+	}
+}
+
+// snapshot compares a record's snapshot with the fold of the records before it. Both pass through JSON, so that
+// only what they say counts.
+func (w *checked) snapshot(r *saga.Record, st *saga.State) {
+	want, err := json.Marshal(st)
+	if err != nil {
+		w.addf(r.Seq, doCompare, "The state before it cannot be encoded: %v.", err)
+		return
+	}
+	var stored, computed saga.State
+	if err := json.Unmarshal(r.Snapshot, &stored); err != nil {
+		w.addf(r.Seq, doCompare, "Its snapshot does not decode: %v.", err)
+		return
+	}
+	if err := json.Unmarshal(want, &computed); err != nil {
+		w.addf(r.Seq, doCompare, "The state before it does not decode: %v.", err)
+		return
+	}
+	if !reflect.DeepEqual(stored, computed) {
+		w.addf(r.Seq, doCompare, "Its snapshot is not the fold of the records before it: loading from it goes on from another state.")
+	}
 }
 
 // projection compares the head with what the records say.
@@ -81,16 +130,16 @@ func (w *checked) projection() {
 	w.differs(last.Seq, "count of consumed signals", h.Consumed, consumed)
 	switch {
 	case h.Status.Terminal() && !ended:
-		w.add(last.Seq, doRebuild, "The head says it finished at %s; no final record was stored then.", stamp(h.Finished))
+		w.addf(last.Seq, doRebuild, "The head says it finished at %s; no final record was stored then.", stamp(h.Finished))
 	case !h.Status.Terminal() && !h.Finished.IsZero():
-		w.add(last.Seq, doRebuild, "The head is %s and yet says it finished at %s.", h.Status, stamp(h.Finished))
+		w.addf(last.Seq, doRebuild, "The head is %s and yet says it finished at %s.", h.Status, stamp(h.Finished))
 	}
 }
 
 // differs compares one value of the head with what the chain says at record seq.
 func (w *checked) differs(seq int64, what string, head, chain any) {
 	if head != chain {
-		w.add(seq, doRebuild, "The head shows %s %q, the chain says %q.", what, fmt.Sprint(head), fmt.Sprint(chain))
+		w.addf(seq, doRebuild, "The head shows %s %q, the chain says %q.", what, fmt.Sprint(head), fmt.Sprint(chain))
 	}
 }
 
@@ -102,18 +151,18 @@ func (w *checked) schedule() {
 	const lost = "Post a resume signal to it, or rebuild the head from the chain (amends check --repair)."
 	switch {
 	case held && due:
-		w.add(0, doRebuild, "It is held by session %s and also due at %s.", h.Session, stamp(h.Due))
+		w.addf(0, doRebuild, "It is held by session %s and also due at %s.", h.Session, stamp(h.Due))
 	case h.Status.Live() && !held && !due:
-		w.add(0, lost, "It is %s, but nobody holds it and it is never due: it would wait for ever.", h.Status)
+		w.addf(0, lost, "It is %s, but nobody holds it and it is never due: it would wait for ever.", h.Status)
 	case h.Status.Parked() && !held && !due && pending:
-		w.add(0, lost, "It is in %s with %d unread signals, but it is never due: nobody would read them.", h.Status, h.Posted-h.Consumed)
+		w.addf(0, lost, "It is in %s with %d unread signals, but it is never due: nobody would read them.", h.Status, h.Posted-h.Consumed)
 	case h.Status.Parked() && due && !pending:
-		w.add(0, doRebuild, "It is in %s without an unread signal, but due at %s.", h.Status, stamp(h.Due))
+		w.addf(0, doRebuild, "It is in %s without an unread signal, but due at %s.", h.Status, stamp(h.Due))
 	case h.Status.Terminal() && (held || due):
-		w.add(0, doRebuild, "It is %s, but still held or due.", h.Status)
+		w.addf(0, doRebuild, "It is %s, but still held or due.", h.Status)
 	}
 	if h.Status == saga.Review && h.Reason == "" {
-		w.add(0, doRebuild, "It is in review without a reason.")
+		w.addf(0, doRebuild, "It is in review without a reason.")
 	}
 }
 
@@ -128,16 +177,16 @@ func (w *checked) consumption() {
 			used, known := posted[id]
 			switch {
 			case !known:
-				w.add(w.records[i].Seq, doCompare, "It consumes signal %d, which was never posted to this work.", id)
+				w.addf(w.records[i].Seq, doCompare, "It consumes signal %d, which was never posted to this work.", id)
 			case used:
-				w.add(w.records[i].Seq, doCompare, "It consumes signal %d, which an earlier record consumed.", id)
+				w.addf(w.records[i].Seq, doCompare, "It consumes signal %d, which an earlier record consumed.", id)
 			default:
 				posted[id] = true
 			}
 		}
 	}
 	if n := int64(len(w.signals)); w.head.Posted != n {
-		w.add(0, doRebuild, "The head counts %d signals, %d are stored.", w.head.Posted, n)
+		w.addf(0, doRebuild, "The head counts %d signals, %d are stored.", w.head.Posted, n)
 	}
 }
 

@@ -40,7 +40,7 @@ var oddTexts = []string{
 // full is a record with every field set.
 func full() saga.Record {
 	return saga.Record{
-		Kind: saga.KindDone, Version: 7, Revision: "2026-02-29T24:00:00Z/r9", Step: "invoice", Direction: saga.Undo,
+		Kind: saga.KindDone, Version: 7, Revision: "2026-02-29T24:00:00Z/r9", Nonce: -1 << 62, Step: "invoice", Direction: saga.Undo,
 		Attempt: 12, ExternalID: "inv_5530", Body: json.RawMessage(`{"z":1, "a":[1.0,2e3]}`), BodyDropped: true,
 		Class: saga.Refused, Error: "422: no such customer", Status: saga.Review, Reason: saga.ReasonUndoFailed,
 		Wait: 90*time.Minute + time.Millisecond,
@@ -132,6 +132,7 @@ func recordDiff(got, want saga.Record) (diff string) {
 	line("Kind", got.Kind, want.Kind)
 	line("Version", got.Version, want.Version)
 	line("Revision", got.Revision, want.Revision)
+	line("Nonce", got.Nonce, want.Nonce)
 	line("Step", got.Step, want.Step)
 	line("Direction", got.Direction, want.Direction)
 	line("Attempt", got.Attempt, want.Attempt)

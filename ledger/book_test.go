@@ -1,0 +1,177 @@
+package ledger_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/ledger/memory"
+	"github.com/amends-dev/amends/saga"
+)
+
+// book is a copy of a ledger that a test can damage. It reads like the ledger it was copied from.
+type book struct {
+	heads   []ledger.Head
+	records map[saga.ID][]saga.Record
+	signals map[saga.ID][]saga.Signal
+	listed  func() // called before every listing
+}
+
+func (b *book) List(_ context.Context, f ledger.Filter) ([]ledger.Head, error) {
+	if b.listed != nil {
+		b.listed()
+	}
+	var heads []ledger.Head
+	for _, h := range b.heads {
+		if h.Number > f.After && (f.Work == "" || h.ID == saga.ID{Saga: f.Saga, Work: f.Work}) && len(heads) < max(f.Limit, 1) {
+			heads = append(heads, h)
+		}
+	}
+	return heads, nil
+}
+
+func (b *book) History(_ context.Context, id saga.ID) ([]saga.Record, error) {
+	return slices.Clone(b.records[id]), nil
+}
+
+func (b *book) Signals(_ context.Context, id saga.ID) ([]saga.Signal, error) {
+	return b.signals[id], nil
+}
+
+func (b *book) Duplicates(context.Context, ledger.Filter) ([]ledger.Duplicate, error) {
+	return nil, nil
+}
+func (b *book) Definitions(context.Context) ([]ledger.Definition, error) { return nil, nil }
+
+// head is the head to damage.
+func (b *book) head(id saga.ID) *ledger.Head {
+	return &b.heads[slices.IndexFunc(b.heads, func(h ledger.Head) bool { return h.ID == id })]
+}
+
+// reseal gives the records behind place i hashes that follow, as somebody does who knows how.
+func (b *book) reseal(id saga.ID, i int) {
+	rs := b.records[id]
+	for ; i < len(rs); i++ {
+		var prev saga.Hash
+		if i > 0 {
+			prev = rs[i-1].Hash
+		}
+		rs[i].Hash = rs[i].Sum(id, prev)
+	}
+}
+
+// The works of a sound ledger.
+var (
+	done    = saga.ID{Saga: "order-to-invoice", Work: "done"}
+	waits   = saga.ID{Saga: "order-to-invoice", Work: "waits"}
+	review  = saga.ID{Saga: "order-to-invoice", Work: "review"}
+	another = saga.ID{Saga: "order-to-crm", Work: "done"}
+)
+
+// soundBook copies a ledger with a finished work of five records, of which the fourth carries a snapshot and the
+// third consumes a signal; one that waits for a retry; one in review; and one of another saga, in hand.
+func soundBook(t *testing.T) *book {
+	t.Helper()
+	l := memory.New(nil)
+	lease, err := l.OpenSession(t.Context(), time.Hour, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []saga.ID{done, waits, review} {
+		fill(t, l, lease.Token, id)
+	}
+	w := writer{t: t, l: l, token: lease.Token, id: another}
+	w.add(saga.Record{Kind: saga.KindStarted, Version: 1, Revision: "r1", Status: saga.Running, Arm: arm("contact", 1)}, true)
+	b := &book{records: map[saga.ID][]saga.Record{}, signals: map[saga.ID][]saga.Signal{}}
+	if b.heads, err = l.List(t.Context(), ledger.Filter{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range b.heads {
+		if b.records[h.ID], err = l.History(t.Context(), h.ID); err != nil {
+			t.Fatal(err)
+		}
+		if b.signals[h.ID], err = l.Signals(t.Context(), h.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b
+}
+
+// writer appends one work's records.
+type writer struct {
+	t     *testing.T
+	l     *memory.Ledger
+	token saga.Token
+	id    saga.ID
+	head  int64
+	seq   int64
+	tail  saga.Hash
+}
+
+func (w *writer) add(r saga.Record, hold bool) {
+	w.t.Helper()
+	r.Seal(w.id, w.seq, w.tail, w.token)
+	e := ledger.Entry{ID: w.id, Head: w.head, Prev: w.tail, Record: r, Schedule: &ledger.Schedule{Hold: hold}}
+	as, err := w.l.Append(w.t.Context(), w.token, []ledger.Entry{e})
+	if err != nil || as[0].Result != ledger.Appended {
+		w.t.Fatalf("append record %d of %s: %+v, %v", r.Seq, w.id, as, err)
+	}
+	w.head, w.seq, w.tail = as[0].Head, r.Seq, r.Hash
+}
+
+func arm(step string, attempt int) *saga.Arm {
+	return &saga.Arm{Step: step, Direction: saga.Forward, Attempt: attempt, Key: "am-" + step, Budget: time.Second}
+}
+
+func ended(k saga.Kind, step string, attempt int, s saga.Status) saga.Record {
+	return saga.Record{Kind: k, Step: step, Direction: saga.Forward, Attempt: attempt, Status: s}
+}
+
+// fill writes one of the works.
+func fill(t *testing.T, l *memory.Ledger, token saga.Token, id saga.ID) {
+	t.Helper()
+	w := writer{t: t, l: l, token: token, id: id}
+	w.add(saga.Record{
+		Kind: saga.KindStarted, Version: 1, Revision: "r1", Body: json.RawMessage(`{"order":"<1>"}`),
+		Status: saga.Running, Arm: arm("customer", 1),
+	}, true)
+	switch id {
+	case waits:
+		r := ended(saga.KindNotSent, "customer", 1, saga.Retrying)
+		r.Wait = time.Hour
+		w.add(r, false)
+	case review:
+		r := ended(saga.KindUnknown, "customer", 1, saga.Review)
+		r.Reason = saga.ReasonInDoubt
+		w.add(r, false)
+	case done:
+		r := ended(saga.KindDone, "customer", 1, saga.Running)
+		r.ExternalID, r.Body = "cus_1", json.RawMessage(`{"id": "cus_1"}`)
+		w.add(r, true)
+		if err := l.Post(t.Context(), id, saga.Signal{Kind: saga.SignalConflict, Key: "k"}); err != nil {
+			t.Fatal(err)
+		}
+		signals, err := l.Signals(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.add(saga.Record{Kind: saga.KindNoted, Status: saga.Running, Signals: []int64{signals[0].ID}}, true)
+		history, err := l.History(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		st, err := saga.Fold(id, history)
+		if err != nil {
+			t.Fatal(err)
+		}
+		snapshot, err := json.Marshal(st)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.add(saga.Record{Kind: saga.KindArmed, Status: saga.Running, Arm: arm("invoice", 1), Snapshot: snapshot}, true)
+		w.add(ended(saga.KindDone, "invoice", 1, saga.Completed), false)
+	}
+}
