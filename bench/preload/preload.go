@@ -109,7 +109,7 @@ func copyColumns(ctx context.Context, db *sqlx.DB, table string, changed map[str
 
 // columns are the names of a table's columns, in any order.
 func columns(ctx context.Context, db *sqlx.DB, table string) ([]string, error) {
-	rows, err := db.DB.QueryContext(ctx, "SELECT * FROM "+table+" WHERE false")
+	rows, err := db.QueryContext(ctx, "SELECT * FROM "+table+" WHERE false")
 	if err != nil {
 		return nil, fmt.Errorf("preload: %w", err)
 	}
