@@ -296,8 +296,8 @@ func (m *machine) resume(i int, s *StepSpec, ss *StepState) Command {
 		return m.park(ReasonPoison)
 	case e.Phase == Rebuff:
 		return m.refused(i, s, ss)
-	case e.Phase == Ready && s.Repeat == RepeatAtMostOnce && m.rec != nil && m.rec.Kind == KindNotFound:
-		return m.park(ReasonInDoubt) // evidence, never a licence to send again
+	case s.Repeat == RepeatAtMostOnce && m.rec != nil && m.rec.Kind == KindNotFound:
+		return m.park(ReasonInDoubt) // evidence, never a licence to send again: folding it leaves the step stuck
 	case e.Phase == InDoubt && !m.resendable(s, e):
 		if !s.Find {
 			return m.park(ReasonInDoubt)
@@ -322,7 +322,7 @@ func (m *machine) resendable(s *StepSpec, e *Effort) bool {
 
 // inWindow reports whether an attempt armed now ends before the destination forgets the key.
 func (m *machine) inWindow(s *StepSpec, e *Effort) bool {
-	return m.ev.Now.Latest.Add(s.Timeout).Before(e.FirstArmed.Add(s.TTL - keyMargin(s.TTL)))
+	return m.ev.Now.Latest.Add(s.Timeout).Before(e.FirstArmed.Add(s.TTL - s.keyMargin()))
 }
 
 func (m *machine) refused(i int, s *StepSpec, ss *StepState) Command {
@@ -331,7 +331,7 @@ func (m *machine) refused(i int, s *StepSpec, ss *StepState) Command {
 	if i > pivot || noWayBack {
 		return m.park(ReasonAfterPivot)
 	}
-	return m.turn()
+	return m.turn("")
 }
 
 // attempt arms the step's next attempt when its time has come, or gives up.
@@ -341,7 +341,7 @@ func (m *machine) attempt(i int, s *StepSpec, e *Effort) Command {
 		if i > pivot || s.Retry.GiveUp == ToReview || i == pivot && e.Phase != Ready && !s.Undo && s.NoUndo == "" {
 			return m.park(ReasonExhausted)
 		}
-		return m.turn()
+		return m.turn(ReasonExhausted)
 	}
 	until := e.NotBefore
 	if !e.Quiet.IsZero() {
@@ -364,7 +364,7 @@ func (m *machine) look(s *StepSpec, e *Effort) Command {
 	if e.Lookups >= maxLookups {
 		return m.park(ReasonInDoubt)
 	}
-	until := later(e.Unanswered.Add(s.Settle), e.NotBefore)
+	until := later(e.unsettled().Add(s.Settle), e.NotBefore)
 	if m.ev.Now.Earliest.Before(until) {
 		return m.wait(until, Retrying)
 	}
@@ -372,9 +372,13 @@ func (m *machine) look(s *StepSpec, e *Effort) Command {
 	return Command{Do: Look, Step: s.Name, Direction: Forward}
 }
 
-// turn begins the way back.
-func (m *machine) turn() Command {
+// turn begins the way back. It is on record before anything is done about it.
+func (m *machine) turn(why Reason) Command {
 	m.st.Turned = true
+	m.record(KindNoted)
+	if m.rec.Error == "" {
+		m.rec.Error = parkedBecause[why]
+	}
 	return m.back()
 }
 
@@ -410,11 +414,11 @@ func (m *machine) undo(s *StepSpec, ss *StepState) Command {
 		return m.park(ReasonUndoFailed)
 	}
 	until := u.NotBefore
-	if !f.Unanswered.IsZero() { // an earlier attempt may still arrive, and would outlive its undo
+	if open := f.unsettled(); !open.IsZero() { // an earlier attempt may still arrive, and would outlive its undo
 		if s.Find && f.Phase != Done {
 			return m.look(s, f)
 		}
-		until = later(until, f.Unanswered.Add(s.Settle))
+		until = later(until, open.Add(s.Settle))
 	}
 	if !u.Quiet.IsZero() {
 		until = later(until, u.Quiet.Add(s.Settle))
@@ -463,12 +467,11 @@ func (m *machine) wait(until time.Time, status Status) Command {
 	if m.st.Turned {
 		status = Compensating
 	}
+	d := (until.Sub(m.ev.Now.Earliest) + time.Millisecond - 1).Truncate(time.Millisecond)
 	if m.rec != nil {
-		d := until.Sub(m.ev.Now.Earliest)
-		m.rec.Status, m.rec.Reason = status, ""
-		m.rec.Wait = d.Truncate(time.Millisecond) + time.Millisecond
+		m.rec.Status, m.rec.Reason, m.rec.Wait = status, "", d
 	}
-	return Command{Do: Wait, Until: until}
+	return Command{Do: Wait, Until: m.ev.Now.Earliest.Add(d)}
 }
 
 // park hands the work to a person.

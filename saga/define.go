@@ -139,7 +139,7 @@ func tuningFaults(s *StepSpec) []string {
 	wrong(s.Retry.Within < 0 || s.Retry.Initial < 0 || s.Retry.Max < 0, "its Retry has a negative time")
 	wrong(s.Retry.Max > 0 && s.Retry.Initial > s.Retry.Max, "its Retry.Initial is longer than its Retry.Max")
 	wrong(s.Retry.GiveUp != "" && s.Retry.GiveUp != ToCompensation && s.Retry.GiveUp != ToReview, "its Retry.GiveUp is neither compensate nor review")
-	wrong(s.Repeat == RepeatKeyed && s.TTL > 0 && s.TTL <= s.Timeout+keyMargin(s.TTL), "the destination forgets its key before one attempt is over (Keyed must be longer than Timeout)")
+	wrong(s.Repeat == RepeatKeyed && s.TTL > 0 && s.TTL <= s.Timeout+s.keyMargin(), "the destination forgets its key before one attempt is over and settled (Keyed must be longer than Timeout and Settle together)")
 	wrong(s.To != "" && badName(s.To) != "", "its destination "+badName(s.To))
 	return faults
 }

@@ -29,7 +29,7 @@ const (
 	KindSeveral    Kind = "several"    // a lookup found more than one: a duplicate at the destination
 	KindResolved   Kind = "resolved"   // a person's verdict on a step in review
 	KindCancelled  Kind = "cancelled"  // a cancel was accepted; the work turns to compensation
-	KindNoted      Kind = "noted"      // a signal was read and changed nothing: stale, too late, or for information
+	KindNoted      Kind = "noted"      // nothing was learned of a step: a signal that changes nothing, a policy used up, the end
 	KindParked     Kind = "parked"     // put aside for a person or for a process that knows more
 	KindResumed    Kind = "resumed"    // taken up again where it was parked
 )
@@ -97,7 +97,7 @@ type Record struct {
 	Wait   time.Duration // the work is due again at At+Wait; 0 while it is being worked on
 
 	Arm      *Arm            // the attempt this record arms, if any
-	Snapshot json.RawMessage // the folded state after this record, so that loading can begin here
+	Snapshot json.RawMessage // the folded state before this record, so that loading can begin here
 }
 
 // Arm is the intent of one attempt, durable before anything is sent.

@@ -57,16 +57,17 @@ func (r Retry) withDefaults() Retry {
 func (r Retry) Backoff(key string, n int) time.Duration {
 	r = r.withDefaults()
 	d := r.Max
-	if shift := n - 1; shift < 32 && r.Initial<<shift < r.Max && r.Initial<<shift > 0 {
+	if shift := n - 1; shift < 32 && r.Initial <= r.Max>>shift {
 		d = r.Initial << shift
 	}
 	sum := sha256.Sum256(binary.BigEndian.AppendUint64([]byte(key), uint64(n)))
-	spread := time.Duration(binary.BigEndian.Uint16(sum[:2])) * (d / 2) / (1 << 16)
+	spread := time.Duration(binary.BigEndian.Uint16(sum[:2])) * (d >> 17)
 	return (d - spread).Truncate(time.Millisecond)
 }
 
 // keyMargin is how long before a destination's key window ends we stop trusting it: a twentieth of the
-// window, between a millisecond and five minutes. It covers clock rates and time on the way.
-func keyMargin(ttl time.Duration) time.Duration {
-	return min(max(ttl/20, time.Millisecond), 5*time.Minute)
+// window, between a millisecond and five minutes, for clock rates; and never less than the settle time, within
+// which an attempt may still arrive after its deadline.
+func (s *StepSpec) keyMargin() time.Duration {
+	return max(min(max(s.TTL/20, time.Millisecond), 5*time.Minute), s.Settle)
 }

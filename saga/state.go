@@ -58,8 +58,8 @@ type Effort struct {
 	// Unanswered is the latest deadline among the attempts whose outcome is unknown. Zero: no attempt may
 	// have happened without our knowing. This is the whole of "may have happened".
 	Unanswered time.Time `json:"unanswered,omitzero"`
-	// Quiet is what Unanswered was when a person said that nothing happened: nothing new is armed before it
-	// has settled.
+	// Quiet is what Unanswered was when a person said that nothing happened: nothing new is armed, and the
+	// step is not skipped on the way back, before it has settled.
 	Quiet     time.Time `json:"quiet,omitzero"`
 	NotBefore time.Time `json:"notBefore,omitzero"` // backoff, Retry-After
 
@@ -105,11 +105,11 @@ func (st *State) Apply(r *Record) error {
 		}
 	}
 	st.Seq, st.Tail, st.Updated = r.Seq, r.Hash, r.At.UTC()
-	st.Status, st.Reason = r.Status, r.Reason
-	st.Turned = st.Turned || r.Status == Compensating || r.Status == Compensated
-	if r.Reason != "" {
+	if r.Reason != "" && !st.stays(r) {
 		st.Note = r.Error
 	}
+	st.Status, st.Reason = r.Status, r.Reason
+	st.Turned = st.Turned || r.Status == Compensating || r.Status == Compensated
 	st.Due = time.Time{}
 	if r.Wait > 0 {
 		st.Due = r.due()
@@ -118,6 +118,12 @@ func (st *State) Apply(r *Record) error {
 		st.Base = r.Seq
 	}
 	return nil
+}
+
+// stays reports whether r leaves a parked work where it is: its words are then not about why it was parked.
+func (st *State) stays(r *Record) bool {
+	passing := r.Kind == KindNoted || r.Kind == KindFound || r.Kind == KindLost
+	return passing && st.Status.Parked() && r.Status == st.Status && r.Reason == st.Reason
 }
 
 // learn folds what r says happened, and leaves what it arms and decides.
@@ -214,11 +220,14 @@ func (ss *StepState) evidence(e *Effort, r *Record) {
 	case KindFound:
 		ss.done(e, r)
 	case KindUnfinished:
-		e.Phase, e.Unanswered = Ready, time.Time{}
+		e.Phase, e.Unanswered, e.Quiet = Ready, time.Time{}, time.Time{}
 		ss.Unfinished = &Result{ExternalID: r.ExternalID, Output: r.Body}
 	case KindNotFound:
-		e.Phase, e.Unanswered = Ready, time.Time{}
+		e.Phase, e.Unanswered, e.Quiet = Ready, time.Time{}, time.Time{}
 		ss.Unfinished = nil
+		if r.Reason == ReasonInDoubt { // the step's kind does not let it be sent again on a lookup's word
+			e.Stuck = ReasonInDoubt
+		}
 	default: // KindSeveral
 		e.Stuck = ReasonInDoubt
 	}
@@ -229,7 +238,7 @@ func (ss *StepState) resolve(e *Effort, r *Record) {
 		ss.done(e, r)
 		return
 	}
-	*e = Effort{Phase: Ready, Attempts: e.Attempts, Reissue: e.Reissue + 1, Quiet: e.Unanswered}
+	*e = Effort{Phase: Ready, Attempts: e.Attempts, Reissue: e.Reissue + 1, Quiet: e.unsettled()}
 	if r.Direction == Forward {
 		ss.Unfinished = nil
 	}
@@ -241,8 +250,8 @@ func (ss *StepState) done(e *Effort, r *Record) {
 		return
 	}
 	ss.ExternalID, ss.Output, ss.Dropped, ss.Evidence, ss.Unfinished = r.ExternalID, r.Body, r.BodyDropped, r.Kind, nil
-	if r.Kind != KindDone { // settled evidence: no earlier attempt is still on its way
-		e.Unanswered = time.Time{}
+	if r.Kind == KindFound && len(r.Signals) == 0 { // a settled lookup: no earlier attempt is still on its way
+		e.Unanswered, e.Quiet = time.Time{}, time.Time{}
 	}
 }
 
@@ -319,8 +328,11 @@ func (st *State) Issue(spec *Spec) (*StepState, Direction) {
 // mayHaveHappened reports whether the step's effect is or may be at the destination.
 func (ss *StepState) mayHaveHappened() bool {
 	f := &ss.Forward
-	return f.Phase == Done || f.Phase == Started || f.Phase == InDoubt || !f.Unanswered.IsZero() || ss.Unfinished != nil
+	return f.Phase == Done || f.Phase == Started || f.Phase == InDoubt || !f.unsettled().IsZero() || ss.Unfinished != nil
 }
+
+// unsettled is the latest deadline of the attempts that may still be on their way. Zero: there are none.
+func (e *Effort) unsettled() time.Time { return later(e.Unanswered, e.Quiet) }
 
 func (ss *StepState) effort(d Direction) *Effort {
 	if d == Undo {

@@ -1,0 +1,321 @@
+package saga
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// noon is when every story begins.
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// order is the work that the tests are about.
+var order = ID{Saga: "order-to-invoice", Work: "shop:order:10492"}
+
+// thing is what the steps of the tests make.
+type thing struct {
+	ID string `json:"id"`
+}
+
+func (t thing) ExternalID() string { return t.ID }
+
+// structure returns the structure of a definition written one step a line: its name, how it is safe to
+// repeat, and options. It goes through Define, so no test works on a definition a user could not have.
+//
+//	invoice keyed=1h lookup undo settle=10s
+func structure(t testing.TB, lines string) *Spec {
+	t.Helper()
+	spec, err := define(order.Saga, 1, lines)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return spec
+}
+
+func define(name string, version int, lines string) (*Spec, error) {
+	var steps []Step[string]
+	for line := range strings.Lines(lines) {
+		words := strings.Fields(line)
+		if len(words) == 0 {
+			continue
+		}
+		a, err := parseStep(words)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", strings.TrimSpace(line), err)
+		}
+		steps = append(steps, a)
+	}
+	d, err := Define(name, version, steps...)
+	if err != nil {
+		return nil, err
+	}
+	return d.Spec(), nil
+}
+
+func parseStep(words []string) (*Action[string, thing], error) {
+	a := Do(words[0], func(context.Context, Call[string]) (thing, error) { return thing{}, nil })
+	find := func(context.Context, Call[string]) (Finding[thing], error) { return NotFound[thing](), nil }
+	var retry Retry
+	for _, w := range words[1:] {
+		name, value, _ := strings.Cut(w, "=")
+		var d time.Duration
+		var err error
+		switch name {
+		case "keyed", "timeout", "settle", "within", "initial", "max":
+			d, err = time.ParseDuration(value)
+		case "attempts":
+			retry.Attempts, err = strconv.Atoi(value)
+		}
+		if err != nil {
+			return nil, err
+		}
+		switch name {
+		case "idempotent":
+			a.Idempotent()
+		case "keyed":
+			a.Keyed(d)
+		case "find", "lookup": // a lookup stands beside another word about repeating
+			a.Find(find)
+		case "at-most-once":
+			a.AtMostOnce()
+		case "undo":
+			a.Undo(func(context.Context, Call[string], *thing) error { return nil })
+		case "no-undo":
+			a.NoUndo("nothing to undo")
+		case "pivot":
+			a.Pivot()
+		case "to":
+			a.To(value)
+		case "timeout":
+			a.Timeout(d)
+		case "settle":
+			a.Settle(d)
+		case "within":
+			retry.Within = d
+		case "initial":
+			retry.Initial = d
+		case "max":
+			retry.Max = d
+		case "give-up":
+			retry.GiveUp = GiveUp(value)
+		case "attempts":
+		default:
+			return nil, fmt.Errorf("unknown word %q", w)
+		}
+	}
+	return a.Retry(retry), nil
+}
+
+// desk drives one work as a coordinator over a ledger without faults does: it decides, appends, folds. Every
+// decision is checked against R3 and R4 on the way.
+type desk struct {
+	t     testing.TB
+	spec  *Spec
+	st    *State
+	chain []Record
+	now   time.Time     // the database's clock
+	lag   time.Duration // what this process knows of it is this much too early, and too late
+	busy  bool          // no send slot is to be had
+	alone bool
+	sigs  int64
+	last  Decision
+}
+
+func newDesk(t testing.TB, lines string) *desk {
+	t.Helper()
+	return &desk{t: t, spec: structure(t, lines), st: &State{ID: order}, now: noon}
+}
+
+// begin returns a desk whose work was just started.
+func begin(t testing.TB, lines string) *desk {
+	t.Helper()
+	d := newDesk(t, lines)
+	d.start()
+	return d
+}
+
+func (d *desk) event(ev Event) Event {
+	ev.Now = Moment{Earliest: d.now.Add(-d.lag), Latest: d.now.Add(d.lag)}
+	ev.Slot, ev.Alone = !d.busy, d.alone
+	return ev
+}
+
+// try decides about ev and stores what was decided. It returns the machine's error.
+func (d *desk) try(ev Event) error {
+	d.t.Helper()
+	ev = d.event(ev)
+	before := dump(d.t, d.st)
+	dec, err := Decide(d.spec, d.st, ev)
+	again, err2 := Decide(d.spec, d.st, ev)
+	if !reflect.DeepEqual(dec, again) || (err == nil) != (err2 == nil) {
+		d.t.Fatalf("R3: the same event was decided twice differently:\n%+v\n%+v", dec, again)
+	}
+	if after := dump(d.t, d.st); !bytes.Equal(before, after) {
+		d.t.Fatalf("R3: deciding changed the state\nfrom %s\nto   %s", before, after)
+	}
+	if err != nil {
+		if dec.Record != nil || dec.Do != (Command{}) {
+			d.t.Fatalf("R2: an error and a decision: %+v", dec)
+		}
+		return err
+	}
+	d.last = dec
+	if dec.Record != nil {
+		d.store(*dec.Record)
+	}
+	return nil
+}
+
+func (d *desk) store(r Record) {
+	d.t.Helper()
+	r.Seal(d.st.ID, d.st.Seq, d.st.Tail, 7)
+	r.At = d.now
+	if err := d.st.Apply(&r); err != nil {
+		d.t.Fatalf("R4: a decided record does not fold: %v\n%+v", err, r)
+	}
+	d.chain = append(d.chain, r)
+}
+
+// feed is try for events that fit.
+func (d *desk) feed(ev Event) *desk {
+	d.t.Helper()
+	if err := d.try(ev); err != nil {
+		d.t.Fatal(err)
+	}
+	return d
+}
+
+func (d *desk) start() *desk {
+	d.t.Helper()
+	return d.feed(Event{Start: &Start{Input: json.RawMessage(`"3 lines"`)}})
+}
+
+func (d *desk) tick() *desk { d.t.Helper(); return d.feed(Event{}) }
+
+func (d *desk) wait(dur time.Duration) *desk {
+	d.t.Helper()
+	d.now = d.now.Add(dur)
+	return d.tick()
+}
+
+// due waits for as long as the machine said.
+func (d *desk) due() *desk {
+	d.t.Helper()
+	if d.last.Do.Do != Wait {
+		d.t.Fatalf("the machine does not wait: %s", d.last.Do)
+	}
+	d.now = later(d.now, later(d.last.Do.Until, d.st.Due).Add(d.lag))
+	return d.tick()
+}
+
+func (d *desk) outcome(o Outcome) *desk { d.t.Helper(); return d.feed(Event{Outcome: &o}) }
+
+func (d *desk) succeed(id string) *desk {
+	d.t.Helper()
+	return d.outcome(Outcome{Class: succeeded, ExternalID: id, Output: output(id)})
+}
+
+// output is the result of a step that made id.
+func output(id string) json.RawMessage { return json.RawMessage(fmt.Sprintf(`{"id":%q}`, id)) }
+
+func (d *desk) fail(c Class) *desk {
+	d.t.Helper()
+	return d.outcome(Outcome{Class: c, Error: "it failed: " + string(c)})
+}
+
+// crash lets the process die with its attempt, and another take over at the attempt's deadline.
+func (d *desk) crash() *desk {
+	d.t.Helper()
+	d.tick()
+	return d.due()
+}
+
+// found answers the lookup that the machine asked for.
+func (d *desk) found(kind Kind, ids ...string) *desk {
+	d.t.Helper()
+	if d.last.Do.Do != Look {
+		d.t.Fatalf("the machine does not ask for a lookup: %s", d.last.Do)
+	}
+	f := Evidence{Step: d.last.Do.Step, Kind: kind, IDs: ids}
+	if kind == KindFound || kind == KindUnfinished {
+		f.ExternalID, f.Output, f.IDs = ids[0], output(ids[0]), nil
+	}
+	return d.feed(Event{Evidence: &f})
+}
+
+func (d *desk) signal(s Signal) *desk {
+	d.t.Helper()
+	d.sigs++
+	s.ID = d.sigs
+	return d.feed(Event{Signal: &s})
+}
+
+func (d *desk) cancel() *desk { d.t.Helper(); return d.signal(Signal{Kind: SignalCancel}) }
+
+// verdict posts a person's word on the step in review. An empty id says that it did not happen.
+func (d *desk) verdict(id string) *desk {
+	d.t.Helper()
+	ss, dir := d.st.Issue(d.spec)
+	if ss == nil {
+		d.t.Fatal("no step is at issue")
+	}
+	return d.signal(Signal{Kind: SignalResolve, Actor: "anna", Verdict: Verdict{
+		Step: ss.Name, Direction: dir, Attempt: ss.effort(dir).Attempts, Happened: id != "", ExternalID: id,
+	}})
+}
+
+// wants checks the command and the status after the latest event.
+func (d *desk) wants(cmd string, status Status) *desk {
+	d.t.Helper()
+	if got := d.last.Do.String(); got != cmd && (d.last.Do.Do != Wait || cmd != "wait") {
+		d.t.Fatalf("the machine says %q (%s), want %q", got, d.st.Status, cmd)
+	}
+	if d.last.Record == nil {
+		return d // nothing was decided
+	}
+	if d.st.Status != status {
+		d.t.Fatalf("the status is %s, want %s", d.st.Status, status)
+	}
+	return d
+}
+
+// review checks that the work was parked for why.
+func (d *desk) review(why Reason) *desk {
+	d.t.Helper()
+	if d.st.Status != Review || d.st.Reason != why || d.last.Do.Do != Rest {
+		d.t.Fatalf("the work is %s %s, and the machine says %q; want review %s", d.st.Status, d.st.Reason, d.last.Do, why)
+	}
+	if d.st.Note == "" {
+		d.t.Fatal("a review without words")
+	}
+	return d
+}
+
+// tail is the latest record.
+func (d *desk) tail() *Record { return &d.chain[len(d.chain)-1] }
+
+// armed is the attempt that the latest record armed.
+func (d *desk) armed() *Arm {
+	d.t.Helper()
+	if d.tail().Arm == nil {
+		d.t.Fatalf("record %d (%s) arms nothing", d.tail().Seq, d.tail().Kind)
+	}
+	return d.tail().Arm
+}
+
+func (d *desk) key() string { d.t.Helper(); return d.armed().Key }
+
+func dump(t testing.TB, v any) []byte {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}

@@ -1,0 +1,206 @@
+// Package saga holds definitions of sagas and the machine that decides about them. It is pure: standard
+// library only, no input or output, no clock, no log. Times arrive in events. This comment is the design
+// document of the package; its numbered rules are quoted by the tests that hold them.
+//
+// # The words
+//
+//   - A saga is a named, versioned [Definition]: an ordered list of steps.
+//   - A step is one forward action, its compensation (undo), and how it is safe to repeat.
+//   - A work is one unit of work, named by saga and work id: order-to-invoice shop:order:10492 ([ID]).
+//   - A revision is a version of the source object for which the work was started.
+//   - A [Record] is one line of the ledger. A work's records form a chain.
+//   - An attempt is one try of one step in one direction. To arm it is to record the intent to make it.
+//   - A key is the idempotency key of a step's effect. It is the same for every attempt.
+//   - An external id is what the destination calls the thing we made.
+//   - A step is in doubt when it was armed and nobody recorded what came of it.
+//   - The pivot is the point of no return: the step after which the only ways are forward or a person.
+//   - A [Signal] is what anyone but the holder of a work has to say to it.
+//   - A work in review is parked for a person, with a [Reason].
+//
+// # A definition
+//
+// A definition is a list of typed values. It can be validated, hashed, printed and compared; nothing is
+// replayed, so an action may be any Go code.
+//
+//	saga.Define("order-to-invoice", 1,
+//		saga.Do("customer", s.ensureCustomer).Idempotent().NoUndo("customers outlive their orders"),
+//		saga.Do("invoice", s.createInvoice).Find(s.findInvoice).Undo(s.voidInvoice),
+//		saga.Do("mark-synced", s.markSynced).Idempotent().Undo(s.clearSynced).Pivot(),
+//		saga.Do("receipt", s.sendReceipt).AtMostOnce(),
+//	)
+//
+// An order cancelled meanwhile makes mark-synced refuse, and the invoice is voided. A bounced e-mail stands
+// behind the pivot and never voids an invoice. [Define] reports every fault at once. A definition's version
+// belongs to the work that started with it; [Spec.Structure] says whether two definitions under one number
+// are the same.
+//
+// How a step is safe to repeat, from strongest to weakest:
+//
+//	said as              means                                           crash between effect and record       guarantee
+//	.Idempotent()        upsert, PUT, natural id: repeating changes      repeat                                effectively once
+//	                     nothing
+//	.Keyed(24*time.Hour) destination remembers our key that long         resend, same key, inside the window;  effectively once in the window
+//	                                                                     then as Find or review
+//	.Find(fn)            destination can be asked for our reference      settle, ask, adopt, resume or redo    once, under stated timing; else a
+//	                                                                                                           duplicate the audit finds
+//	.AtMostOnce()        nobody can tell                                 look for evidence, else review        at most once, never twice unasked
+//
+// What the guarantees rest on:
+//
+//	step says    guarantee                                                            rests on
+//	Idempotent   effectively once, for ever                                           the destination's own identity for the object
+//	Keyed(ttl)   effectively once while now < first armed + ttl − margin;             the destination's dedupe of that key
+//	             then as Find if there is one, else review
+//	Find         once under A1–A3; otherwise a duplicate the audit finds              A1–A3
+//	AtMostOnce   never twice without a person saying so                               nothing: the price is a review now and then
+//
+// The assumptions:
+//
+//   - A1: a request's first byte leaves before its recorded deadline or never, and no answer is awaited past it.
+//   - A2: a request that was not answered by its deadline takes effect within [Action.Settle] of it, or never.
+//   - A3: a lookup sees every effect that is older than the settle time.
+//   - A4: decisions are made on what the primary database says, never on a replica's word.
+//   - A5: clocks run at the same rate; that they agree is not assumed. A [Moment] bounds the database's clock
+//     from both sides: "settled?" is asked of the lower bound, "expired?" of the upper one.
+//
+// Two things cannot be had: exactly once at a destination with neither key nor lookup, and exactly once
+// against a process that wakes up after its lease and still talks to an unkeyed destination.
+//
+// # The chain
+//
+// A work's records form a chain: each carries its number and a hash over its content and its predecessor's
+// hash ([Record.Sum]). One record says what was learned and what was thereby set in motion: "invoice made,
+// inv_5530; mark-synced attempt 1 armed, deadline 12:00:31". A saga of four steps that goes well is five
+// records. Where a work stands is a [Fold] of its chain, which needs no definition.
+//
+//   - R1: one record for one decision. What an event taught and what follows from it are the same record.
+//   - R2: an event that does not fit the chain is an error and makes no record: the caller's view is stale.
+//   - R3: [Decide] is a function. The same definition, state and event give the same decision, and the state
+//     is not changed.
+//   - R4: every decided record folds, and a fold from the first record equals a fold from any record with a
+//     snapshot. A snapshot is taken after 64 records without one.
+//   - R5: texts in a record are valid UTF-8 without NUL and bounded; a bad byte never makes a record
+//     unstorable, least of all after an effect.
+//
+// # The machine
+//
+// [Decide] turns (structure of the definition, chain so far, event) into (record to append, command to do).
+// It never acts. Its caller has these duties, in this order:
+//
+//  1. Append the record. Nothing of the decision exists before the ledger has stored it. When the answer is
+//     lost, append the same record again until it is known, and decide nothing else meanwhile.
+//  2. Fold the stored record with [State.Apply] and do the command: run an attempt with
+//     [State.Invocation] and [Program.Act], ask with [Program.Look], get a send slot, wait, or let go.
+//  3. Feed back what came of it as the next [Event]. An outcome is never dropped. If its attempt is closed by
+//     then, post it as a late answer.
+//
+// Further: pending signals are fed before anything is armed, so an event carries no slot while one is
+// pending. The slot in hand must be for the step that the decision arms. The definition's version must be the
+// work's; when nobody has it, the decision is [Park]. Only one goroutine decides for a work.
+//
+// # A step, forward
+//
+//   - F1: nothing is sent that was not armed by a stored record with its key and deadline. The step that is
+//     armed is the first that is not done, and one attempt is open at a time.
+//   - F2: no step is armed until its send slot is in hand. Without it the record says what was learned, and
+//     the step is armed by a record of its own.
+//   - F3: success makes the step done, with external id and result. The same record may arm the next step;
+//     after the last one the work is completed.
+//   - F4: provably not sent, and no earlier attempt may have happened: ready again after the backoff, whatever
+//     the step said about repeating.
+//   - F5: provably not sent, but an earlier attempt may have happened: in doubt.
+//   - F6: refused, up to and including the pivot, and no earlier attempt may have happened: the saga turns to
+//     compensation, and the step is owed nothing.
+//   - F7: refused, but an earlier attempt may have happened: the saga turns, and the step is owed an undo. A
+//     refusal of attempt k proves nothing about attempt k−1. A pivot in this place that has no undo goes to
+//     review instead.
+//   - F8: refused behind the pivot: review. There is no automatic way back.
+//   - F9: every other end of an attempt (time-out, cut, 5xx, cancelled, a panic behind the gate) leaves the
+//     step in doubt. Unknown is not failed.
+//   - F10: an open attempt whose process is gone is left alone until its deadline, so that a late answer can
+//     land. Then it is lost, and the step in doubt. When every other process is proven gone nobody waits.
+//   - F11: in doubt and Idempotent, or Keyed inside the window: armed again after the backoff, same key.
+//   - F12: Keyed past the window: as Find, else review. The window is asked of the latest time it may be, and
+//     a whole attempt must fit into what is left.
+//   - F13: nobody looks before every unanswered attempt has settled: the earliest time it may be is at or past
+//     the latest deadline plus the settle time.
+//   - F14: a lookup that found it makes the step done; the finding is adopted with its external id.
+//   - F15: a lookup that found it half-made arms the next attempt with what was found, to finish it.
+//   - F16: a lookup that found nothing allows the next attempt, after which the step is as never sent.
+//   - F17: except for AtMostOnce: there a lookup is evidence and never a licence to send again. Review.
+//   - F18: a lookup that cannot tell is repeated after a backoff, at most 12 times in a row. Then, or as soon as
+//     more than one was found: review, with all ids.
+//   - F19: AtMostOnce in doubt without a lookup: review.
+//   - F20: a step that was in flight at 5 crashes is poison: review. An announced shutdown is no crash, and
+//     does not count as a try.
+//   - F21: an action or definition at fault (it asked for a step that is not done) has sent nothing: review.
+//   - F22: when the next try comes is the [Retry] policy's: exponential, capped, spread by a jitter derived
+//     from key and try. A Retry-After lengthens a wait and never shortens it. None of it decides whether a
+//     resend is safe.
+//   - F23: a step whose policy is used up turns the saga, or goes to review when it says so. Behind the pivot
+//     it goes to review, and so does a pivot that may have happened and has no undo.
+//   - F24: a key derives from saga, work, revision, step, direction and reissue. Never from time, attempt or
+//     the definition's version.
+//   - F25: a key is replaced (reissued) only when nothing happened under the old one: a person said so, or its
+//     window is over and a lookup, or the attempts themselves, showed it.
+//
+// # Compensation
+//
+//   - C1: undos run in strictly the reverse order of arming, one at a time.
+//   - C2: owed an undo is a step that is done, in doubt, refused after a maybe, or found half-made.
+//   - C3: skipped is a step that was never armed, was refused with no maybe, was provably not sent every time,
+//     was not there when a settled lookup asked, of which a person said so, or that needs no undo.
+//   - C4: nothing is undone before every unanswered attempt of it has settled, even when it is done: a late
+//     arrival would outlive its undo.
+//   - C5: a step in doubt with a lookup is looked up first, to learn its external id.
+//   - C6: the undo gets the result, or what a lookup found half-made, or nil when nothing is known.
+//   - C7: an undo is a step of its own: its own key, attempts, retry policy and crashes. In doubt it is
+//     repeated under the same key.
+//   - C8: an undo that is refused or given up: review, undo-failed. Never silently compensated.
+//   - C9: when nothing is left to undo the work is compensated. That there was nothing is success.
+//   - C10: nothing is armed forward once compensation began.
+//   - C11: there is no automatic way back behind the pivot.
+//   - C12: a work that has ended never changes.
+//
+// # Signals
+//
+//   - S1: a signal is consumed once, by a record that names it, and never while an attempt is open.
+//   - S2: cancel turns the work, from any place before the pivot may have happened: during a backoff, in doubt,
+//     in review.
+//   - S3: cancel when the pivot may have happened comes too late, and is noted.
+//   - S4: cancel of a work that turned already is noted.
+//   - S5: a verdict "it happened" makes the step (or undo) in review done, with the external id it names.
+//   - S6: a verdict "it did not happen" makes it ready under a new key, with a fresh policy. Nothing is armed
+//     before the attempts of the old key have settled; and when the saga turns meanwhile, the step is still
+//     treated as one that may have happened.
+//   - S7: a verdict is stale, and noted, when the work is not in review, the review is about another step or
+//     direction, or the attempt has moved on.
+//   - S8: a late answer of success closes a step in doubt as done. Evidence is always asked first. It speaks
+//     for its own attempt only: others still have to settle before an undo.
+//   - S9: a late answer that names another external id than the recorded one is noted: look for a duplicate.
+//   - S10: a conflict is noted. The work goes on with what it was started with.
+//   - S11: a work whose version nobody knows is parked. Resume takes it up where it was. Verdicts and cancels
+//     are noted meanwhile: nobody here could act on them.
+//   - S12: what was decided about a parked work stays decided when it is parked again for another reason.
+//
+// # What a crash can do
+//
+// Before the arm is stored: nothing; the work is claimed and decided again. After it: the attempt is lost at
+// its deadline and the step is in doubt, whether the request left, arrived, took effect, or not; its class
+// decides (table above). After the outcome is stored: nothing. During an undo: the undo is repeated under its
+// key. Deploys are no crashes: what stands at its send gate ([Gate]) when the process stops is provably not
+// sent.
+//
+// # What we never do
+//
+// Retry an effect because a write failed. Read a refusal as "failed cleanly" after an unknown attempt. Look
+// up without settling. Send again on the strength of a lookup where the step said AtMostOnce. Undo what may
+// still arrive. Undo behind the pivot unasked. Send an empty external id. Answer "expired?" or "settled?"
+// from a process's own clock.
+//
+// # The model
+//
+// The file saga.pml at the root of the repository is a Spin model of these rules with mutants that break one
+// each. When a rule changes, the model changes first, then this list, then the tests that quote it, then the
+// code.
+package saga
