@@ -177,23 +177,31 @@ func TestSilenceEnds(t *testing.T) {
 	timing := quick
 	timing.Silent = 20 * time.Millisecond
 	s := serve(t, timing)
-	if got, err := s.post(t.Context(), key(t, faults.Silent, false)); err != nil || !got.made() {
-		t.Errorf("got %+v, %v", got, err)
+	began := time.Now()
+	if got, err := s.post(t.Context(), key(t, faults.Silent, false)); err != nil || !got.made() || time.Since(began) < timing.Silent {
+		t.Errorf("got %+v, %v after %v", got, err, time.Since(began))
 	}
 }
 
-// What is slow happens even when the caller has left meanwhile.
+// What is slow happens even when the caller has left meanwhile, and no sooner.
 func TestSlowOutlivesTheCaller(t *testing.T) {
 	t.Parallel()
 	timing := quick
 	timing.Slow = 500 * time.Millisecond
 	s := serve(t, timing)
 	ctx, cancel := context.WithCancel(t.Context())
-	s.arrived = cancel
+	var arrival time.Time
+	s.arrived = func() {
+		arrival = time.Now()
+		cancel()
+	}
 	if _, err := s.post(ctx, key(t, faults.Slow, false)); !errors.Is(err, context.Canceled) {
 		t.Fatalf("got %v, want the caller to have left", err)
 	}
 	<-s.done // the test hangs here when the effect never comes
+	if took := time.Since(arrival); took < timing.Slow {
+		t.Errorf("it happened after %v, want at least %v", took, timing.Slow)
+	}
 }
 
 // A late effect is announced as hidden to the handler, another is not.

@@ -81,7 +81,7 @@ func TestSMTPFaults(t *testing.T) {
 			t.Parallel()
 			server, box := postOffice(t, func() {})
 			ref, sent := order(t, c.kind), false
-			err := mail.Send(t.Context(), server.Addr, letterAbout(ref), func() { sent = true })
+			err := mail.Send(t.Context(), server.Addr, letterAbout(ref), func() error { sent = true; return nil })
 			if !c.told(err) || !sent {
 				t.Errorf("the sender heard %v, sent %v", err, sent)
 			}

@@ -100,7 +100,7 @@ func TestBounce(t *testing.T) {
 	l := letter("1")
 	l.To = "gone@" + mail.BounceDomain
 	sent := false
-	err := mail.Send(t.Context(), server.Addr, l, func() { sent = true })
+	err := mail.Send(t.Context(), server.Addr, l, func() error { sent = true; return nil })
 	var refused *smtp.SMTPError
 	if !errors.As(err, &refused) || refused.Code != 550 || sent {
 		t.Errorf("got %v, sent %v, want a 550 before sending", err, sent)
@@ -160,5 +160,39 @@ func TestDeadline(t *testing.T) {
 	}
 	if len(box.Messages()) != 1 {
 		t.Error("the message was accepted, but is not in the mailbox")
+	}
+}
+
+// An error of sending stops the letter, and is what the sender hears.
+func TestSendingRefused(t *testing.T) {
+	t.Parallel()
+	server, box, _ := setup(t, nil)
+	late := errors.New("too late to send")
+	if err := mail.Send(t.Context(), server.Addr, letter("1"), func() error { return late }); !errors.Is(err, late) {
+		t.Errorf("got %v, want %v", err, late)
+	}
+	if err := mail.Send(t.Context(), server.Addr, letter("2"), nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := box.Messages(); len(got) != 1 || got[0].Order != "shop:order:2" {
+		t.Errorf("the mailbox holds %+v, want the second letter only", got)
+	}
+}
+
+// A server can be closed at any moment, also before it has begun to serve.
+func TestCloseAtOnce(t *testing.T) {
+	t.Parallel()
+	box, err := mail.OpenMailbox(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 200 {
+		server, err := mail.Listen(t.Context(), box, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := server.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -12,12 +12,12 @@ import (
 // Send delivers one letter to the SMTP server at addr and returns when the
 // server has accepted it.
 //
-// sending, when not nil, is called just before the content leaves. An error
-// before that means that the letter was not sent. After it, an error that
-// holds an *smtp.SMTPError is the server's word that it did not take the
-// letter, for now (4xx) or for good (5xx), and any other error leaves open
-// whether it did.
-func Send(ctx context.Context, addr string, l Letter, sending func()) error {
+// sending, when not nil, is called just before the content leaves, and stops it
+// by returning an error. An error until then means that the letter was not
+// sent. After it, an error that holds an *smtp.SMTPError is the server's word
+// that it did not take the letter, for now (4xx) or for good (5xx), and any
+// other error leaves open whether it did.
+func Send(ctx context.Context, addr string, l Letter, sending func() error) error {
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "tcp", addr)
 	if err != nil {
@@ -37,7 +37,7 @@ func Send(ctx context.Context, addr string, l Letter, sending func()) error {
 	return nil
 }
 
-func submit(client *smtp.Client, l Letter, sending func()) error {
+func submit(client *smtp.Client, l Letter, sending func() error) error {
 	if err := client.Mail(l.From, nil); err != nil {
 		return err
 	}
@@ -49,7 +49,9 @@ func submit(client *smtp.Client, l Letter, sending func()) error {
 		return err
 	}
 	if sending != nil {
-		sending()
+		if err := sending(); err != nil {
+			return err
+		}
 	}
 	if _, err := body.Write(l.Bytes()); err != nil {
 		return err

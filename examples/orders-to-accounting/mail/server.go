@@ -2,6 +2,7 @@ package mail
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -23,8 +24,9 @@ type Server struct {
 	// Addr is where it answers, host and port.
 	Addr string
 
-	smtp *smtp.Server
-	done chan error
+	smtp     *smtp.Server
+	listener net.Listener
+	done     chan error
 }
 
 // Listen starts a server that fills box. A nil around just stores. The context
@@ -44,17 +46,21 @@ func Listen(ctx context.Context, box *Mailbox, around Around) (*Server, error) {
 	server.Domain = "mail.example"
 	server.MaxMessageBytes = maxMessage
 	server.ErrorLog = log.New(io.Discard, "", 0) // senders that are killed are the point here
-	s := &Server{Addr: l.Addr().String(), smtp: server, done: make(chan error, 1)}
+	s := &Server{Addr: l.Addr().String(), smtp: server, listener: l, done: make(chan error, 1)}
 	go func() { s.done <- server.Serve(l) }()
 	return s, nil
 }
 
 // Close stops the server and cuts its connections.
 func (s *Server) Close() error {
-	if err := s.smtp.Close(); err != nil {
+	err := s.smtp.Close()
+	// A server that is closed before its goroutine got going does not know its
+	// listener yet, and would accept for ever.
+	_ = s.listener.Close()
+	if err := errors.Join(err, <-s.done); err != nil {
 		return fmt.Errorf("stop the mail server: %w", err)
 	}
-	return <-s.done
+	return nil
 }
 
 // session is one connection's conversation.

@@ -59,16 +59,18 @@ func run(ctx context.Context, w *world.World, timeout time.Duration) error {
 // finds below comes from the faults.
 func TestWithoutFaults(t *testing.T) {
 	t.Parallel()
-	w := start(t, world.Config{Seed: 1, Orders: 60})
-	if err := run(t.Context(), w, time.Minute); err != nil {
-		t.Fatal(err)
-	}
-	r, err := w.Audit(t.Context())
-	if err != nil || !r.Clean() || r.Invoices != 60 || r.Receipts != 60 {
-		t.Errorf("got %+v, %v", r, err)
-	}
-	if tally, err := w.Progress(t.Context()); err != nil || tally.Synced != 60 {
-		t.Errorf("progress %+v, %v", tally, err)
+	for _, orders := range []int{1, 60} {
+		w := start(t, world.Config{Seed: 1, Orders: orders})
+		if err := run(t.Context(), w, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		r, err := w.Audit(t.Context())
+		if err != nil || !r.Clean() || r.Invoices != orders || r.Receipts != orders {
+			t.Errorf("got %+v, %v", r, err)
+		}
+		if tally, err := w.Progress(t.Context()); err != nil || tally.Synced != orders {
+			t.Errorf("progress %+v, %v", tally, err)
+		}
 	}
 }
 
