@@ -1,0 +1,801 @@
+/* saga.pml: a model of the step protocol, checked by Spin.
+ *
+ * The protocol itself is written in doc.go. The comments below name its rules in words, so that a
+ * person who wants to change the protocol can change this file first, see what breaks, and only then
+ * touch the Go code. TestModelHolds and TestModelMutants in model_test.go run everything said here.
+ *
+ * WHAT IS MODELLED
+ *
+ * One unit of work with three steps, two coordinator processes, one database, one network:
+ *
+ *   step 0  KEYED    has an undo   the destination remembers our key
+ *   step 1  LOOKUP   has an undo   no key, but the destination can be asked (Find)
+ *   step 2  OPAQUE   no undo       at most once: no key and nobody to ask
+ *
+ * OPAQUE is the pivot. With -DAFTER the pivot is LOOKUP, and OPAQUE is a step behind it that the
+ * destination may refuse (the bounced receipt that must never void an invoice).
+ *
+ * The ledger is a chain. The model keeps its fold (what the records add up to) and, instead of the
+ * hash of the tail, one bit per process: fresh[w] says that the tail is the one process w decided on.
+ * Any append clears the bit of the other process. A decision that settles or arms is made in one
+ * statement and appended in a later one; everything may happen in between, which gives every race
+ * and every stall of any length.
+ *
+ * Faults: crash between any two statements; a session that expires while its process lives on; a
+ * deadline that passes under a live attempt; request lost, late or out of order; answer lost; refusal by
+ * the destination; connection refused (provably not sent); a commit whose answer is lost; cancel by
+ * an operator at any moment. With -DREGRESS, one fail-over of the database that forgets the last record,
+ * at any moment. With -DVERDICT, two operators who look at the destination and then, later, say whether
+ * the effect of OPAQUE happened; one "did not happen" is allowed to reissue the step.
+ *
+ * WHAT IS LEFT OUT
+ *
+ *   - Time. A deadline passes when it passes (dl[w]); "settled" is stated as what it stands for: nothing
+ *     of that step is under way, and nobody may still send (assumptions A1 to A3 taken as given).
+ *   - Attempt numbers. moved[w] says that the attempt in the memory of process w is not the one the chain
+ *     is in doubt about any more; the implementation learns the same from the hash of the arming record.
+ *   - The answers of one work are never mixed with another's: works share no state.
+ *   - Backoff, budgets of attempts, waits, approvals, revisions, the window of a key (it never ends here),
+ *     an undo that is refused, an unfinished find, hashes, group commit, several records in the lost window.
+ *   - A decision that neither settles an outcome nor arms a step is one statement: when it is rejected, the
+ *     process reloads and decides again, so a split would add nothing.
+ *   - A takeover may or may not leave a record in the chain: both are explored.
+ *
+ * WHAT MUST HOLD (each is a named assertion; the name is what pan prints)
+ *
+ *   noDoubleEffect        no step takes effect twice, whatever its class
+ *   finishedIsFinal       a completed or compensated work is never written again
+ *   nothingDropped        an answer that reached a living process is in the chain or in a signal
+ *   noNeedlessReview      an OPAQUE step whose outcome somebody was told does not end in doubt
+ *   noLostWork            at the end of every execution the work is terminal or in review
+ *   completedIsWhole      completed: every effect once, nothing undone
+ *   compensatedIsClean    compensated: the net effect of every step is nothing
+ *   noWayBackAfterPivot   a work that failed behind the pivot has undone nothing
+ *
+ * BUDGETS: how often each fault may strike in one execution (-DCRASHES=2 and so on; default 1 each)
+ *
+ *   CRASHES   crashes of a process
+ *   EARLY     sessions that expire while their process lives
+ *   LOSSES    lost requests, lost answers, refused connections, deadlines that pass under a live attempt
+ *   AMBIG     commits whose answer is lost
+ *
+ * SWITCHES that change the scene: AFTER, REGRESS, VERDICT as above; TOMB gives the keyed destination a
+ * "cancel by key", so that its undo need not settle first; LIVE replaces the assertions at the end by
+ * "every fair execution reaches a terminal state or review".
+ *
+ * MUTANTS: each switch removes one rule, and Spin must find a counterexample. That shows that the model has
+ * teeth, and what the rule is for.
+ *
+ *   NOFENCE       an append is accepted on any tail, from any session
+ *   TOKENONLY     (REGRESS) an append is accepted from any live session, whatever the tail
+ *   NOINTENT      send first, record afterwards: no armed record before the effect
+ *   NOMARGIN      an attempt may be sent after its deadline
+ *   NOSETTLE      look up and undo without waiting until nothing earlier can still arrive
+ *   DONEONLY      undo only the steps recorded as done
+ *   BLIND         an at-most-once step in doubt is simply sent again
+ *   TRUSTREFUSAL  a refused attempt is taken as proof that no earlier attempt happened
+ *   NOQUAR        (REGRESS) the lost window is trusted: what looks ready was never armed
+ *   UNDOPIVOT     compensation goes on although the pivot happened or may have
+ *   NOLIVE        (REGRESS) a record may arm although its writer's session is dead
+ *   NOWAIT        the deadline of an armed attempt is not waited for, neither to take over nor to settle
+ *   DROPRESULT    a result is thrown away together with its rejected arm
+ *   DROPSTALE     a result is thrown away because the tail moved
+ *   DROPLATE      an answer for a closed attempt is thrown away instead of posted as a signal
+ *   OLDLATE       a late refusal is believed for whichever attempt is in doubt now
+ *   RESEND        a holder that finds its own armed attempt in the chain sends it again
+ *   RETRYWRITE    a write whose answer is lost is answered by doing the effect again
+ *   FORGETMAYBE   "provably not sent" makes a step ready although an earlier attempt may have happened
+ *   UNDOAFTER     (AFTER) a refusal behind the pivot turns the work to compensation
+ *   TURNARM       (REGRESS) the record that turns the work to compensation also arms the first undo
+ *   TAILONLY      (REGRESS) the lost window puts only the open step in doubt, not the one armed with its result
+ *   HASTY         (VERDICT) an operator may answer before the step has settled
+ *   OLDVERDICT    (VERDICT) a verdict is applied to whichever attempt is in doubt now
+ *
+ * BY HAND
+ *
+ *   spin -a saga.pml && gcc -O2 -DSAFETY -DCOLLAPSE -o pan pan.c && ./pan -m100000
+ *   spin -DRESEND -a saga.pml && gcc -O2 -DSAFETY -DCOLLAPSE -o pan pan.c && ./pan -m100000
+ *   spin -DRESEND -t -p -g saga.pml                                    (replays the counterexample)
+ *   spin -DLIVE -a saga.pml && gcc -O2 -DCOLLAPSE -o pan pan.c && ./pan -a -f -m100000
+ */
+#ifndef CRASHES
+#define CRASHES 1
+#endif
+#ifndef EARLY
+#define EARLY 1
+#endif
+#ifndef LOSSES
+#define LOSSES 1
+#endif
+#ifndef AMBIG
+#define AMBIG 1
+#endif
+
+#define N 3
+#define KEYED  0
+#define LOOKUP 1
+#define OPAQUE 2
+#ifdef AFTER
+#define PIVOT LOOKUP
+#else
+#define PIVOT OPAQUE
+#endif
+
+/* directions */
+#define F 0
+#define C 1
+
+/* states of a step */
+#define READY   0
+#define STARTED 1        /* armed forward, attempt open            */
+#define INDOUBT 2
+#define SDONE   3
+#define REFUSED 4
+#define COMPING 5        /* undo armed (open), or in doubt (closed) */
+#define UNDONE  6
+#define SKIPPED 7        /* nothing to undo                        */
+
+/* states of the work */
+#define RUN    0
+#define COMP   1
+#define REVIEW 2
+#define DONE   3
+#define COMPED 4
+#define terminal (saga == DONE || saga == COMPED)
+
+/* what a record says; the same words are the content of a late answer */
+#define ARM     1
+#define OK      2
+#define REF     3
+#define NOTSENT 4
+
+#define ORPHAN 3
+#define code(k, s) (1 + (k) * N + (s))
+
+/* ---- the ledger: the fold of the chain, the head, the sessions, the signals ---- */
+byte saga = RUN;
+byte st[N];
+byte maybe[N];           /* attempts that may have happened; 2 means two or more, or unknown how many */
+byte openBy;             /* whose attempt is open: 0 none, w + 1, or ORPHAN: its process forgot it    */
+bit  lost;               /* the database went back and nobody has recorded that yet                    */
+byte holder = 1;         /* the head's session: 0 none, w + 1                                          */
+bit  sess[2];            /* the session of process w is live by the database's clock                   */
+bit  fresh[2];           /* the tail is the one process w decided on                                   */
+bit  cancel;             /* signal: operator's cancel                                                  */
+byte late[N];            /* signal: an answer for an attempt the chain has closed                      */
+
+/* ---- the memory of the two processes ---- */
+byte job[2];             /* the attempt in hand: 0 or code(direction, step)                            */
+byte ph[2];              /* 1 armed, its gate not passed; 2 sent; 3 over                               */
+byte res[2];             /* what came back: 0 nothing yet, 1 success, 2 refusal, 3 cut                 */
+bit  dl[2];              /* its deadline has passed                                                    */
+bit  landed[2];          /* its record is in the chain, but the commit's answer was lost               */
+bit  moved[2];           /* the chain is no longer in doubt about this attempt                         */
+
+/* ---- the destination and the network ---- */
+byte orphF[N], orphC[2]; /* requests under way that nobody waits for                                   */
+byte effect[N], undone[2];
+bit  seen, tomb;
+
+byte crashes = CRASHES, early = EARLY, losses = LOSSES, ambig = AMBIG;
+
+/* ---- for the assertions only ---- */
+bit told[2];             /* process w knows an outcome that is neither in the chain nor in a signal    */
+bit answered;            /* the outcome of OPAQUE's last attempt reached somebody who did not crash    */
+hidden byte noDoubleEffect, finishedIsFinal, nothingDropped, noNeedlessReview, noLostWork;
+hidden byte completedIsWhole, compensatedIsClean, noWayBackAfterPivot;
+
+#ifdef VERDICT
+byte verdict;            /* signal: 0 none, 1 did not happen, 2 happened                               */
+bit  verdictNow;         /* the verdict speaks of the attempt in doubt now                             */
+bit  looked[2];          /* operator j looked, and no attempt was armed since                          */
+bit  reissued;
+#define JUDGED (verdict != 0)
+#else
+#define JUDGED false
+#endif
+
+#ifdef REGRESS
+bit  back = 1, doomed;   /* doomed: the last record will be forgotten; no other commit until then      */
+bit  busy[2];
+byte was_saga, was_st[N], was_maybe[N], was_openBy, was_late[N], was_holder, was_job, was_w;
+bit  was_cancel, was_sess[2], was_fresh[2];
+#define UP (!doomed)
+#else
+#define UP true
+#endif
+
+/* ---- the rules that mutants remove ---- */
+
+/* Append rule: accepted only on the tail it was decided on. */
+#if defined(NOFENCE)
+#define PRED true
+#elif defined(TOKENONLY)
+#define PRED (sess[w])
+#else
+#define PRED (fresh[w])
+#endif
+
+/* Arming needs a session that is live by the database's clock; recording a result needs only the tail. */
+#if defined(NOLIVE) || defined(NOFENCE)
+#define LIVE_SESSION true
+#else
+#define LIVE_SESSION (sess[w])
+#endif
+#define ARMS (rec == ARM || (nxt && rec == OK) || (nxt && TURN_ARMS))
+#ifdef TURNARM
+#define TURN_ARMS (rec == REF && s > 0)
+#else
+#define TURN_ARMS false
+#endif
+
+/* A1: the first byte leaves before the deadline or never. */
+#ifdef NOMARGIN
+#define IN_TIME true
+#else
+#define IN_TIME (!dl[w])
+#endif
+
+/* Settled: nothing of this step is under way and nobody may still send (A2, A3). */
+#ifdef NOWAIT
+#define underway(x, s) (job[x] == code(F, s) && ph[x] == 2)
+#define DEADLINE(x) true
+#else
+#define underway(x, s) (job[x] == code(F, s) && (ph[x] == 2 || (ph[x] == 1 && !dl[x])))
+#define DEADLINE(x) (dl[x])
+#endif
+#ifdef NOSETTLE
+#define SETTLED(s) true
+#else
+#define SETTLED(s) (orphF[s] == 0 && !underway(0, s) && !underway(1, s))
+#endif
+#ifdef TOMB
+#define UNDOABLE(s) ((s) == KEYED || SETTLED(s))
+#else
+#define UNDOABLE(s) SETTLED(s)
+#endif
+
+/* After a fail-over that may have lost commits, the lost window is in doubt before anything else. */
+#ifdef NOQUAR
+#define LOST false
+#else
+#define LOST (lost)
+#endif
+
+/* ---- words for the guards below ---- */
+#define O (1 - w)
+#define due (saga == RUN || saga == COMP || (saga == REVIEW && (late[OPAQUE] != 0 || JUDGED)))
+#define NEXT (st[0] != SDONE -> 0 : (st[1] != SDONE -> 1 : 2))
+#define over(s) (st[s] == UNDONE || st[s] == SKIPPED)
+#define BACK (!over(1) -> 1 : 0)
+#define open_(s) (st[s] == STARTED || st[s] == COMPING)
+#define OPENSTEP (open_(1) -> 1 : (open_(2) -> 2 : 0))
+#define SAID (late[0] != 0 || late[1] != 0 || late[2] != 0)
+#define CAN_TURN (st[PIVOT] == READY || st[PIVOT] == REFUSED)
+#define CANCELLED (cancel && CAN_TURN)
+#ifdef UNDOPIVOT
+#define NO_RETURN false
+#else
+#define NO_RETURN (st[OPAQUE] != READY && st[OPAQUE] != REFUSED)
+#endif
+#define MINE (openBy == w + 1)
+
+#define HOLDS (UP && PRED && due && !LOST)
+#define CALM (openBy == 0 && !SAID && !JUDGED)
+#define FORWARD (HOLDS && saga == RUN && CALM)
+#define BACKWARD (HOLDS && saga == COMP && CALM)
+
+/* ---- the chain ---- */
+
+/* With REGRESS: this commit may be the one that the fail-over forgets. */
+inline snapshot() {
+#ifdef REGRESS
+  if
+  :: back && !terminal -> back = 0; doomed = 1; was_w = w;
+     was_saga = saga; was_st[0] = st[0]; was_st[1] = st[1]; was_st[2] = st[2];
+     was_maybe[0] = maybe[0]; was_maybe[1] = maybe[1]; was_maybe[2] = maybe[2]; was_openBy = openBy;
+     was_late[0] = late[0]; was_late[1] = late[1]; was_late[2] = late[2]; was_cancel = cancel;
+     was_holder = holder; was_sess[0] = sess[0]; was_sess[1] = sess[1]; was_job = job[w];
+     was_fresh[w] = 0; was_fresh[O] = fresh[O]
+  :: skip
+  fi
+#else
+  skip
+#endif
+}
+
+/* One record is appended: the other process's view of the tail is stale. */
+inline commit() {
+  finishedIsFinal = !terminal; assert(finishedIsFinal);
+  snapshot();
+  fresh[O] = 0; fresh[w] = 1
+}
+
+/* The record arms an attempt: key and deadline are recorded before anything is sent. An attempt that
+   is not under a key starts from "nothing happened", so earlier answers speak of a closed matter. */
+inline begin(k_, s_) {
+  if :: k_ == F -> st[s_] = STARTED :: else -> st[s_] = COMPING fi;
+  openBy = w + 1; job[w] = code(k_, s_); ph[w] = 1; res[w] = 0; dl[w] = 0; moved[w] = 0;
+  if
+  :: k_ == F && s_ != KEYED -> maybe[s_] = 0; late[s_] = 0;
+     if
+     :: s_ == OPAQUE -> answered = 0;
+#ifdef VERDICT
+        looked[0] = 0; looked[1] = 0; verdictNow = 0
+#endif
+     :: else
+     fi;
+     if :: job[O] == code(F, s_) -> moved[O] = 1 :: else fi
+  :: else
+  fi
+}
+
+/* The open attempt is closed without an answer: unknown is not failed. */
+inline doubt(s_) {
+  openBy = 0;
+  if
+  :: st[s_] == STARTED -> st[s_] = INDOUBT; if :: maybe[s_] < 2 -> maybe[s_]++ :: else fi
+  :: else
+  fi
+}
+
+/* Claim of a work whose session is gone: the session is opened, the head names it, the chain is loaded. */
+inline claim() {
+  snapshot();
+#ifdef REGRESS
+  busy[w] = 1;
+#endif
+  sess[w] = 1; holder = w + 1; fresh[w] = 1;
+  if :: fresh[O] -> if :: fresh[O] = 0 :: skip fi :: else fi
+}
+
+/* ---- the memory of a process ---- */
+inline forget() {
+  job[w] = 0; ph[w] = 0; res[w] = 0; dl[w] = 0; landed[w] = 0; moved[w] = 0; rec = 0; nxt = 0; s = 0; k = 0
+}
+inline leave() {               /* the process lets go of the work; its session ends */
+  forget(); sess[w] = 0; fresh[w] = 0;
+#ifdef REGRESS
+  busy[w] = 0;
+#endif
+  if :: MINE -> openBy = ORPHAN :: else fi;
+  if :: holder == w + 1 -> holder = 0 :: else fi
+}
+inline letGo() {               /* nobody waits for this request any more; it may still arrive */
+  if
+  :: ph[w] == 2 -> if :: k == F -> orphF[s]++ :: else -> orphC[s]++ fi
+  :: else
+  fi
+}
+inline learn(r_) {             /* a definite outcome is known to this process, and to nobody else */
+  rec = r_; res[w] = 0; ph[w] = 3;
+  if :: k == F -> told[w] = 1; if :: s == OPAQUE -> answered = 1 :: else fi :: else fi
+}
+#define CRASH atomic { crashes > 0 -> crashes--; letGo(); \
+  if :: told[w] -> told[w] = 0; if :: s == OPAQUE -> answered = 0 :: else fi :: else fi; \
+  leave(); goto idle }
+
+/* ---- the destination ---- */
+inline arriveF(s_) {
+  if
+  :: s_ == KEYED && tomb -> r = 2
+  :: s_ == KEYED && !tomb && seen -> r = 1
+  :: s_ == KEYED && !tomb && !seen -> if :: effect[s_]++; seen = 1; r = 1 :: r = 2 fi
+  :: s_ != KEYED -> if :: effect[s_]++; r = 1 :: r = 2 fi
+  fi;
+  noDoubleEffect = (effect[0] <= 1 && effect[1] <= 1 && effect[2] <= 1); assert(noDoubleEffect)
+}
+inline arriveC(s_) {           /* an undo with nothing to undo is a success */
+  undone[s_] = effect[s_]; r = 1;
+#ifdef TOMB
+  if :: s_ == KEYED -> tomb = 1 :: else fi
+#endif
+}
+
+proctype Net() {
+  byte r, s, w;
+end:
+  do
+  :: atomic { ph[0] == 2 || ph[1] == 2 ->                    /* a request that somebody waits for */
+       if :: ph[0] == 2 -> w = 0 :: ph[1] == 2 -> w = 1 fi;
+       s = (job[w] - 1) % N;
+       if
+       :: job[w] <= N ->
+            if
+            :: arriveF(s)
+            :: losses > 0 -> losses--; arriveF(s); r = 3      /* answer lost  */
+            :: losses > 0 -> losses--; r = 3                  /* request lost */
+            fi
+       :: else ->
+            if
+            :: arriveC(s)
+            :: losses > 0 -> losses--; arriveC(s); r = 3
+            :: losses > 0 -> losses--; r = 3
+            fi
+       fi;
+       res[w] = r; ph[w] = 3; r = 0; s = 0; w = 0 }
+  :: atomic { orphF[0] + orphF[1] + orphF[2] > 0 ->           /* late ones, in any order */
+       if :: orphF[0] > 0 -> s = 0 :: orphF[1] > 0 -> s = 1 :: orphF[2] > 0 -> s = 2 fi;
+       orphF[s]--;
+       if :: arriveF(s) :: losses > 0 -> losses-- fi; r = 0; s = 0 }
+  :: atomic { orphC[0] + orphC[1] > 0 ->
+       if :: orphC[0] > 0 -> s = 0 :: orphC[1] > 0 -> s = 1 fi;
+       orphC[s]--;
+       if :: arriveC(s) :: losses > 0 -> losses-- fi; r = 0; s = 0 }
+  od
+}
+
+proctype Clock() {             /* a deadline passes while the attempt is in somebody's hand */
+end:
+  do
+  :: atomic { losses > 0 && job[0] != 0 && !dl[0] -> losses--; dl[0] = 1 }
+  :: atomic { losses > 0 && job[1] != 0 && !dl[1] -> losses--; dl[1] = 1 }
+  od
+}
+
+/* ---- people ---- */
+proctype Operator() {          /* posts a signal; never touches the chain */
+  if
+  :: atomic { UP && saga == RUN -> cancel = 1 }
+  :: skip
+  fi
+}
+
+#ifdef VERDICT
+#ifdef HASTY
+#define LOOKABLE true
+#else
+#define LOOKABLE SETTLED(OPAQUE)
+#endif
+proctype Judge(byte j) {       /* looks at the destination, and says later what was seen */
+  bit saw;
+  if
+  :: atomic { saga == REVIEW && st[OPAQUE] == INDOUBT && LOOKABLE -> saw = (effect[OPAQUE] > 0); looked[j] = 1 }
+  :: goto out
+  fi;
+  if
+  :: atomic { UP && verdict == 0 && !terminal -> verdict = 1 + saw; verdictNow = looked[j] }
+  :: skip
+  fi;
+out:
+  atomic { saw = 0; looked[j] = 0 }
+}
+#endif
+
+#ifdef REGRESS
+/* The database fails over and forgets the last record. Every session is void: its holder notices that the
+   database's identity changed, or gets "missing", and arms nothing more. */
+inline keepOpen(x) {           /* is the attempt that is open again still in its process's hand? */
+  if
+  :: openBy != x + 1
+  :: openBy == x + 1 && job[x] != 0 && job[x] <= N && st[(job[x] - 1) % N] == STARTED
+  :: openBy == x + 1 && job[x] > N && st[(job[x] - 1) % N] == COMPING
+  :: else -> openBy = ORPHAN
+  fi
+}
+proctype Failover() {
+  byte p;
+end:
+  atomic { doomed -> doomed = 0; lost = 1; p = openBy;
+    saga = was_saga; st[0] = was_st[0]; st[1] = was_st[1]; st[2] = was_st[2];
+    maybe[0] = was_maybe[0]; maybe[1] = was_maybe[1]; maybe[2] = was_maybe[2]; openBy = was_openBy;
+    late[0] = was_late[0]; late[1] = was_late[1]; late[2] = was_late[2]; cancel = was_cancel;
+    fresh[0] = was_fresh[0]; fresh[1] = was_fresh[1];
+#if defined(TOKENONLY) || defined(NOVOID)
+    sess[0] = (was_sess[0] && busy[0]); sess[1] = (was_sess[1] && busy[1]); holder = was_holder;
+#else
+    sess[0] = 0; sess[1] = 0; holder = 0;
+#endif
+    if                         /* the forgotten record's commit was ambiguous: its writer still has it in hand */
+    :: landed[was_w] -> landed[was_w] = 0; job[was_w] = was_job;
+       if :: was_job != 0 -> ph[was_w] = 3 :: else -> ph[was_w] = 0; dl[was_w] = 0 fi
+    :: else
+    fi;
+    keepOpen(0); keepOpen(1);
+    if                         /* an attempt the chain no longer knows proves nothing about those it knows */
+    :: p == 1 && openBy != 1 -> moved[0] = 1
+    :: p == 2 && openBy != 2 -> moved[1] = 1
+    :: else
+    fi;
+    p = 0;
+    was_saga = 0; was_st[0] = 0; was_st[1] = 0; was_st[2] = 0;
+    was_maybe[0] = 0; was_maybe[1] = 0; was_maybe[2] = 0; was_openBy = 0;
+    was_late[0] = 0; was_late[1] = 0; was_late[2] = 0; was_cancel = 0; was_fresh[0] = 0; was_fresh[1] = 0;
+    was_sess[0] = 0; was_sess[1] = 0; was_holder = 0; was_job = 0; was_w = 0 }
+}
+#endif
+
+/* ---- a coordinator ---- */
+proctype Worker(byte w) {
+  byte s, k, rec;              /* the step and direction in hand, and the record to append             */
+  bit  nxt;                    /* the record also sets the next thing in motion                        */
+  if :: w == 0 -> goto act :: else fi;        /* process 0 accepted the start of the work              */
+
+idle:                          /* Sessions: a claim buries the expired session; the dead never revive */
+end_idle:
+  do
+  :: atomic { UP && due && (holder == 0 || (holder != w + 1 && !sess[O])) -> claim(); goto act }
+  :: atomic { UP && due && holder == O + 1 && sess[O] && early > 0 -> early--; claim(); sess[O] = 0; goto act }
+  od;
+
+act:                           /* no attempt in memory: fold the chain, decide */
+  if
+  :: CRASH
+  :: atomic { UP && (!due || !sess[w]) -> leave(); goto idle }              /* nothing to do, or lease lost */
+  :: atomic { UP && due && sess[w] && !fresh[w] -> fresh[w] = 1 }           /* stale: load the chain again  */
+
+#ifdef REGRESS
+  /* The lost window. The forgotten record may have armed the next step, or settled the open step and armed
+     the one behind it in the same breath: both may have happened, by attempts the chain does not know. */
+  :: atomic { UP && PRED && due && LOST ->
+       commit(); lost = 0;
+       if
+       :: saga == RUN -> s = NEXT;
+#ifndef TAILONLY
+          if
+          :: (st[s] == STARTED || st[s] == INDOUBT) && s < 2 && st[s + 1] == READY -> st[s + 1] = INDOUBT; maybe[s + 1] = 2
+          :: else
+          fi;
+#endif
+          if :: st[s] == READY || st[s] == INDOUBT -> st[s] = INDOUBT; maybe[s] = 2 :: else fi;
+          s = 0
+       :: else
+       fi }
+#endif
+
+  /* An armed attempt: mine but not in memory, or left by nobody, or by a dead session and past its deadline.
+     In doubt, never resent as if new. Otherwise it is left alone, so that its answer still lands. */
+  :: atomic { HOLDS && openBy != 0 && (MINE || openBy == ORPHAN || (openBy == O + 1 && !sess[O] && DEADLINE(O))) ->
+       s = OPENSTEP;
+#ifdef RESEND
+       if
+       :: MINE -> k = (st[s] == STARTED -> F : C); job[w] = code(k, s); ph[w] = 1; res[w] = 0; dl[w] = 0; goto send
+       :: else
+       fi;
+#endif
+       commit(); doubt(s); s = 0 }
+
+  /* Signals are consumed by the holder, by a record. Evidence is asked first. A late success is a success. A
+     late refusal, or "not sent", speaks only of its own attempt: it decides when that was the only one. */
+  :: atomic { HOLDS && openBy == 0 && SAID ->
+       commit(); s = (late[0] != 0 -> 0 : (late[1] != 0 -> 1 : 2));
+       if
+       :: st[s] == INDOUBT && late[s] == OK -> st[s] = SDONE; if :: saga == REVIEW -> saga = RUN :: else fi
+       :: st[s] == INDOUBT && late[s] == REF && maybe[s] == 1 -> st[s] = REFUSED; maybe[s] = 0;
+            if :: saga == REVIEW -> saga = RUN :: else fi
+       :: st[s] == INDOUBT && late[s] == NOTSENT && maybe[s] == 1 -> st[s] = READY; maybe[s] = 0;
+            if :: saga == REVIEW -> saga = RUN :: else fi
+       :: else
+       fi;
+       late[s] = 0; s = 0 }
+#ifdef VERDICT
+  /* A command is stale when the attempt it speaks of has moved on. */
+  :: atomic { HOLDS && openBy == 0 && !SAID && JUDGED ->
+       commit();
+       if
+#ifdef OLDVERDICT
+       :: saga == REVIEW && st[OPAQUE] == INDOUBT ->
+#else
+       :: saga == REVIEW && st[OPAQUE] == INDOUBT && verdictNow ->
+#endif
+            if
+            :: verdict == 2 -> st[OPAQUE] = SDONE; saga = RUN
+            :: verdict == 1 && !reissued -> st[OPAQUE] = READY; maybe[OPAQUE] = 0; reissued = 1; saga = RUN
+            :: else
+            fi
+       :: else
+       fi;
+       verdict = 0; verdictNow = 0 }
+#endif
+
+  /* Forward. A cancel turns the work while the pivot is out of the question; afterwards it is refused. */
+  :: atomic { FORWARD && (CANCELLED || (st[NEXT] == REFUSED && NEXT <= PIVOT)) -> commit(); cancel = 0; saga = COMP }
+  :: atomic { FORWARD && cancel && st[PIVOT] == SDONE -> commit(); cancel = 0 }
+  :: atomic { FORWARD && st[NEXT] == REFUSED && NEXT > PIVOT -> commit();
+#ifdef UNDOAFTER
+       saga = COMP
+#else
+       saga = REVIEW
+#endif
+     }
+  :: atomic { FORWARD && !CANCELLED && st[NEXT] == READY -> k = F; s = NEXT;
+#ifdef NOINTENT
+       job[w] = code(F, s); ph[w] = 1; goto send
+#else
+       rec = ARM; goto append
+#endif
+     }
+  /* In doubt, by class: resend under the same key; settle, ask, adopt or redo; stop for a person. */
+  :: atomic { FORWARD && !CANCELLED && NEXT == KEYED && st[KEYED] == INDOUBT -> rec = ARM; k = F; s = KEYED; goto append }
+  :: atomic { FORWARD && !CANCELLED && NEXT == LOOKUP && st[LOOKUP] == INDOUBT && SETTLED(LOOKUP) ->
+       k = F; s = LOOKUP;
+       if
+       :: effect[LOOKUP] > 0 -> rec = OK; ph[w] = 3;          /* adopted; may arm the next step */
+            if :: nxt = (st[OPAQUE] == READY) :: nxt = 0 fi
+       :: else -> rec = ARM
+       fi;
+       goto append }
+  :: atomic { FORWARD && NEXT == OPAQUE && st[OPAQUE] == INDOUBT ->
+#ifdef BLIND
+       rec = ARM; k = F; s = OPAQUE; goto append
+#else
+       commit(); saga = REVIEW
+#endif
+     }
+  :: atomic { FORWARD && st[0] == SDONE && st[1] == SDONE && st[2] == SDONE -> commit(); saga = DONE; leave(); goto idle }
+
+  /* Compensation, strictly the reverse of arming. Skipped: never armed, or refused with no maybe, or a settled
+     lookup that found nothing. Everything else is owed an undo, after it has settled. */
+  :: atomic { BACKWARD && NO_RETURN -> commit(); saga = REVIEW }
+  :: atomic { BACKWARD && !NO_RETURN && over(0) && over(1) -> commit(); saga = COMPED; leave(); goto idle }
+#ifdef DONEONLY
+  :: atomic { BACKWARD && !NO_RETURN && !over(BACK) && (st[BACK] == READY || st[BACK] == REFUSED || st[BACK] == INDOUBT) ->
+#elif defined(TRUSTREFUSAL)
+  :: atomic { BACKWARD && !NO_RETURN && !over(BACK) && (st[BACK] == READY || st[BACK] == REFUSED) ->
+#else
+  :: atomic { BACKWARD && !NO_RETURN && !over(BACK) && (st[BACK] == READY || (st[BACK] == REFUSED && maybe[BACK] == 0)) ->
+#endif
+       commit(); s = BACK; st[s] = SKIPPED; s = 0 }
+#ifdef DONEONLY
+  :: atomic { BACKWARD && !NO_RETURN && UNDOABLE(BACK) && (st[BACK] == SDONE || st[BACK] == COMPING) ->
+#else
+  :: atomic { BACKWARD && !NO_RETURN && UNDOABLE(BACK) &&
+              (st[BACK] == SDONE || st[BACK] == COMPING || st[BACK] == INDOUBT || (st[BACK] == REFUSED && maybe[BACK] > 0)) ->
+#endif
+       s = BACK;
+       if
+       :: st[s] == INDOUBT && s == LOOKUP && effect[s] == 0 -> commit(); st[s] = SKIPPED; s = 0
+       :: else -> rec = ARM; k = C; goto append
+       fi }
+  fi;
+  goto act;
+
+append:                        /* one record: what was learned, and what it sets in motion */
+  if
+  :: CRASH
+
+  /* Ambiguous commit: the same record is appended again, and the answer is "mine". */
+  :: atomic { landed[w] -> landed[w] = 0; goto applied }
+
+  :: atomic { UP && !landed[w] && PRED && (!ARMS || LIVE_SESSION) ->                    /* appended */
+       commit(); told[w] = 0;
+       if
+       :: rec == ARM -> begin(k, s)
+       :: rec == OK && k == F -> openBy = 0; st[s] = SDONE; if :: nxt -> begin(F, s + 1) :: else fi
+       :: rec == OK && k == C -> openBy = 0; st[s] = UNDONE; if :: nxt -> begin(C, s - 1) :: else fi
+       :: rec == REF -> openBy = 0; st[s] = REFUSED;
+            if :: nxt -> saga = COMP; cancel = 0 :: else fi;
+            if :: nxt && TURN_ARMS -> begin(C, s - 1) :: else fi
+       :: rec == NOTSENT -> openBy = 0;
+#ifdef FORGETMAYBE
+            if :: k == F -> st[s] = READY :: else fi
+#else
+            if :: k == F -> st[s] = (maybe[s] > 0 -> INDOUBT : READY) :: else fi
+#endif
+       fi;
+       if
+       :: goto applied
+       :: ambig > 0 -> ambig--;
+#ifdef RETRYWRITE
+          if :: rec != ARM && !nxt -> rec = 0; ph[w] = 1; res[w] = 0; goto send :: else -> landed[w] = 1 fi
+#else
+          landed[w] = 1
+#endif
+       fi }
+
+  :: atomic { UP && !landed[w] && PRED && ARMS && !LIVE_SESSION ->                      /* no-lease */
+       if
+       :: rec == ARM -> leave(); goto idle
+       :: else ->
+#ifdef DROPRESULT
+            leave(); goto idle
+#else
+            nxt = 0                                   /* the result alone */
+#endif
+       fi }
+
+  :: atomic { UP && !landed[w] && !(PRED) ->                                            /* stale, missing */
+       if
+       :: rec == ARM || (rec == OK && job[w] == 0) -> forget(); goto act    /* decided, nothing learned */
+       :: rec != ARM && job[w] != 0 && MINE && !fresh[w] ->                  /* still open: feed it again */
+#ifdef DROPSTALE
+            leave(); goto idle
+#else
+            fresh[w] = 1; nxt = 0
+#endif
+       :: rec != ARM && job[w] != 0 && !(MINE && !fresh[w]) ->               /* closed: post it as a signal */
+#ifndef DROPLATE
+            told[w] = 0;
+            if
+#ifdef OLDLATE
+            :: k == F && late[s] != OK -> late[s] = rec
+#else
+            :: k == F && late[s] != OK && (rec == OK || !moved[w]) -> late[s] = rec
+#endif
+            :: else
+            fi;
+#endif
+            forget();
+            if :: sess[w] && holder == w + 1 -> goto act :: else -> leave(); goto idle fi
+       fi }
+  fi;
+  goto append;
+
+applied:                       /* the record stands: now, and not before, do what it armed */
+  atomic {
+    if
+    :: rec == ARM -> rec = 0; goto send
+    :: rec == OK && nxt -> s = (k == F -> s + 1 : s - 1); nxt = 0; rec = 0; goto send
+    :: rec == REF && nxt && TURN_ARMS -> s = s - 1; k = C; nxt = 0; rec = 0; goto send
+    :: else -> forget(); goto act
+    fi }
+
+send:                          /* the send gate; any stall may come before it */
+  if
+  :: CRASH
+  :: atomic { IN_TIME -> ph[w] = 2 }
+  :: atomic { dl[w] -> learn(NOTSENT); goto append }
+  :: atomic { losses > 0 -> losses--; learn(NOTSENT); goto append }
+  fi;
+
+  if
+  :: CRASH
+  :: atomic { res[w] == 1 -> learn(OK);
+       if                      /* whether a slot for the next step is in hand is anybody's guess */
+       :: fresh[w] && !lost && saga == RUN && k == F && s < 2 && st[s + 1] == READY -> nxt = 1
+       :: fresh[w] && !lost && saga == COMP && k == C && s == 1 && st[0] == SDONE && UNDOABLE(0) -> nxt = 1
+       :: nxt = 0
+       fi;
+       goto append }
+  :: atomic { res[w] == 2 -> learn(REF);
+       if
+       :: fresh[w] && !lost && saga == RUN && s <= PIVOT -> nxt = 1;        /* turns the work; arms nothing */
+#ifdef TURNARM
+          if :: s > 0 && !(st[s - 1] == SDONE && UNDOABLE(s - 1)) -> nxt = 0 :: else fi
+#endif
+       :: nxt = 0
+       fi;
+       goto append }
+  :: atomic { res[w] == 3 || (dl[w] && ph[w] == 2) -> letGo(); forget(); goto act }       /* unknown */
+  fi
+}
+
+#ifdef LIVE
+ltl everyWorkEnds { <> (saga >= REVIEW) }
+#else
+proctype Monitor() {           /* runs when nothing else can: the end of every execution */
+  atomic { timeout ->
+    noLostWork = (terminal || saga == REVIEW); assert(noLostWork);
+    nothingDropped = (!told[0] && !told[1]); assert(nothingDropped);
+    completedIsWhole = (saga != DONE || (effect[0] == 1 && effect[1] == 1 && effect[2] == 1 && undone[0] == 0 && undone[1] == 0));
+    assert(completedIsWhole);
+    compensatedIsClean = (saga != COMPED || (effect[0] == undone[0] && effect[1] == undone[1] && effect[2] == 0));
+    assert(compensatedIsClean);
+#if !defined(REGRESS) && !defined(VERDICT)
+    noNeedlessReview = !(saga == REVIEW && st[OPAQUE] == INDOUBT && answered); assert(noNeedlessReview);
+#endif
+#ifdef AFTER
+    noWayBackAfterPivot = (st[PIVOT] != SDONE || (undone[0] == 0 && undone[1] == 0)); assert(noWayBackAfterPivot);
+#endif
+  }
+}
+#endif
+
+init {
+  atomic {
+    sess[0] = 1; fresh[0] = 1;
+#ifdef REGRESS
+    busy[0] = 1;
+#endif
+    run Net(); run Clock(); run Worker(0); run Worker(1); run Operator();
+#ifdef VERDICT
+    run Judge(0); run Judge(1);
+#endif
+#ifdef REGRESS
+    run Failover();
+#endif
+#ifndef LIVE
+    run Monitor()
+#endif
+  }
+}
