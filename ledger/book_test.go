@@ -84,7 +84,7 @@ func soundBook(t *testing.T) *book {
 		fill(t, l, lease.Token, id)
 	}
 	w := writer{t: t, l: l, token: lease.Token, id: another}
-	w.add(saga.Record{Kind: saga.KindStarted, Version: 1, Revision: "r1", Status: saga.Running, Arm: arm("contact", 1)}, true)
+	w.add(saga.Record{Kind: saga.KindStarted, Version: 1, Revision: "r1", Status: saga.Running, Arm: arm("contact")}, true)
 	b := &book{records: map[saga.ID][]saga.Record{}, signals: map[saga.ID][]saga.Signal{}}
 	if b.heads, err = l.List(t.Context(), ledger.Filter{}); err != nil {
 		t.Fatal(err)
@@ -122,12 +122,12 @@ func (w *writer) add(r saga.Record, hold bool) {
 	w.head, w.seq, w.tail = as[0].Head, r.Seq, r.Hash
 }
 
-func arm(step string, attempt int) *saga.Arm {
-	return &saga.Arm{Step: step, Direction: saga.Forward, Attempt: attempt, Key: "am-" + step, Budget: time.Second}
+func arm(step string) *saga.Arm {
+	return &saga.Arm{Step: step, Direction: saga.Forward, Attempt: 1, Key: "am-" + step, Budget: time.Second}
 }
 
-func ended(k saga.Kind, step string, attempt int, s saga.Status) saga.Record {
-	return saga.Record{Kind: k, Step: step, Direction: saga.Forward, Attempt: attempt, Status: s}
+func ended(k saga.Kind, step string, s saga.Status) saga.Record {
+	return saga.Record{Kind: k, Step: step, Direction: saga.Forward, Attempt: 1, Status: s}
 }
 
 // fill writes one of the works.
@@ -136,19 +136,19 @@ func fill(t *testing.T, l *memory.Ledger, token saga.Token, id saga.ID) {
 	w := writer{t: t, l: l, token: token, id: id}
 	w.add(saga.Record{
 		Kind: saga.KindStarted, Version: 1, Revision: "r1", Body: json.RawMessage(`{"order":"<1>"}`),
-		Status: saga.Running, Arm: arm("customer", 1),
+		Status: saga.Running, Arm: arm("customer"),
 	}, true)
 	switch id {
 	case waits:
-		r := ended(saga.KindNotSent, "customer", 1, saga.Retrying)
+		r := ended(saga.KindNotSent, "customer", saga.Retrying)
 		r.Wait = time.Hour
 		w.add(r, false)
 	case review:
-		r := ended(saga.KindUnknown, "customer", 1, saga.Review)
+		r := ended(saga.KindUnknown, "customer", saga.Review)
 		r.Reason = saga.ReasonInDoubt
 		w.add(r, false)
 	case done:
-		r := ended(saga.KindDone, "customer", 1, saga.Running)
+		r := ended(saga.KindDone, "customer", saga.Running)
 		r.ExternalID, r.Body = "cus_1", json.RawMessage(`{"id": "cus_1"}`)
 		w.add(r, true)
 		if err := l.Post(t.Context(), id, saga.Signal{Kind: saga.SignalConflict, Key: "k"}); err != nil {
@@ -171,7 +171,7 @@ func fill(t *testing.T, l *memory.Ledger, token saga.Token, id saga.ID) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.add(saga.Record{Kind: saga.KindArmed, Status: saga.Running, Arm: arm("invoice", 1), Snapshot: snapshot}, true)
-		w.add(ended(saga.KindDone, "invoice", 1, saga.Completed), false)
+		w.add(saga.Record{Kind: saga.KindArmed, Status: saga.Running, Arm: arm("invoice"), Snapshot: snapshot}, true)
+		w.add(ended(saga.KindDone, "invoice", saga.Completed), false)
 	}
 }

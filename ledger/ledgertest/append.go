@@ -29,7 +29,7 @@ func appendEmpty(b *bench) {
 	b.append(b.session())
 }
 
-// "Append stores records, many works per call, and answers each at its own index."
+// "Append stores records, many works per call, and answers each at its own index".
 func appendAnswers(b *bench) {
 	t := b.session()
 	before := b.clock()

@@ -106,7 +106,7 @@ func (c *chain) now() ledger.Head {
 // history is the work's whole chain.
 func (c *chain) history() []saga.Record {
 	c.b.Helper()
-	rs, err := c.b.History(c.b.ctx, c.id)
+	rs, err := c.b.History(c.b.Context(), c.id)
 	if err != nil {
 		c.b.Fatalf("history of %s: %v", c.id, err)
 	}
@@ -129,7 +129,7 @@ func (b *bench) start(t saga.Token, work string, r saga.Record, s *ledger.Schedu
 // append appends entries in one batch. An error is a failure: nothing is broken on purpose.
 func (b *bench) append(t saga.Token, es ...ledger.Entry) []ledger.Answer {
 	b.Helper()
-	as, err := b.Append(b.ctx, t, es)
+	as, err := b.Append(b.Context(), t, es)
 	if err != nil {
 		b.Fatalf("append %d records: %v", len(es), err)
 	}
@@ -165,7 +165,7 @@ func (b *bench) head(id saga.ID) ledger.Head {
 
 func (b *bench) list(f ledger.Filter) []ledger.Head {
 	b.Helper()
-	heads, err := b.List(b.ctx, f)
+	heads, err := b.List(b.Context(), f)
 	if err != nil {
 		b.Fatalf("list %+v: %v", f, err)
 	}
@@ -174,7 +174,7 @@ func (b *bench) list(f ledger.Filter) []ledger.Head {
 
 func (b *bench) load(ids ...saga.ID) []ledger.Chain {
 	b.Helper()
-	chains, err := b.Load(b.ctx, ids)
+	chains, err := b.Load(b.Context(), ids)
 	if err != nil {
 		b.Fatalf("load %v: %v", ids, err)
 	}
@@ -189,7 +189,7 @@ func (b *bench) claim(t saga.Token, limit int) []ledger.Head {
 
 func (b *bench) claimAs(t saga.Token, c ledger.Claim) []ledger.Head {
 	b.Helper()
-	heads, err := b.Claim(b.ctx, t, c)
+	heads, err := b.Claim(b.Context(), t, c)
 	if err != nil {
 		b.Fatalf("claim: %v", err)
 	}
@@ -200,14 +200,14 @@ func (b *bench) claimAs(t saga.Token, c ledger.Claim) []ledger.Head {
 func (b *bench) post(id saga.ID, key string) {
 	b.Helper()
 	s := saga.Signal{Kind: saga.SignalResume, Key: key, Actor: "suite", Reason: "because"}
-	if err := b.Post(b.ctx, id, s); err != nil {
+	if err := b.Post(b.Context(), id, s); err != nil {
 		b.Fatalf("post %s to %s: %v", key, id, err)
 	}
 }
 
 func (b *bench) signals(id saga.ID) []saga.Signal {
 	b.Helper()
-	ss, err := b.Signals(b.ctx, id)
+	ss, err := b.Signals(b.Context(), id)
 	if err != nil {
 		b.Fatalf("signals of %s: %v", id, err)
 	}

@@ -52,31 +52,24 @@ func claimDue(b *bench) {
 // The longest overdue work comes first, and no more than Limit.
 func claimOrder(b *bench) {
 	t := b.session()
-	waits := []time.Duration{4, 0, 6, 2, 8}
+	dues := map[string]time.Time{}
+	var names []string
 	var last time.Time
-	due1 := map[string]time.Time{}
-	for i, w := range waits {
-		c := b.start(t, order(i), due(started(), w*time.Millisecond), release)
-		due1[c.id.Work] = c.now().Due
-		last = c.now().Due
-	}
-	for _, at := range due1 {
-		if at.After(last) {
-			last = at
+	for i, wait := range []time.Duration{4 * time.Millisecond, 0, 6 * time.Millisecond, 2 * time.Millisecond, 8 * time.Millisecond} {
+		h := b.start(t, order(i), due(started(), wait), release).now()
+		names, dues[h.ID.Work] = append(names, h.ID.Work), h.Due
+		if h.Due.After(last) {
+			last = h.Due
 		}
 	}
 	b.until(last)
-	var want []string
-	for w := range due1 {
-		want = append(want, w)
-	}
-	slices.SortFunc(want, func(a, c string) int { return due1[a].Compare(due1[c]) })
+	slices.SortFunc(names, func(a, c string) int { return dues[a].Compare(dues[c]) })
 	first, second, none := b.claim(t, 2), b.claim(t, 10), b.claim(t, 10)
 	if len(first) != 2 || len(second) != 3 || len(none) != 0 {
 		b.Fatalf("claimed %d, %d and %d works, want 2, 3 and 0", len(first), len(second), len(none))
 	}
-	if got := works(first); !slices.Contains(got, want[0]) || !slices.Contains(got, want[1]) {
-		b.Errorf("claimed first %v, want the longest overdue %v", got, want[:2])
+	if got := works(first); !slices.Contains(got, names[0]) || !slices.Contains(got, names[1]) {
+		b.Errorf("claimed first %v, want the longest overdue %v", got, names[:2])
 	}
 	b.start(t, "zero", started(), release)
 	if got := b.claim(t, 0); len(got) != 0 {
@@ -217,66 +210,67 @@ func claimSignalled(b *bench) {
 	}
 }
 
+// given remembers which session was given which work.
+type given struct {
+	mu    sync.Mutex
+	works map[saga.ID]saga.Token
+}
+
+// claimAll claims for session t, a few works at a time, until nothing is left twice in a row.
+func (g *given) claimAll(b *bench, s Store, t saga.Token) {
+	for empty := 0; empty < 2 && !b.Failed(); {
+		heads, err := s.Claim(b.Context(), t, ledger.Claim{Limit: 7, Known: known, Grace: time.Hour})
+		if err != nil {
+			b.Errorf("claim: %v", err)
+			return
+		}
+		if len(heads) == 0 {
+			empty++
+		}
+		g.note(b, t, heads)
+	}
+}
+
+func (g *given) note(b *bench, t saga.Token, heads []ledger.Head) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, h := range heads {
+		if first, twice := g.works[h.ID]; twice {
+			b.Errorf("%s was given to %s and to %s", h.ID, first, t)
+		}
+		g.works[h.ID] = t
+	}
+}
+
 // However many claim at once, from however many processes, a work is given to one.
 func claimRace(b *bench) {
 	const n, claimers = 200, 6
-	t := b.session()
-	dead := b.session()
+	t, dead := b.session(), b.session()
 	var batch []ledger.Entry
 	for i := range n {
-		s := release
-		hand := t
+		e := b.fresh(t, order(i)).entry(started(), release)
 		if i%3 == 0 {
-			s, hand = hold, dead
+			e = b.fresh(dead, order(i)).entry(started(), hold)
 		}
-		batch = append(batch, b.fresh(hand, order(i)).entry(started(), s))
+		batch = append(batch, e)
 	}
 	b.append(t, batch...)
 	b.bury(dead)
-	var (
-		mu    sync.Mutex
-		given = map[string]saga.Token{}
-		wg    sync.WaitGroup
-	)
+	g := given{works: map[saga.ID]saga.Token{}}
+	stores := []Store{b.Store, b.again()}
+	var wg sync.WaitGroup
 	for i := range claimers {
-		s := b.Store
-		if i == 0 {
-			s = b.again()
-		}
 		me := b.session()
-		wg.Go(func() {
-			for empty := 0; empty < 2 && !b.Failed(); {
-				heads, err := s.Claim(b.ctx, me, ledger.Claim{Limit: 7, Known: known, Grace: time.Hour})
-				if err != nil {
-					b.Errorf("claim: %v", err)
-					return
-				}
-				if len(heads) == 0 {
-					empty++
-				}
-				mu.Lock()
-				for _, h := range heads {
-					if first, twice := given[h.ID.Work]; twice {
-						b.Errorf("%s was given to %s and to %s", h.ID, first, me)
-					}
-					given[h.ID.Work] = me
-				}
-				mu.Unlock()
-			}
-		})
+		wg.Go(func() { g.claimAll(b, stores[i%2], me) })
 	}
 	wg.Wait()
-	if len(given) != n { // a skipped lock may hide a work from one claim, never for good
-		for _, h := range b.claim(t, n) {
-			given[h.ID.Work] = t
-		}
-	}
-	if len(given) != n {
-		b.Errorf("%d works were given, want all %d", len(given), n)
+	g.note(b, t, b.claim(t, n)) // a skipped lock may hide a work from one claim, never for good
+	if len(g.works) != n {
+		b.Errorf("%d works were given, want all %d", len(g.works), n)
 	}
 	for _, h := range b.list(ledger.Filter{Limit: n}) {
-		if h.Session != given[h.ID.Work] {
-			b.Errorf("%s is held by %s, but was given to %s", h.ID, h.Session, given[h.ID.Work])
+		if h.Session != g.works[h.ID] {
+			b.Errorf("%s is held by %s, but was given to %s", h.ID, h.Session, g.works[h.ID])
 		}
 	}
 }

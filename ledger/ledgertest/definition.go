@@ -35,12 +35,12 @@ func definitionStored(b *bench) {
 	before := b.clock()
 	for _, s := range []*saga.Spec{spec("b", 2), spec("a", 10), spec("b", 1), spec("a", 9)} {
 		for range 2 { // the same again is no change
-			if err := b.Describe(b.ctx, s); err != nil {
+			if err := b.Describe(b.Context(), s); err != nil {
 				b.Fatalf("describe %s version %d: %v", s.Saga, s.Version, err)
 			}
 		}
 	}
-	ds, err := b.Definitions(b.ctx)
+	ds, err := b.Definitions(b.Context())
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func definitionStored(b *bench) {
 
 // "ErrDefinitionChanged when they differ." Timeouts and retries are not structure.
 func definitionChanged(b *bench) {
-	if err := b.Describe(b.ctx, spec("a", 1)); err != nil {
+	if err := b.Describe(b.Context(), spec("a", 1)); err != nil {
 		b.Fatal(err)
 	}
 	for name, change := range map[string]func(s *saga.Spec){
@@ -78,15 +78,15 @@ func definitionChanged(b *bench) {
 	} {
 		s := spec("a", 1)
 		change(s)
-		b.wantError(name, b.Describe(b.ctx, s), ledger.ErrDefinitionChanged)
+		b.wantError(name, b.Describe(b.Context(), s), ledger.ErrDefinitionChanged)
 		s.Version = 2
-		if ds, err := b.Definitions(b.ctx); err != nil || len(ds) != 1 || ds[0].Structure != spec("a", 1).Structure() {
+		if ds, err := b.Definitions(b.Context()); err != nil || len(ds) != 1 || ds[0].Structure != spec("a", 1).Structure() {
 			b.Errorf("%s: a refused definition was stored: %+v, %v", name, ds, err)
 		}
 	}
 	tuned := spec("a", 1)
 	tuned.Steps[0].Timeout, tuned.Steps[0].Retry.Attempts, tuned.Steps[0].To = time.Hour, 99, "elsewhere"
-	if err := b.Describe(b.ctx, tuned); err != nil {
+	if err := b.Describe(b.Context(), tuned); err != nil {
 		b.Errorf("a tuned definition was refused: %v", err)
 	}
 }
@@ -104,11 +104,11 @@ func definitionRace(b *bench) {
 			if i%2 == 1 {
 				s, store = other, second
 			}
-			errs[i] = store.Describe(b.ctx, s)
+			errs[i] = store.Describe(b.Context(), s)
 		})
 	}
 	wg.Wait()
-	ds, err := b.Definitions(b.ctx)
+	ds, err := b.Definitions(b.Context())
 	if err != nil || len(ds) != 1 {
 		b.Fatalf("%d definitions and error %v, want one", len(ds), err)
 	}

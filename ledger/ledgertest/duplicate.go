@@ -16,14 +16,14 @@ var duplicateCases = []testCase{
 
 func (b *bench) count(ds ...ledger.Duplicate) {
 	b.Helper()
-	if err := b.Count(b.ctx, ds); err != nil {
+	if err := b.Count(b.Context(), ds); err != nil {
 		b.Fatalf("count: %v", err)
 	}
 }
 
 func (b *bench) duplicates(f ledger.Filter) []ledger.Duplicate {
 	b.Helper()
-	ds, err := b.Duplicates(b.ctx, f)
+	ds, err := b.Duplicates(b.Context(), f)
 	if err != nil {
 		b.Fatalf("duplicates: %v", err)
 	}
@@ -82,7 +82,7 @@ func duplicateRace(b *bench) {
 				for w := range 5 { // in another order each time
 					ds = append(ds, ledger.Duplicate{ID: id(order((w*i + w + round) % 5)), Source: "poll", Count: 2})
 				}
-				if err := store.Count(b.ctx, ds); err != nil {
+				if err := store.Count(b.Context(), ds); err != nil {
 					b.Errorf("count: %v", err)
 				}
 			}

@@ -36,11 +36,11 @@ func faultLost(b *bench) {
 		}
 		l := Faulty(b.Store, LoseAnswer(1, Append), FailBefore(2, Append))
 		for _, what := range []string{"the answer is lost", "it never arrives"} {
-			if as, err := l.Append(b.ctx, t, batch); err == nil {
+			if as, err := l.Append(b.Context(), t, batch); err == nil {
 				b.Fatalf("%s: got %+v and no error", what, as)
 			}
 		}
-		as, err := l.Append(b.ctx, t, batch)
+		as, err := l.Append(b.Context(), t, batch)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -65,10 +65,10 @@ func faultRepeat(b *bench) {
 	free := b.start(t, "free", started(), release)
 	l := Faulty(b.Store, LoseAnswer(1, Renew), LoseAnswer(1, Bury), LoseAnswer(1, Post), LoseAnswer(1, Describe), LoseAnswer(1, ClaimWorks))
 	for name, do := range map[string]func() error{
-		"renew":    func() error { _, err := l.Renew(b.ctx, t, 1<<40); return err },
-		"post":     func() error { return l.Post(b.ctx, c.id, saga.Signal{Kind: saga.SignalCancel, Key: "k"}) },
-		"describe": func() error { return l.Describe(b.ctx, spec("a", 1)) },
-		"claim":    func() error { _, err := l.Claim(b.ctx, t, ledger.Claim{Limit: 9, Known: known}); return err },
+		"renew":    func() error { _, err := l.Renew(b.Context(), t, 1<<40); return err },
+		"post":     func() error { return l.Post(b.Context(), c.id, saga.Signal{Kind: saga.SignalCancel, Key: "k"}) },
+		"describe": func() error { return l.Describe(b.Context(), spec("a", 1)) },
+		"claim":    func() error { _, err := l.Claim(b.Context(), t, ledger.Claim{Limit: 9, Known: known}); return err },
 	} {
 		b.wantError(name, do(), ErrInjected)
 		if err := do(); err != nil {
@@ -83,8 +83,8 @@ func faultRepeat(b *bench) {
 	if h := free.now(); h.Session != t || !h.Due.IsZero() {
 		b.Errorf("the claimed work's head is %+v, want held", h)
 	}
-	b.wantError("bury", l.Bury(b.ctx, t), ErrInjected)
-	if err := l.Bury(b.ctx, t); err != nil {
+	b.wantError("bury", l.Bury(b.Context(), t), ErrInjected)
+	if err := l.Bury(b.Context(), t); err != nil {
 		b.Errorf("bury again: %v", err)
 	}
 }
@@ -92,7 +92,7 @@ func faultRepeat(b *bench) {
 // A call on a cancelled context fails, or it is done; it does not do half.
 func faultCancelled(b *bench) {
 	t := b.session()
-	ctx, cancel := context.WithCancel(b.ctx)
+	ctx, cancel := context.WithCancel(b.Context())
 	cancel()
 	var batch []ledger.Entry
 	for i := range 5 {

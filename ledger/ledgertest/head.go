@@ -23,6 +23,14 @@ type headWant struct {
 	consumed int64
 }
 
+// headStep is one record and what the head must show after it.
+type headStep struct {
+	name string
+	r    saga.Record
+	s    *ledger.Schedule
+	want headWant
+}
+
 // A head is "a projection of the work's chain". It changes only with a schedule, a consumed signal or a
 // snapshot; holder and due time only with a schedule.
 func headProjection(b *bench) {
@@ -33,12 +41,7 @@ func headProjection(b *bench) {
 	b.post(c.id, "two")
 	b.post(c.id, "three")
 	snapshot := func(r saga.Record) saga.Record { r.Snapshot = []byte(`{"folded":true}`); return r }
-	steps := []struct {
-		name string
-		r    saga.Record
-		s    *ledger.Schedule
-		want headWant
-	}{
+	for _, s := range []headStep{
 		{
 			"no schedule", arming(doing(saga.KindArmed, saga.Running), 1), keep,
 			headWant{saga.Running, "", true, false, 1, 0},
@@ -79,27 +82,29 @@ func headProjection(b *bench) {
 			"ended and asked to hold: terminal works are never held", doing(saga.KindDone, saga.Compensated), hold,
 			headWant{saga.Compensated, "", false, false, 7, 3},
 		},
+	} {
+		b.stepHead(c, s)
 	}
-	for _, s := range steps {
-		before := c.now()
-		a := c.add(s.r, s.s)
-		h := c.now()
-		switch {
-		case s.s == nil && (!h.Due.Equal(before.Due) || h.Session != before.Session):
-			b.Errorf("%s: without a schedule holder and due time stay, got %s and %v, want %s and %v", s.name, h.Session, h.Due, before.Session, before.Due)
-		case s.s != nil && s.want.due && !h.Due.Equal(a.At.Add(s.r.Wait)):
-			b.Errorf("%s: due at %v, want the record's time plus its wait, %v", s.name, h.Due, a.At.Add(s.r.Wait))
-		case s.s != nil && !s.want.due && !h.Due.IsZero():
-			b.Errorf("%s: due at %v, want never", s.name, h.Due)
-		}
-		if b.Failed() {
-			b.Fatalf("after %q", s.name)
-		}
-		s.want.due = !h.Due.IsZero()
-		b.expectHead(c, s.want)
-		if b.Failed() {
-			b.Fatalf("after %q", s.name)
-		}
+}
+
+// stepHead appends a record and looks at what became of the head.
+func (b *bench) stepHead(c *chain, s headStep) {
+	b.Helper()
+	before := c.now()
+	a := c.add(s.r, s.s)
+	h := c.now()
+	switch {
+	case s.s == nil && (!h.Due.Equal(before.Due) || h.Session != before.Session):
+		b.Errorf("without a schedule holder and due time stay: got %s and %v, want %s and %v", h.Session, h.Due, before.Session, before.Due)
+	case s.s != nil && s.want.due && !h.Due.Equal(a.At.Add(s.r.Wait)):
+		b.Errorf("due at %v, want the record's time plus its wait, %v", h.Due, a.At.Add(s.r.Wait))
+	case s.s != nil && !s.want.due && !h.Due.IsZero():
+		b.Errorf("due at %v, want never", h.Due)
+	}
+	s.want.due = !h.Due.IsZero()
+	b.expectHead(c, s.want)
+	if b.Failed() {
+		b.Fatalf("after: %s", s.name)
 	}
 }
 

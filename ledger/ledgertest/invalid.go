@@ -55,7 +55,7 @@ func invalidSplit(b *bench) {
 	}
 	check := func(good ledger.Result) {
 		b.Helper()
-		as, err := b.Append(b.ctx, t, batch)
+		as, err := b.Append(b.Context(), t, batch)
 		if err != nil || len(as) != len(batch) {
 			b.Fatalf("a batch with bad values failed as a whole: %d answers, error %v", len(as), err)
 		}

@@ -125,7 +125,7 @@ func loadUnknown(b *bench) {
 	if got := b.load(id("nowhere"), c.id); len(got) != 1 || got[0].Head.ID != c.id {
 		b.Errorf("loaded %+v, want the work that exists", got)
 	}
-	if _, err := b.History(b.ctx, id("nowhere")); !errors.Is(err, ledger.ErrNotFound) {
+	if _, err := b.History(b.Context(), id("nowhere")); !errors.Is(err, ledger.ErrNotFound) {
 		b.Errorf("history of an unknown work: error %v, want %q", err, ledger.ErrNotFound)
 	}
 }

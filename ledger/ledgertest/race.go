@@ -36,7 +36,7 @@ func (r *racer) round(round int) {
 		rec.Error = fmt.Sprintf("round %d of %s", round, r.token)
 		es, vs = append(es, v.entry(rec, []*ledger.Schedule{keep, hold, release}[r.rng.IntN(3)])), append(vs, v)
 	}
-	as, err := r.store.Append(r.b.ctx, r.token, es)
+	as, err := r.store.Append(r.b.Context(), r.token, es)
 	if err != nil {
 		r.b.Errorf("append %d records: %v", len(es), err)
 		return
@@ -64,7 +64,7 @@ func (r *racer) reload(behind []*chain) {
 	for _, v := range behind {
 		ids = append(ids, v.id)
 	}
-	chains, err := r.store.Load(r.b.ctx, ids)
+	chains, err := r.store.Load(r.b.Context(), ids)
 	if err != nil {
 		r.b.Errorf("load: %v", err)
 		return
@@ -138,7 +138,7 @@ func raceStart(b *bench) {
 			es = append(es, b.fresh(t, order((w*7+i)%20)).entry(started(), hold))
 		}
 		wg.Go(func() {
-			as, err := stores[i%2].Append(b.ctx, t, es)
+			as, err := stores[i%2].Append(b.Context(), t, es)
 			if err != nil {
 				b.Errorf("start: %v", err)
 			}
@@ -160,70 +160,73 @@ func raceStart(b *bench) {
 	}
 }
 
-// A claim takes a work away from a dead session once and for all: what the dead one still appends on the tail it
-// knows competes with the new holder, and only one of them gets the place.
+// takeover is a work whose session dies while its last result is on its way.
+type takeover struct {
+	view *chain
+	late ledger.Result // what the dead session was told
+	heir ledger.Result // what the session that claimed the work was told
+}
+
+// append appends a record of one of the two, at the place behind the start.
+func (w *takeover) append(b *bench, s Store, t saga.Token, k saga.Kind) ledger.Result {
+	e := w.view.view(t).entry(doing(k, saga.Running), hold)
+	as, err := s.Append(b.Context(), t, []ledger.Entry{e})
+	if err != nil {
+		b.Errorf("append %s to %s: %v", k, e.ID, err)
+		return ""
+	}
+	return as[0].Result
+}
+
+// A claim takes a work away from a dead session: what the dead one still appends on the tail it knows competes
+// with the new holder, and only one of them gets the place.
 func raceAll(b *bench) {
-	const n = 24
 	dead, heir := b.session(), b.session()
-	stores := []Store{b.Store, b.again()}
-	var views []*chain
-	var ids []saga.ID
-	for i := range n {
-		views = append(views, b.start(dead, order(i), arming(started(), 1), hold))
-		ids = append(ids, views[i].id)
+	here, there := b.Store, b.again()
+	all := map[saga.ID]*takeover{}
+	var inOrder []*takeover
+	for i := range 24 {
+		w := &takeover{view: b.start(dead, order(i), arming(started(), 1), hold)}
+		all[w.view.id], inOrder = w, append(inOrder, w)
 	}
 	var wg sync.WaitGroup
-	results := make([]ledger.Result, n)
 	wg.Go(func() {
-		for i, v := range views {
-			as, err := stores[0].Append(b.ctx, dead, []ledger.Entry{v.entry(doing(saga.KindDone, saga.Running), hold)})
-			if err != nil {
-				b.Errorf("late result: %v", err)
-				return
-			}
-			results[i] = as[0].Result
+		for _, w := range inOrder {
+			w.late = w.append(b, here, dead, saga.KindDone)
 		}
 	})
 	wg.Go(func() {
-		for _, v := range ids {
-			if err := stores[1].Post(b.ctx, v, saga.Signal{Kind: saga.SignalCancel, Key: "k"}); err != nil {
+		for _, w := range inOrder {
+			if err := there.Post(b.Context(), w.view.id, saga.Signal{Kind: saga.SignalCancel, Key: "k"}); err != nil {
 				b.Errorf("post: %v", err)
 			}
 		}
 	})
-	heirs := map[saga.ID]ledger.Result{}
 	wg.Go(func() {
-		if err := stores[1].Bury(b.ctx, dead); err != nil {
+		if err := there.Bury(b.Context(), dead); err != nil {
 			b.Errorf("bury: %v", err)
 		}
-		heads, err := stores[1].Claim(b.ctx, heir, ledger.Claim{Limit: n, Known: known})
+		heads, err := there.Claim(b.Context(), heir, ledger.Claim{Limit: len(inOrder), Known: known})
 		if err != nil {
 			b.Errorf("claim: %v", err)
 		}
 		for _, h := range heads {
-			v := *views[slices.Index(ids, h.ID)]
-			v.token = heir
-			as, err := stores[1].Append(b.ctx, heir, []ledger.Entry{v.entry(doing(saga.KindLost, saga.Running), hold)})
-			if err != nil {
-				b.Errorf("take over: %v", err)
-				return
-			}
-			heirs[h.ID] = as[0].Result
+			all[h.ID].heir = all[h.ID].append(b, there, heir, saga.KindLost)
 		}
 	})
 	wg.Wait()
-	for i, id := range ids {
+	for id, w := range all {
 		won := 0
-		for _, r := range []ledger.Result{results[i], heirs[id]} {
+		for _, r := range []ledger.Result{w.late, w.heir} {
 			switch r {
 			case ledger.Appended:
 				won++
-			case ledger.Stale, "":
+			case ledger.Stale, "": // "": the work was not claimed
 			default:
 				b.Errorf("%s: got %s, want appended or stale", id, r)
 			}
 		}
-		if rs := views[i].history(); won != 1 || len(rs) != 2 {
+		if rs := w.view.history(); won != 1 || len(rs) != 2 {
 			b.Errorf("%s: %d writers were told appended and the chain has %d records, want 1 and 2", id, won, len(rs))
 		}
 	}

@@ -66,7 +66,7 @@ func Break(s Store, r Rule) Store {
 }
 
 // each repairs the answers of Append that a broken ledger would not give.
-func each(s Store, ctx context.Context, t saga.Token, es []ledger.Entry, mend func(ledger.Entry, ledger.Answer) (ledger.Answer, error)) ([]ledger.Answer, error) {
+func each(ctx context.Context, s Store, t saga.Token, es []ledger.Entry, mend func(ledger.Entry, ledger.Answer) (ledger.Answer, error)) ([]ledger.Answer, error) {
 	as, err := s.Append(ctx, t, es)
 	if err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func once(ctx context.Context, s Store, t saga.Token, e ledger.Entry) (ledger.An
 type forker struct{ Store }
 
 func (f forker) Append(ctx context.Context, t saga.Token, es []ledger.Entry) ([]ledger.Answer, error) {
-	return each(f.Store, ctx, t, es, func(e ledger.Entry, a ledger.Answer) (ledger.Answer, error) {
+	return each(ctx, f.Store, t, es, func(e ledger.Entry, a ledger.Answer) (ledger.Answer, error) {
 		for a.Result == ledger.Stale {
 			rs, err := f.History(ctx, e.ID)
 			if err != nil {
@@ -111,7 +111,7 @@ func (f forker) Append(ctx context.Context, t saga.Token, es []ledger.Entry) ([]
 type reviver struct{ Store }
 
 func (r reviver) Append(ctx context.Context, t saga.Token, es []ledger.Entry) ([]ledger.Answer, error) {
-	return each(r.Store, ctx, t, es, func(e ledger.Entry, a ledger.Answer) (ledger.Answer, error) {
+	return each(ctx, r.Store, t, es, func(e ledger.Entry, a ledger.Answer) (ledger.Answer, error) {
 		if a.Result != ledger.NoLease {
 			return a, nil
 		}
@@ -127,7 +127,7 @@ func (r reviver) Append(ctx context.Context, t saga.Token, es []ledger.Entry) ([
 type doubler struct{ Store }
 
 func (d doubler) Append(ctx context.Context, t saga.Token, es []ledger.Entry) ([]ledger.Answer, error) {
-	return each(d.Store, ctx, t, es, func(e ledger.Entry, a ledger.Answer) (ledger.Answer, error) {
+	return each(ctx, d.Store, t, es, func(e ledger.Entry, a ledger.Answer) (ledger.Answer, error) {
 		for n := 2; a.Result == ledger.Exists; n++ {
 			twin := e
 			twin.ID.Work = fmt.Sprintf("%s (%d)", e.ID.Work, n)
@@ -157,7 +157,7 @@ func (f forgetter) Append(ctx context.Context, t saga.Token, es []ledger.Entry) 
 type lumper struct{ Store }
 
 func (l lumper) Append(ctx context.Context, t saga.Token, es []ledger.Entry) ([]ledger.Answer, error) {
-	return each(l.Store, ctx, t, es, func(_ ledger.Entry, a ledger.Answer) (ledger.Answer, error) {
+	return each(ctx, l.Store, t, es, func(_ ledger.Entry, a ledger.Answer) (ledger.Answer, error) {
 		if a.Result == ledger.Invalid {
 			return a, fmt.Errorf("append %d records: %w", len(es), a.Err)
 		}

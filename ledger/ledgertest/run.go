@@ -1,7 +1,6 @@
 package ledgertest
 
 import (
-	"context"
 	"errors"
 	"os"
 	"testing"
@@ -41,6 +40,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 // Run runs the conformance suite on the stores of h. Every test has a store of its own and ends with
 // [ledger.Check]; all run in parallel.
 func (h Harness) Run(t *testing.T) {
+	t.Helper()
 	rule := Rule(os.Getenv(ruleVariable))
 	for _, g := range groups {
 		t.Run(g.name, func(t *testing.T) {
@@ -88,7 +88,6 @@ var groups = []group{
 type bench struct {
 	*testing.T
 	Store
-	ctx     context.Context
 	harness Harness
 	raw     Store // the store without the wrapper of a broken rule
 	witness saga.Token
@@ -97,7 +96,7 @@ type bench struct {
 func newBench(t *testing.T, h Harness, r Rule) *bench {
 	t.Helper()
 	raw := h.Open(t)
-	b := &bench{T: t, Store: raw, ctx: t.Context(), harness: h, raw: raw}
+	b := &bench{T: t, Store: raw, harness: h, raw: raw}
 	if r != "" {
 		b.Store = Break(raw, r)
 	}
@@ -131,7 +130,7 @@ func (b *bench) clock() time.Time {
 	if b.witness == 0 {
 		b.witness = b.session()
 	}
-	lease, err := b.raw.Renew(b.ctx, b.witness, time.Hour)
+	lease, err := b.raw.Renew(b.Context(), b.witness, time.Hour)
 	if err != nil {
 		b.Fatalf("read the ledger's clock: %v", err)
 	}
@@ -147,8 +146,8 @@ func (b *bench) until(at time.Time) {
 	for !b.clock().After(at) {
 		select {
 		case <-tick.C:
-		case <-b.ctx.Done():
-			b.Fatalf("the ledger's clock did not reach %v: %v", at, b.ctx.Err())
+		case <-b.Context().Done():
+			b.Fatalf("the ledger's clock did not reach %v: %v", at, b.Context().Err())
 		}
 	}
 }
@@ -156,7 +155,7 @@ func (b *bench) until(at time.Time) {
 // session opens a session that outlives the test.
 func (b *bench) session() saga.Token {
 	b.Helper()
-	lease, err := b.OpenSession(b.ctx, time.Hour, "suite")
+	lease, err := b.OpenSession(b.Context(), time.Hour, "suite")
 	if err != nil {
 		b.Fatalf("open session: %v", err)
 	}
@@ -166,7 +165,7 @@ func (b *bench) session() saga.Token {
 // expire ends a session's lease without burying it: it renews it to one millisecond and waits for its end.
 func (b *bench) expire(t saga.Token) {
 	b.Helper()
-	lease, err := b.Renew(b.ctx, t, time.Millisecond)
+	lease, err := b.Renew(b.Context(), t, time.Millisecond)
 	if err != nil {
 		b.Fatalf("renew session %s: %v", t, err)
 	}
@@ -176,7 +175,7 @@ func (b *bench) expire(t saga.Token) {
 // bury ends a session as a process does when it stops.
 func (b *bench) bury(t saga.Token) {
 	b.Helper()
-	if err := b.Bury(b.ctx, t); err != nil {
+	if err := b.Bury(b.Context(), t); err != nil {
 		b.Fatalf("bury session %s: %v", t, err)
 	}
 }

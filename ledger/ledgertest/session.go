@@ -17,13 +17,13 @@ var sessionCases = []testCase{
 }
 
 // "OpenSession begins a lease of ttl for a new process under a fresh random token, and reads who the database
-// is."
+// is".
 func sessionOpen(b *bench) {
 	seen := map[saga.Token]bool{0: true}
 	database := ""
 	before := b.clock()
 	for range 10 {
-		lease, err := b.OpenSession(b.ctx, 15*time.Second, "host 1, pid 2: 日本")
+		lease, err := b.OpenSession(b.Context(), 15*time.Second, "host 1, pid 2: 日本")
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -40,14 +40,14 @@ func sessionOpen(b *bench) {
 	}
 }
 
-// "Renew extends the session's lease to ttl from now, by the database's clock."
+// "Renew extends the session's lease to ttl from now, by the database's clock".
 func sessionRenew(b *bench) {
-	first, err := b.OpenSession(b.ctx, time.Minute, "suite")
+	first, err := b.OpenSession(b.Context(), time.Minute, "suite")
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.until(first.At)
-	lease, err := b.Renew(b.ctx, first.Token, time.Hour)
+	lease, err := b.Renew(b.Context(), first.Token, time.Hour)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -60,11 +60,11 @@ func sessionRenew(b *bench) {
 func sessionShorten(b *bench) {
 	t := b.session()
 	b.expire(t)
-	_, err := b.Renew(b.ctx, t, time.Hour)
+	_, err := b.Renew(b.Context(), t, time.Hour)
 	b.wantError("renew after the shorter lease ended", err, ledger.ErrSessionDead)
 }
 
-// "A session that is dead or has expired is not revived: the error matches ErrSessionDead."
+// "A session that is dead or has expired is not revived: the error matches ErrSessionDead".
 func sessionDead(b *bench) {
 	t := b.session()
 	b.bury(t)
@@ -84,16 +84,16 @@ func sessionExpired(b *bench) {
 func (b *bench) isDead(t saga.Token) {
 	b.Helper()
 	for range 2 {
-		_, err := b.Renew(b.ctx, t, time.Hour)
+		_, err := b.Renew(b.Context(), t, time.Hour)
 		b.wantError("renew a dead session", err, ledger.ErrSessionDead)
-		_, err = b.Claim(b.ctx, t, ledger.Claim{Limit: 1, Known: known})
+		_, err = b.Claim(b.Context(), t, ledger.Claim{Limit: 1, Known: known})
 		b.wantError("claim for a dead session", err, ledger.ErrSessionDead)
 	}
 	b.want(t, b.fresh(t, "armed by "+t.String()).entry(arming(started(), 1), hold), ledger.NoLease)
 }
 
 // "Bury marks session t dead, so that its works can be claimed at once. Burying a dead session is not an
-// error."
+// error".
 func sessionBury(b *bench) {
 	t, other := b.session(), b.session()
 	c := b.start(t, "w", started(), hold)
@@ -106,7 +106,7 @@ func sessionBury(b *bench) {
 		b.Errorf("claimed %+v, want the work of the buried session", got)
 	}
 	b.isDead(t)
-	if _, err := b.Renew(b.ctx, other, time.Hour); err != nil {
+	if _, err := b.Renew(b.Context(), other, time.Hour); err != nil {
 		b.Errorf("burying one session ended another: %v", err)
 	}
 }

@@ -23,10 +23,10 @@ var signalCases = []testCase{
 	{"bad values", signalInvalid},
 }
 
-// "An unknown work matches ErrNotFound."
+// "An unknown work matches ErrNotFound".
 func signalUnknown(b *bench) {
-	b.wantError("post", b.Post(b.ctx, id("nowhere"), saga.Signal{Kind: saga.SignalCancel, Key: "k"}), ledger.ErrNotFound)
-	_, err := b.Signals(b.ctx, id("nowhere"))
+	b.wantError("post", b.Post(b.Context(), id("nowhere"), saga.Signal{Kind: saga.SignalCancel, Key: "k"}), ledger.ErrNotFound)
+	_, err := b.Signals(b.Context(), id("nowhere"))
 	b.wantError("signals", err, ledger.ErrNotFound)
 }
 
@@ -54,7 +54,7 @@ func signalFields(b *bench) {
 		})
 	}
 	for i, s := range want {
-		if err := b.Post(b.ctx, c.id, s); err != nil {
+		if err := b.Post(b.Context(), c.id, s); err != nil {
 			b.Fatalf("post %d: %v", i, err)
 		}
 		b.post(other.id, fmt.Sprint(i))
@@ -87,7 +87,7 @@ func signalOnce(b *bench) {
 	c, other := b.start(t, "w", started(), hold), b.start(t, "other", started(), hold)
 	b.post(c.id, "k")
 	before, first := c.now(), b.signals(c.id)
-	if err := b.Post(b.ctx, c.id, saga.Signal{Kind: saga.SignalCancel, Key: "k", Reason: "again"}); err != nil {
+	if err := b.Post(b.Context(), c.id, saga.Signal{Kind: saga.SignalCancel, Key: "k", Reason: "again"}); err != nil {
 		b.Errorf("posting a known key: %v", err)
 	}
 	if got := b.signals(c.id); len(got) != 1 || got[0].ID != first[0].ID || got[0].Reason != first[0].Reason {
@@ -117,7 +117,7 @@ func signalOnceRace(b *bench) {
 		wg.Go(func() {
 			for k := range 5 {
 				s := saga.Signal{Kind: saga.SignalCancel, Key: fmt.Sprint(k), Actor: fmt.Sprint(i)}
-				if err := b.Post(b.ctx, c.id, s); err != nil {
+				if err := b.Post(b.Context(), c.id, s); err != nil {
 					b.Errorf("post: %v", err)
 				}
 			}
@@ -231,13 +231,13 @@ func signalRace(b *bench) {
 		start := make(chan struct{})
 		wg.Go(func() {
 			<-start
-			if as, err := b.Append(b.ctx, t, []ledger.Entry{e}); err != nil || as[0].Result != ledger.Appended {
+			if as, err := b.Append(b.Context(), t, []ledger.Entry{e}); err != nil || as[0].Result != ledger.Appended {
 				b.Errorf("release %s: %+v, %v", c.id, as, err)
 			}
 		})
 		wg.Go(func() {
 			<-start
-			if err := poster.Post(b.ctx, c.id, saga.Signal{Kind: saga.SignalCancel, Key: "k"}); err != nil {
+			if err := poster.Post(b.Context(), c.id, saga.Signal{Kind: saga.SignalCancel, Key: "k"}); err != nil {
 				b.Errorf("post to %s: %v", c.id, err)
 			}
 		})
@@ -261,7 +261,7 @@ func signalInvalid(b *bench) {
 		"NUL in the key":      {Kind: saga.SignalCancel, Key: "a\x00b"},
 		"UTF-8 in the reason": {Kind: saga.SignalCancel, Key: "k", Reason: "a\xffb"},
 	} {
-		if err := b.Post(b.ctx, c.id, s); err == nil {
+		if err := b.Post(b.Context(), c.id, s); err == nil {
 			b.Errorf("%s was accepted", name)
 		}
 	}

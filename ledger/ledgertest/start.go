@@ -41,7 +41,7 @@ func startOnce(b *bench) {
 	b.want(t, b.fresh(t, "w").entry(r, hold), ledger.Exists) // also when it is finished
 }
 
-// "Equal starts in one batch are answered from the first."
+// "Equal starts in one batch are answered from the first".
 func startTwice(b *bench) {
 	t := b.session()
 	first, second := started(), started()
@@ -54,12 +54,12 @@ func startTwice(b *bench) {
 		one,
 	)
 	if as[0].Result != ledger.Appended || as[1].Result != ledger.Appended || as[2].Result != ledger.Exists {
-		b.Errorf("got %s, %s, %s, want appended, appended, exists", as[0].Result, as[1].Result, as[2].Result)
+		b.Errorf("got %s, %s and %s, want the first of each work appended, and exists", as[0].Result, as[1].Result, as[2].Result)
 	}
 	if a := as[3]; a.Result != ledger.Mine || a.Head != as[1].Head || !a.At.Equal(as[1].At) {
 		b.Errorf("the very same start twice in a batch: got %+v, want mine with time and number of %+v", a, as[1])
 	}
-	if rs, err := b.History(b.ctx, id("w")); err != nil || len(rs) != 1 || rs[0].Hash != one.Record.Hash {
+	if rs, err := b.History(b.Context(), id("w")); err != nil || len(rs) != 1 || rs[0].Hash != one.Record.Hash {
 		b.Errorf("history: got %+v and error %v, want the first start alone", rs, err)
 	}
 }

@@ -26,7 +26,7 @@ func (b *bench) inTx(commit bool, do func(s ledger.TxStarter, tx *sqlx.Tx)) {
 	if b.harness.DB == nil {
 		b.Fatal("this ledger is a TxStarter: the harness must say how to reach its database")
 	}
-	tx, err := b.harness.DB(b.T, b.raw).BeginTxx(b.ctx, nil)
+	tx, err := b.harness.DB(b.T, b.raw).BeginTxx(b.Context(), nil)
 	if err != nil {
 		b.Fatalf("begin: %v", err)
 	}
@@ -52,12 +52,12 @@ func (b *bench) startTx(ctx context.Context, s ledger.TxStarter, tx *sqlx.Tx, c 
 	return a
 }
 
-// "StartTx inserts head and start record within tx, unheld and due now."
+// "StartTx inserts head and start record within tx, unheld and due now".
 func txCommit(b *bench) {
 	t := b.session()
 	c := b.fresh(t, "w")
 	b.inTx(true, func(s ledger.TxStarter, tx *sqlx.Tx) {
-		a := b.startTx(b.ctx, s, tx, c, started(), ledger.Appended)
+		a := b.startTx(b.Context(), s, tx, c, started(), ledger.Appended)
 		c.moved(c.entry(started(), release), a)
 	})
 	h := c.now()
@@ -79,14 +79,14 @@ func txCommit(b *bench) {
 func txRollback(b *bench) {
 	t := b.session()
 	c := b.fresh(t, "w")
-	b.inTx(false, func(s ledger.TxStarter, tx *sqlx.Tx) { b.startTx(b.ctx, s, tx, c, started(), ledger.Appended) })
+	b.inTx(false, func(s ledger.TxStarter, tx *sqlx.Tx) { b.startTx(b.Context(), s, tx, c, started(), ledger.Appended) })
 	if all := b.list(ledger.Filter{}); len(all) != 0 {
 		b.Errorf("a start that was rolled back is there: %+v", all)
 	}
 	c.add(started(), hold)
 }
 
-// "Exists is answered without aborting tx."
+// "Exists is answered without aborting tx".
 func txExists(b *bench) {
 	t := b.session()
 	first := b.start(t, "first", started(), hold)
@@ -94,13 +94,13 @@ func txExists(b *bench) {
 	other := started()
 	other.Body = []byte(`{"order":2}`)
 	b.inTx(true, func(s ledger.TxStarter, tx *sqlx.Tx) {
-		b.startTx(b.ctx, s, tx, b.fresh(t, "first"), other, ledger.Exists)
-		a := b.startTx(b.ctx, s, tx, second, started(), ledger.Appended)
-		again := b.startTx(b.ctx, s, tx, b.fresh(t, "second"), started(), ledger.Mine)
+		b.startTx(b.Context(), s, tx, b.fresh(t, "first"), other, ledger.Exists)
+		a := b.startTx(b.Context(), s, tx, second, started(), ledger.Appended)
+		again := b.startTx(b.Context(), s, tx, b.fresh(t, "second"), started(), ledger.Mine)
 		if again.Head != a.Head || !again.At.Equal(a.At) {
 			b.Errorf("the same start again: got %+v, want mine with time and number of %+v", again, a)
 		}
-		b.startTx(b.ctx, s, tx, b.fresh(t, "second"), other, ledger.Exists)
+		b.startTx(b.Context(), s, tx, b.fresh(t, "second"), other, ledger.Exists)
 		second.moved(second.entry(started(), release), a)
 	})
 	if rs := first.history(); len(rs) != 1 || rs[0].Hash != first.tail {

@@ -74,7 +74,7 @@ func (l *Ledger) since(h *ledger.Head) time.Time {
 	return h.Due
 }
 
-// Load returns chains "from the latest snapshot on". "Works that do not exist are left out."
+// Load returns chains "from the latest snapshot on". "Works that do not exist are left out".
 func (l *Ledger) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, error) {
 	now, unlock, err := l.enter(ctx)
 	if err != nil {

@@ -116,7 +116,7 @@ func (l *Ledger) OpenSession(ctx context.Context, ttl time.Duration, _ string) (
 	return ledger.Lease{Token: t, At: now, TTL: ttl, Database: l.identity}, nil
 }
 
-// Renew extends a lease to ttl from now. "A session that is dead or has expired is not revived."
+// Renew extends a lease to ttl from now. "A session that is dead or has expired is not revived".
 func (l *Ledger) Renew(ctx context.Context, t saga.Token, ttl time.Duration) (ledger.Lease, error) {
 	now, unlock, err := l.enter(ctx)
 	if err != nil {
@@ -130,7 +130,7 @@ func (l *Ledger) Renew(ctx context.Context, t saga.Token, ttl time.Duration) (le
 	return ledger.Lease{Token: t, At: now, TTL: ttl, Database: l.identity}, nil
 }
 
-// Bury marks a session dead. "Burying a dead session is not an error."
+// Bury marks a session dead. "Burying a dead session is not an error".
 func (l *Ledger) Bury(ctx context.Context, t saga.Token) error {
 	now, unlock, err := l.enter(ctx)
 	if err != nil {
@@ -159,7 +159,7 @@ func (l *Ledger) lost(t saga.Token) bool {
 }
 
 // Post inserts a signal and makes the work due. "A signal whose Key the work has already received changes
-// nothing."
+// nothing".
 func (l *Ledger) Post(ctx context.Context, id saga.ID, s saga.Signal) error {
 	now, unlock, err := l.enter(ctx)
 	if err != nil {
