@@ -122,6 +122,7 @@ func (c *Coordinator) begin(in intake, reply chan<- started) {
 		w.run(d.Do, true)
 		return
 	}
+	w.dropSlot() // a start that does not run here sends nothing here
 	if ours {
 		c.letGo(w)
 	}

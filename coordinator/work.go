@@ -68,6 +68,9 @@ func (w *work) advance(ev saga.Event) (saga.Command, bool) {
 
 // do carries out one command and returns the event it led to, or false when the work is to be let go.
 func (w *work) do(cmd saga.Command) (saga.Event, bool) {
+	if cmd.Do != saga.Act && cmd.Do != saga.Slot {
+		w.dropSlot() // a slot is for sending; whoever waits for something else lets others send
+	}
 	switch cmd.Do {
 	case saga.Act:
 		o := w.act(cmd)
