@@ -206,7 +206,8 @@ func (d *Definition[In]) input(input any) (in In, body json.RawMessage, err erro
 		if err := json.Unmarshal(v, &in); err != nil {
 			return in, nil, fmt.Errorf("the input is not the JSON of a %T: %w", in, err)
 		}
-		return in, v, nil
+		body, err = json.Marshal(v) // without insignificant space, as it would come back from a snapshot
+		return in, body, err
 	default:
 		return in, nil, fmt.Errorf("the input is a %T; the saga takes a %T or its JSON", input, in)
 	}
@@ -229,6 +230,9 @@ func CheckWork(work string) error {
 
 // Act runs the armed attempt that inv describes and reports what came of it. It does not panic.
 func (d *Definition[In]) Act(ctx context.Context, inv *Invocation) (o Outcome) {
+	if inv.Gate == nil {
+		inv.Gate = NewGate(nil)
+	}
 	defer func() {
 		if p := recover(); p != nil {
 			o = recovered(inv.Gate, p)

@@ -29,7 +29,8 @@ type Gate struct {
 func NewGate(admit func() error) *Gate { return &Gate{admit: admit} }
 
 // Pass is called immediately before the first byte of a request. Each request of an attempt calls it; the
-// first call that returns nil flips the gate for good.
+// first call that returns nil flips the gate for good. An error before that is marked [NotSent]; after it the
+// attempt is in doubt.
 func (g *Gate) Pass() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -39,12 +40,16 @@ func (g *Gate) Pass() error {
 	} else if g.admit != nil {
 		err = g.admit()
 	}
-	if err != nil {
+	switch {
+	case err == nil:
+		g.passed = true
+		return nil
+	case g.passed: // this request was turned away, but an earlier one of the attempt has left
+		return err
+	default:
 		g.turned = true
 		return NotSent(err)
 	}
-	g.passed = true
-	return nil
 }
 
 // Close turns away everybody who has not passed yet, and every later request of those who have.

@@ -214,6 +214,11 @@ func (a *Action[In, Out]) undoJSON(ctx context.Context, c Call[In], r *Result) O
 // result encodes what an action returned. It happens after the effect, so nothing here may fail: a result
 // that is too large or does not encode is dropped and flagged; the external id stays.
 func (a *Action[In, Out]) result(out Out) (id string, body json.RawMessage, dropped bool) {
+	defer func() {
+		if recover() != nil { // in the result's own ExternalID or MarshalJSON
+			body, dropped = nil, true
+		}
+	}()
 	if a.id != nil {
 		id = a.id(out)
 	}

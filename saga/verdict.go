@@ -1,6 +1,9 @@
 package saga
 
-import "fmt"
+import (
+	"encoding/json"
+	"fmt"
+)
 
 // learnSignal consumes a signal by a record that names it. A signal that comes too late, or speaks of an
 // attempt that has moved on, changes nothing and is noted.
@@ -101,7 +104,21 @@ func (m *machine) note(s *Signal, words string) error {
 
 func (m *machine) foldSignal(s *Signal, r *Record) error {
 	r.Signals = []int64{s.ID}
+	r.Body, r.BodyDropped = keep(r.Body)
 	return m.fold(r)
+}
+
+// keep returns a body that somebody posted as the ledger keeps it. One that is too large, or no JSON, is
+// dropped: it must not make the record, or a later snapshot, unstorable.
+func keep(body json.RawMessage) (json.RawMessage, bool) {
+	if len(body) == 0 {
+		return nil, false
+	}
+	b, err := json.Marshal(body)
+	if err != nil || len(b) > MaxOutput {
+		return nil, true
+	}
+	return b, false
 }
 
 // says joins the machine's words with the actor's.

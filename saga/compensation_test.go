@@ -1,0 +1,336 @@
+package saga
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+	"time"
+)
+
+const fourSteps = "a idempotent undo\nb find undo\nc keyed=24h undo\nd find undo"
+
+// undone lists the undos in the order in which they were armed.
+func (d *desk) undone() (steps []string) {
+	for i := range d.chain {
+		if a := d.chain[i].Arm; a != nil && a.Direction == Undo && !slices.Contains(steps, a.Step) {
+			steps = append(steps, a.Step)
+		}
+	}
+	return steps
+}
+
+// "C1: undos run in strictly the reverse order of arming, one at a time."
+func TestC1ReverseOrder(t *testing.T) {
+	d := begin(t, fourSteps).succeed("1").succeed("2").succeed("3").fail(Refused)
+	for _, step := range []string{"c", "b", "a"} {
+		d.wants("act "+step+" undo", Compensating)
+		d.tick().wants("wait", Compensating) // one at a time
+		if d.last.Record != nil {
+			t.Fatalf("a record while an undo is open: %+v", d.last.Record)
+		}
+		d.succeed("")
+	}
+	d.wants("rest", Compensated)
+	if got := d.undone(); !slices.Equal(got, []string{"c", "b", "a"}) {
+		t.Errorf("undone in the order %v", got)
+	}
+}
+
+// "C1": an undo that waits makes the earlier ones wait.
+func TestC1NobodyOvertakes(t *testing.T) {
+	d := begin(t, fourSteps).succeed("1").succeed("2").cancelAfter(Unknown)
+	d.wants("wait", Compensating).due().wants("act c undo", Compensating)
+	d.fail(Unsent).wants("wait", Compensating).due().wants("act c undo", Compensating)
+}
+
+// cancelAfter ends the open attempt with an error and cancels.
+func (d *desk) cancelAfter(c Class) *desk { d.t.Helper(); return d.fail(c).cancel() }
+
+// "C2: owed an undo is a step that is done, in doubt, refused after a maybe, or found half-made." And "C3:
+// skipped is a step that was never armed, was refused with no maybe, was provably not sent every time, was not
+// there when a settled lookup asked, of which a person said so, or that needs no undo." These are all the
+// reasons there are (I15).
+func TestC2OwedAndC3Skipped(t *testing.T) {
+	for _, c := range []struct {
+		what string
+		b    string // the step in question; a before it is done and always undone
+		do   func(*desk) *desk
+		owed bool
+	}{
+		{"done", "find undo", func(d *desk) *desk { return d.succeed("2").fail(Refused) }, true},
+		{"done, adopted", "find undo", func(d *desk) *desk { return d.fail(Unknown).due().found(KindFound, "2").fail(Refused) }, true},
+		{"in doubt", "idempotent undo", func(d *desk) *desk { return d.cancelAfter(Unknown).due() }, true},
+		{"in doubt, found", "find undo", func(d *desk) *desk { return d.cancelAfter(Unknown).due().found(KindFound, "2") }, true},
+		{"in doubt after a crash", "idempotent undo", func(d *desk) *desk { d.busy = true; d.crash().cancel().due(); d.busy = false; return d.tick() }, true},
+		{"refused after a maybe", "idempotent undo", func(d *desk) *desk { return d.fail(Unknown).due().fail(Refused).due() }, true},
+		{"not sent after a maybe", "idempotent undo", func(d *desk) *desk { return d.fail(Unknown).due().cancelAfter(Unsent).due() }, true},
+		{"found half-made", "find undo", func(d *desk) *desk { return d.cancelAfter(Unknown).due().found(KindUnfinished, "2") }, true},
+		{"half-made and refused", "find undo", func(d *desk) *desk { return d.fail(Unknown).due().found(KindUnfinished, "2").fail(Refused) }, true},
+		{"at fault after a maybe", "idempotent undo", func(d *desk) *desk { return d.fail(Unknown).due().cancelAfter(Fault).due() }, true},
+		{"in review, may have happened", "keyed=5m undo", func(d *desk) *desk { return d.fail(Unknown).wait(5 * time.Minute).cancel() }, true},
+		{"a person said it happened", "keyed=5m undo", func(d *desk) *desk { return d.fail(Unknown).wait(5 * time.Minute).verdict("2").fail(Refused) }, true},
+
+		{"never armed", "find undo", func(d *desk) *desk { d.busy = true; d.start(); return d }, false},
+		{"refused", "find undo", func(d *desk) *desk { return d.fail(Refused) }, false},
+		{"not sent", "find undo", func(d *desk) *desk { return d.cancelAfter(Unsent) }, false},
+		{"not sent, twice", "find undo", func(d *desk) *desk { return d.fail(Unsent).due().cancelAfter(Unsent) }, false},
+		{"not found", "find undo", func(d *desk) *desk { return d.cancelAfter(Unknown).due().found(KindNotFound) }, false},
+		{"not found, then refused", "find undo", func(d *desk) *desk { return d.fail(Unknown).due().found(KindNotFound).fail(Refused) }, false},
+		{"at fault", "find undo", func(d *desk) *desk { return d.cancelAfter(Fault) }, false},
+		{"needs no undo", "find no-undo", func(d *desk) *desk { return d.succeed("2").fail(Refused) }, false},
+		{"in doubt, needs no undo", "idempotent no-undo", func(d *desk) *desk { return d.cancelAfter(Unknown) }, false},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			d := begin(t, "a idempotent undo\nb "+c.b+"\nc find undo")
+			if c.what == "never armed" {
+				d.busy = true
+				d.succeed("1").cancel()
+				d.busy = false
+				d.tick()
+			} else {
+				c.do(d.succeed("1"))
+			}
+			if c.owed {
+				d.wants("act b undo", Compensating).succeed("")
+			}
+			d.wants("act a undo", Compensating).succeed("").wants("rest", Compensated)
+		})
+	}
+}
+
+// "C4: nothing is undone before every unanswered attempt of it has settled, even when it is done: a late
+// arrival would outlive its undo."
+func TestC4SettleBeforeUndo(t *testing.T) {
+	const b = "a idempotent undo\nb idempotent undo timeout=10s settle=1m\nc find undo"
+	t.Run("in doubt", func(t *testing.T) {
+		d := begin(t, b).succeed("1").cancelAfter(Unknown).wants("wait until 12:01:10", Compensating)
+		d.lag = time.Second
+		d.wait(70*time.Second).wants("wait until 12:01:10", Compensating)
+		d.wait(time.Second).wants("act b undo", Compensating)
+	})
+	t.Run("done by a later attempt", func(t *testing.T) {
+		d := begin(t, b).succeed("1").fail(Unknown).due().succeed("2").fail(Refused)
+		d.wants("wait until 12:01:10", Compensating).due().wants("act b undo", Compensating)
+		if in := d.st.Invocation(d.last.Do); in.Undoing == nil || in.Undoing.ExternalID != "2" {
+			t.Errorf("the undo gets %+v", in.Undoing)
+		}
+	})
+	t.Run("done, and every attempt answered", func(t *testing.T) {
+		begin(t, b).succeed("1").fail(Unsent).due().succeed("2").fail(Refused).wants("act b undo", Compensating)
+	})
+	t.Run("done by a late answer of one of two attempts", func(t *testing.T) {
+		d := begin(t, b).succeed("1").fail(Unknown).due().fail(Unknown)
+		until := d.st.Step("b").Forward.Deadline.Add(time.Minute)
+		d.late("b", 1, "2").fail(Refused)
+		if d.last.Do.Do != Wait || d.last.Do.Until.Before(until) {
+			t.Fatalf("%s: the other attempt settles at %s", d.last.Do, until)
+		}
+		d.due().wants("act b undo", Compensating)
+	})
+	t.Run("done by a verdict", func(t *testing.T) {
+		d := begin(t, "a idempotent undo\nb idempotent undo timeout=10s settle=1m attempts=2 give-up=review\nc find undo").
+			succeed("1").fail(Unknown).due().fail(Unknown).review(ReasonExhausted)
+		d.verdict("2").fail(Refused).wants("wait", Compensating).due().wants("act b undo", Compensating)
+	})
+	t.Run("a person said that it did not happen", func(t *testing.T) {
+		d := begin(t, "a idempotent undo\nb idempotent undo timeout=10s settle=1m attempts=1 give-up=review\nc find undo").
+			succeed("1").fail(Unknown).review(ReasonExhausted)
+		d.verdict("").wants("wait until 12:01:10", Retrying).cancel().wants("wait until 12:01:10", Compensating)
+		d.due().wants("act b undo", Compensating) // it may have arrived after the person looked
+	})
+	t.Run("a person said so, and the destination can be asked", func(t *testing.T) {
+		d := begin(t, "a idempotent undo\nb idempotent lookup undo timeout=10s settle=1m attempts=1 give-up=review\nc find undo").
+			succeed("1").fail(Unknown).verdict("").cancel()
+		d.wants("wait until 12:01:10", Compensating).due().wants("look b forward", Compensating)
+		d.found(KindNotFound).wants("act a undo", Compensating)
+	})
+}
+
+// "C5: a step in doubt with a lookup is looked up first, to learn its external id."
+func TestC5LookBeforeUndo(t *testing.T) {
+	for _, repeat := range []string{"find", "idempotent lookup", "keyed=1h lookup"} {
+		d := begin(t, "a "+repeat+" undo").cancelAfter(Unknown).wants("wait", Compensating).due()
+		d.wants("look a forward", Compensating).found(KindUnclear).wants("wait", Compensating).due()
+		d.wants("look a forward", Compensating).found(KindFound, "inv_9").wants("act a undo", Compensating)
+		if in := d.st.Invocation(d.last.Do); in.Undoing == nil || in.Undoing.ExternalID != "inv_9" {
+			t.Errorf("%s: the undo gets %+v", repeat, in.Undoing)
+		}
+	}
+}
+
+// "C5": a lookup that cannot tell for too long brings a person in here, too, and his word counts.
+func TestC5CannotTell(t *testing.T) {
+	d := begin(t, "a find undo").cancelAfter(Unknown).due()
+	for range maxLookups - 1 {
+		d.found(KindUnclear).due()
+	}
+	d.found(KindUnclear).review(ReasonInDoubt)
+	d.verdict("").wants("look a forward", Compensating) // the attempts have settled: ask once more
+	d.found(KindNotFound).wants("rest", Compensated)
+}
+
+// "C6: the undo gets the result, or what a lookup found half-made, or nil when nothing is known."
+func TestC6UndoGets(t *testing.T) {
+	d := begin(t, "a idempotent undo").cancelAfter(Unknown).due().wants("act a undo", Compensating)
+	if in := d.st.Invocation(d.last.Do); in.Undoing != nil {
+		t.Errorf("nothing is known, and the undo gets %+v", in.Undoing)
+	}
+	d = begin(t, "a find undo").cancelAfter(Unknown).due().found(KindUnfinished, "half").wants("act a undo", Compensating)
+	if in := d.st.Invocation(d.last.Do); in.Undoing == nil || in.Undoing.ExternalID != "half" {
+		t.Errorf("half-made, and the undo gets %+v", in.Undoing)
+	}
+	d = begin(t, "a find undo\nb find undo").succeed("1").fail(Refused).wants("act a undo", Compensating)
+	in := d.st.Invocation(d.last.Do)
+	if in.Undoing == nil || in.Undoing.ExternalID != "1" || string(in.Undoing.Output) != `{"id":"1"}` {
+		t.Errorf("done, and the undo gets %+v", in.Undoing)
+	}
+	if in.Direction != Undo || in.Attempt != 1 || in.Key == d.st.Step("a").Forward.Key || string(in.Input) != `"3 lines"` {
+		t.Errorf("the undo's invocation: %+v", in)
+	}
+}
+
+// "C7: an undo is a step of its own: its own key, attempts, retry policy and crashes. In doubt it is repeated
+// under the same key."
+func TestC7UndoIsAStep(t *testing.T) {
+	for _, repeat := range []string{"idempotent", "find", "keyed=1h", "at-most-once lookup"} {
+		d := begin(t, "a "+repeat+" undo attempts=3\nb at-most-once no-undo").fail(Unsent).due().succeed("1").fail(Refused)
+		key := d.key()
+		if want := StepKey(RootKey(order.Saga, order.Work, ""), "a", Undo, 0); key != want || d.armed().Attempt != 1 {
+			t.Fatalf("%s: armed %+v", repeat, d.armed())
+		}
+		d.fail(Unknown).wants("wait", Compensating).due().wants("act a undo", Compensating)
+		if d.key() != key || d.armed().Attempt != 2 {
+			t.Errorf("%s: armed %+v", repeat, d.armed())
+		}
+		d.crash().wants("act a undo", Compensating)
+		if d.key() != key || d.armed().Attempt != 3 {
+			t.Errorf("%s: armed %+v", repeat, d.armed())
+		}
+		d.succeed("").wants("rest", Compensated)
+	}
+}
+
+// "C8: an undo that is refused or given up: review, undo-failed. Never silently compensated."
+func TestC8UndoFailed(t *testing.T) {
+	const ab = "a idempotent undo\nb find undo attempts=2\nc find undo"
+	failing := func() *desk { return begin(t, ab).succeed("1").succeed("2").fail(Refused) }
+	t.Run("refused", func(t *testing.T) {
+		d := failing().fail(Refused).review(ReasonUndoFailed)
+		if d.st.Note != "it failed: refused" {
+			t.Errorf("the review says %q", d.st.Note)
+		}
+		d.wait(time.Hour).review(ReasonUndoFailed)
+		d.verdict("done by hand").wants("act a undo", Compensating) // S5
+	})
+	t.Run("given up", func(t *testing.T) {
+		d := failing().fail(Unknown).due().fail(Unknown).review(ReasonUndoFailed)
+		key := d.st.Step("b").Undo.Key
+		// S6: it did not happen: again, under a new key, when the old attempts have settled
+		d.verdict("").wants("wait", Compensating).due().wants("act b undo", Compensating)
+		if d.key() == key || d.armed().Reissue != 1 {
+			t.Errorf("armed %+v", d.armed())
+		}
+	})
+	t.Run("poison", func(t *testing.T) {
+		d := begin(t, "a idempotent undo\nb find undo").succeed("1").fail(Refused)
+		for range maxCrashes - 1 {
+			d.crash()
+			if d.last.Do.Do == Wait {
+				d.due()
+			}
+		}
+		d.crash().review(ReasonPoison)
+	})
+	t.Run("at fault", func(t *testing.T) {
+		failing().fail(Fault).review(ReasonPoison)
+	})
+}
+
+// "C9: when nothing is left to undo the work is compensated. That there was nothing is success."
+func TestC9NothingToUndo(t *testing.T) {
+	d := newDesk(t, fourSteps)
+	d.busy = true
+	d.start().cancel().wants("rest", Compensated)
+	begin(t, "a find undo").cancelAfter(Unknown).due().found(KindNotFound).wants("rest", Compensated)
+	begin(t, "a find undo\nb find undo").succeed("1").fail(Refused).succeed("").wants("rest", Compensated)
+}
+
+// "C10: nothing is armed forward once compensation began."
+func TestC10NothingForward(t *testing.T) {
+	d := begin(t, fourSteps).succeed("1").cancelAfter(Unknown)
+	d.late("b", 1, "2").wants("wait", Compensating).due().wants("act b undo", Compensating)
+	d.succeed("").wants("act a undo", Compensating).succeed("").wants("rest", Compensated)
+	for i := range d.chain {
+		if a := d.chain[i].Arm; a != nil && a.Direction == Forward && d.chain[i].Seq > 3 {
+			t.Errorf("record %d arms %s forward", d.chain[i].Seq, a.Step)
+		}
+	}
+	// and a fold refuses a chain that does
+	st := d.forged(Record{Kind: KindArmed, Status: Compensating, Arm: &Arm{Step: "c", Direction: Forward, Attempt: 1}}, 4)
+	if st == nil {
+		t.Error("a chain that goes forward while compensating folds")
+	}
+}
+
+// forged folds the first n records of the chain and then r, and returns the fold's error.
+func (d *desk) forged(r Record, n int) error {
+	d.t.Helper()
+	st, err := Fold(order, d.chain[:n])
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	r.Seq = st.Seq + 1
+	return st.Apply(&r)
+}
+
+// "C11: there is no automatic way back behind the pivot."
+func TestC11NoWayBack(t *testing.T) {
+	behind := func() *desk {
+		return begin(t, "a idempotent undo\np idempotent undo pivot\nr find").succeed("1").succeed("2")
+	}
+	behind().fail(Refused).review(ReasonAfterPivot)
+	behind().fail(Unknown).cancel().wants("wait", Retrying)
+	d := begin(t, "a idempotent undo\np idempotent undo pivot\nr find attempts=1").succeed("1").succeed("2").fail(Unsent).review(ReasonExhausted)
+	d.cancel().review(ReasonExhausted)
+	for _, d := range []*desk{d} {
+		if u := d.undone(); len(u) > 0 {
+			t.Errorf("undone behind the pivot: %v", u)
+		}
+	}
+}
+
+// "C12: a work that has ended never changes."
+func TestC12TheEnd(t *testing.T) {
+	ends := map[Status]*desk{
+		Completed:   begin(t, "a idempotent undo").succeed("1"),
+		Compensated: begin(t, "a idempotent undo").fail(Refused),
+	}
+	for status, d := range ends {
+		if d.st.Status != status {
+			t.Fatalf("the work is %s, want %s", d.st.Status, status)
+		}
+		n := len(d.chain)
+		d.wait(time.Hour).wants("rest", status)
+		for _, ev := range []Event{
+			{Start: &Start{Input: json.RawMessage(`1`)}},
+			{Outcome: &Outcome{Class: succeeded}},
+			{Evidence: &Evidence{Step: "a", Kind: KindFound}},
+			{Signal: &Signal{ID: 1, Kind: SignalCancel}},
+			{Signal: &Signal{ID: 1, Kind: SignalLate, Verdict: Verdict{Step: "a", Attempt: 1, Happened: true}}},
+			{Signal: &Signal{ID: 1, Kind: SignalResolve, Verdict: Verdict{Step: "a", Attempt: 1}}},
+			{Signal: &Signal{ID: 1, Kind: SignalConflict}},
+		} {
+			if err := d.try(ev); err == nil {
+				t.Errorf("%s, and %+v is decided", status, ev)
+			}
+		}
+		if len(d.chain) != n {
+			t.Errorf("%s, and %d records more", status, len(d.chain)-n)
+		}
+		for _, kind := range []Kind{KindNoted, KindArmed, KindResumed, KindCancelled, KindDone} {
+			if d.forged(Record{Kind: kind, Status: Running}, n) == nil {
+				t.Errorf("a chain that goes on with %s behind its end folds", kind)
+			}
+		}
+	}
+}

@@ -1,0 +1,358 @@
+package saga
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+)
+
+// late posts the answer of an attempt that was closed before it came.
+func (d *desk) late(step string, attempt int, id string) *desk {
+	d.t.Helper()
+	return d.signal(Signal{Kind: SignalLate, Verdict: Verdict{
+		Step: step, Direction: Forward, Attempt: attempt, Happened: true, ExternalID: id, Output: output(id),
+	}})
+}
+
+// noted checks that the latest signal changed nothing and says why.
+func (d *desk) noted(words string) *desk {
+	d.t.Helper()
+	r := d.tail()
+	if r.Kind != KindNoted || !strings.Contains(r.Error, words) || len(r.Signals) != 1 {
+		d.t.Errorf("recorded %s %q by signals %v; want a note with %q", r.Kind, r.Error, r.Signals, words)
+	}
+	return d
+}
+
+// "S1: a signal is consumed once, by a record that names it, and never while an attempt is open."
+func TestS1ConsumedOnce(t *testing.T) {
+	cancel := Event{Signal: &Signal{ID: 41, Kind: SignalCancel, Actor: "anna", Reason: "wrong order"}}
+	d := begin(t, "a idempotent undo")
+	if err := d.try(cancel); err == nil {
+		t.Error("a signal was consumed while an attempt is open")
+	}
+	d.fail(Unsent).feed(cancel)
+	r := d.tail()
+	if r.Kind != KindCancelled || len(r.Signals) != 1 || r.Signals[0] != 41 || !d.st.Saw(41) {
+		t.Errorf("recorded %+v", r)
+	}
+	if !strings.Contains(r.Error, "anna") || !strings.Contains(r.Error, "wrong order") {
+		t.Errorf("who and why are not on record: %q", r.Error)
+	}
+	for _, s := range []Signal{{Kind: "no such kind"}, {Kind: SignalResume}, {Kind: SignalConflict}, {Kind: SignalResolve}, {Kind: SignalLate}} {
+		d := begin(t, "a idempotent undo").fail(Unsent).signal(s)
+		if r := d.tail(); len(r.Signals) != 1 || !d.st.Saw(r.Signals[0]) {
+			t.Errorf("%s: recorded %+v", s.Kind, r)
+		}
+		if err := d.try(Event{Signal: &Signal{ID: d.sigs, Kind: s.Kind}}); err == nil {
+			t.Errorf("%s: consumed twice", s.Kind)
+		}
+	}
+}
+
+// "S2: cancel turns the work, from any place before the pivot may have happened: during a backoff, in doubt,
+// in review."
+func TestS2Cancel(t *testing.T) {
+	const ab = "a idempotent undo\nb find undo\np idempotent undo pivot"
+	for _, c := range []struct {
+		where string
+		reach func(*desk) *desk
+		want  string
+	}{
+		{"before a step is armed", func(d *desk) *desk { d.busy = true; d.succeed("1"); d.busy = false; return d }, "act a undo"},
+		{"during a backoff", func(d *desk) *desk { return d.succeed("1").fail(Unsent) }, "act a undo"},
+		{"in doubt", func(d *desk) *desk { return d.succeed("1").fail(Unknown) }, "wait"},
+		{"in review", func(d *desk) *desk { return d.succeed("1").fail(Fault) }, "act a undo"},
+		{"at a pivot that was never sent", func(d *desk) *desk { return d.succeed("1").succeed("2").fail(Unsent) }, "act b undo"},
+	} {
+		t.Run(c.where, func(t *testing.T) {
+			d := c.reach(begin(t, ab)).cancel().wants(c.want, Compensating)
+			if d.tail().Kind != KindCancelled || !d.st.Turned || d.st.Reason != "" {
+				t.Errorf("recorded %s, turned %v, reason %q", d.tail().Kind, d.st.Turned, d.st.Reason)
+			}
+		})
+	}
+}
+
+// "S3: cancel when the pivot may have happened comes too late, and is noted."
+func TestS3CancelTooLate(t *testing.T) {
+	t.Run("in doubt", func(t *testing.T) {
+		begin(t, "p idempotent undo pivot\nr find").fail(Unknown).cancel().noted("too late").wants("wait", Retrying)
+	})
+	t.Run("done", func(t *testing.T) {
+		begin(t, "p idempotent undo pivot\nr find").succeed("1").fail(Unsent).cancel().noted("too late").wants("wait", Retrying)
+	})
+	t.Run("in review", func(t *testing.T) {
+		d := begin(t, "p idempotent undo pivot\nr find").succeed("1").fail(Refused).review(ReasonAfterPivot)
+		note := d.st.Note
+		d.cancel().noted("too late").review(ReasonAfterPivot)
+		if d.st.Note != note {
+			t.Errorf("the review was about %q and is now about %q", note, d.st.Note)
+		}
+	})
+	t.Run("done behind", func(t *testing.T) {
+		d := begin(t, "p idempotent undo pivot\nr find").succeed("1").fail(Unknown)
+		due := d.st.Due
+		d.cancel().noted("too late").wants("wait", Retrying)
+		if d.st.Due != due {
+			t.Errorf("a note moved the due time from %s to %s", due, d.st.Due)
+		}
+	})
+}
+
+// "S4: cancel of a work that turned already is noted."
+func TestS4CancelTwice(t *testing.T) {
+	begin(t, "a idempotent undo").cancelAfter(Unknown).cancel().noted("already").wants("wait", Compensating)
+	begin(t, "a idempotent undo\nb find undo").succeed("1").fail(Refused).fail(Refused).review(ReasonUndoFailed).
+		cancel().noted("already").review(ReasonUndoFailed)
+}
+
+// "S5: a verdict 'it happened' makes the step (or undo) in review done, with the external id it names."
+func TestS5Happened(t *testing.T) {
+	d := begin(t, "a at-most-once undo\nb at-most-once no-undo").fail(Unknown).review(ReasonInDoubt)
+	d.verdict("mail_7").wants("act b forward", Running)
+	ss := d.st.Step("a")
+	if ss.Forward.Phase != Done || ss.ExternalID != "mail_7" || ss.Evidence != KindResolved {
+		t.Errorf("the step is %+v", ss)
+	}
+	if r := d.tail(); r.Kind != KindResolved || r.Class != "" || !strings.Contains(r.Error, "anna") {
+		t.Errorf("recorded %+v", r)
+	}
+	// the last step: completed
+	begin(t, "a at-most-once no-undo").fail(Unknown).verdict("mail_7").wants("rest", Completed)
+	// behind the pivot: forward
+	begin(t, "p idempotent undo pivot\nr find\ns find").succeed("1").fail(Refused).verdict("by hand").wants("act s forward", Running)
+	// an undo
+	d = begin(t, "a idempotent undo\nb find undo").succeed("1").fail(Refused).fail(Refused).review(ReasonUndoFailed)
+	d.verdict("by hand").wants("rest", Compensated)
+	if d.st.Step("a").ExternalID != "1" {
+		t.Error("a verdict on the undo changed what the step made")
+	}
+}
+
+// "S6: a verdict 'it did not happen' makes it ready under a new key, with a fresh policy. Nothing is armed
+// before the attempts of the old key have settled."
+func TestS6DidNotHappen(t *testing.T) {
+	d := begin(t, "a at-most-once undo timeout=10s settle=20s attempts=1").fail(Unknown).review(ReasonInDoubt)
+	key := d.st.Step("a").Forward.Key
+	d.now = d.now.Add(5 * time.Second)
+	d.verdict("").wants("wait until 12:00:30", Retrying)
+	d.lag = time.Second
+	d.now = noon.Add(31*time.Second - time.Millisecond)
+	d.tick().wants("wait until 12:00:30", Retrying)
+	d.wait(time.Millisecond).wants("act a forward", Running)
+	if a := d.armed(); a.Key == key || a.Reissue != 1 || a.Attempt != 2 {
+		t.Errorf("armed %+v", a)
+	}
+	if e := d.st.Step("a").Forward; e.Tries != 1 || e.Since != d.now || e.FirstArmed != d.now || e.Crashes != 0 {
+		t.Errorf("the policy is not fresh: %+v", e)
+	}
+}
+
+// "S6": crashes count anew after a verdict.
+func TestS6CrashesCountAnew(t *testing.T) {
+	d := begin(t, "a idempotent undo")
+	for range 2 {
+		for d.st.Status != Review {
+			d.crash()
+			if d.last.Do.Do == Wait {
+				d.due()
+			}
+		}
+		if got := d.st.Step("a").Forward.Crashes; got != maxCrashes {
+			t.Fatalf("%d crashes, want %d", got, maxCrashes)
+		}
+		d.review(ReasonPoison).verdict("").due().wants("act a forward", Running)
+	}
+}
+
+// "S7: a verdict is stale, and noted, when the work is not in review, the review is about another step or
+// direction, or the attempt has moved on."
+func TestS7StaleVerdict(t *testing.T) {
+	word := func(step string, dir Direction, attempt int) Signal {
+		return Signal{Kind: SignalResolve, Verdict: Verdict{Step: step, Direction: dir, Attempt: attempt}}
+	}
+	t.Run("not in review", func(t *testing.T) {
+		begin(t, "a find undo").fail(Unknown).signal(word("a", Forward, 1)).noted("not in review").wants("wait", Retrying)
+	})
+	review := func(t *testing.T) *desk {
+		d := begin(t, "a idempotent no-undo\nb at-most-once no-undo").succeed("1").fail(Unsent).due().fail(Unknown).review(ReasonInDoubt)
+		return d
+	}
+	for what, s := range map[string]Signal{
+		"another step":      word("a", Forward, 1),
+		"an unknown step":   word("z", Forward, 1),
+		"another direction": word("b", Undo, 2),
+		"an earlier try":    word("b", Forward, 1),
+		"a later try":       word("b", Forward, 3),
+	} {
+		t.Run(what, func(t *testing.T) {
+			d := review(t)
+			note := d.st.Note
+			d.signal(s).noted("verdict").review(ReasonInDoubt)
+			if d.st.Note != note {
+				t.Errorf("the review was about %q and is now about %q", note, d.st.Note)
+			}
+		})
+	}
+	t.Run("no direction given", func(t *testing.T) {
+		d := review(t).signal(word("b", "", 2))
+		if d.tail().Kind != KindResolved {
+			t.Errorf("recorded %+v", d.tail())
+		}
+	})
+	t.Run("the first of two counts", func(t *testing.T) {
+		d := review(t).verdict("")
+		d.signal(word("b", Forward, 2)).noted("not in review")
+	})
+}
+
+// "S8: a late answer of success closes a step in doubt as done. Evidence is always asked first."
+func TestS8LateAnswer(t *testing.T) {
+	for _, c := range []struct {
+		where string
+		d     *desk
+	}{
+		{"waiting for a lookup", begin(t, "a find no-undo\nb at-most-once no-undo").fail(Unknown)},
+		{"backing off", begin(t, "a idempotent no-undo\nb at-most-once no-undo").fail(Unknown)},
+		{"in review", begin(t, "a at-most-once no-undo\nb at-most-once no-undo").fail(Unknown)},
+		{"in review, not found", begin(t, "a at-most-once lookup no-undo\nb at-most-once no-undo").fail(Unknown).due().found(KindNotFound)},
+		{"in review, poison", begin(t, "a idempotent no-undo\nb at-most-once no-undo").fail(Unknown).due().fail(Fault)},
+	} {
+		t.Run(c.where, func(t *testing.T) {
+			attempt := c.d.st.Step("a").Forward.Attempts
+			c.d.late("a", 1, "inv_9").wants("act b forward", Running)
+			ss := c.d.st.Step("a")
+			if ss.ExternalID != "inv_9" || ss.Evidence != KindFound || ss.Forward.Phase != Done || ss.Forward.Attempts != attempt {
+				t.Errorf("the step is %+v", ss)
+			}
+		})
+	}
+	t.Run("a refused step behind the pivot", func(t *testing.T) {
+		begin(t, "p idempotent undo pivot\nr idempotent").succeed("1").fail(Unknown).due().fail(Refused).
+			review(ReasonAfterPivot).late("r", 1, "2").wants("rest", Completed)
+	})
+	t.Run("an unknown step, a failure, an undo", func(t *testing.T) {
+		for _, v := range []Verdict{{Step: "z", Happened: true}, {Step: "a"}, {Step: "a", Direction: Undo, Happened: true}} {
+			begin(t, "a find undo").fail(Unknown).signal(Signal{Kind: SignalLate, Verdict: v}).noted("a late answer").wants("wait", Retrying)
+		}
+	})
+	t.Run("on the way back", func(t *testing.T) {
+		d := begin(t, "a find undo").cancelAfter(Unknown).late("a", 1, "inv_9").wants("wait", Compensating)
+		d.due().wants("act a undo", Compensating)
+		if in := d.st.Invocation(d.last.Do); in.Undoing == nil || in.Undoing.ExternalID != "inv_9" {
+			t.Errorf("the undo gets %+v", in.Undoing)
+		}
+	})
+}
+
+// "S8": a review that is about something else stays, with its words.
+func TestS8LateAnswerElsewhere(t *testing.T) {
+	d := begin(t, "a idempotent undo\nb find undo\nc find undo").succeed("1").succeed("2").fail(Refused).fail(Refused).review(ReasonUndoFailed)
+	note := d.st.Note
+	d.late("c", 1, "3").review(ReasonUndoFailed)
+	if d.st.Note != note {
+		t.Errorf("the review was about %q and is now about %q", note, d.st.Note)
+	}
+	// c did happen, so it is owed an undo now, and comes first
+	d.signal(Signal{Kind: SignalResolve, Verdict: Verdict{Step: "b", Direction: Undo, Attempt: 1, Happened: true}})
+	d.noted("not about step")
+}
+
+// "S9: a late answer that names another external id than the recorded one is noted: look for a duplicate."
+func TestS9LateAnswerContradicts(t *testing.T) {
+	d := begin(t, "a idempotent undo\nb find undo").fail(Unknown).due().succeed("inv_1").fail(Unknown)
+	d.late("a", 1, "inv_2").noted("duplicate").wants("wait", Retrying)
+	if !strings.Contains(d.tail().Error, "inv_1") || !strings.Contains(d.tail().Error, "inv_2") {
+		t.Errorf("both ids must be named: %q", d.tail().Error)
+	}
+	d.late("a", 1, "inv_1").noted("confirms").wants("wait", Retrying)
+}
+
+// "S10: a conflict is noted. The work goes on with what it was started with."
+func TestS10Conflict(t *testing.T) {
+	d := begin(t, "a find undo").fail(Unknown)
+	d.signal(Signal{Kind: SignalConflict}).noted("another identity").wants("wait", Retrying)
+	d = begin(t, "a at-most-once no-undo").fail(Unknown).review(ReasonInDoubt)
+	d.signal(Signal{Kind: SignalConflict}).noted("another identity").review(ReasonInDoubt)
+}
+
+// "S11: a work whose version nobody knows is parked. Resume takes it up where it was. Verdicts and cancels
+// are noted meanwhile: nobody here could act on them."
+func TestS11UnknownVersion(t *testing.T) {
+	park := func(d *desk) *desk {
+		dec := Park(d.st, "no running process knows order-to-invoice version 1")
+		d.store(*dec.Record)
+		d.last = dec
+		return d.review(ReasonUnknownVersion)
+	}
+	t.Run("parks and resumes", func(t *testing.T) {
+		d := park(begin(t, "a idempotent undo\nb find undo").succeed("1").fail(Unknown))
+		d.wait(time.Minute).review(ReasonUnknownVersion)
+		d.signal(Signal{Kind: SignalResume}).wants("look b forward", Running)
+		if d.tail().Kind != KindResumed {
+			t.Errorf("recorded %s", d.tail().Kind)
+		}
+	})
+	t.Run("on the way back", func(t *testing.T) {
+		park(begin(t, "a idempotent undo\nb find undo").succeed("1").cancelAfter(Unsent).fail(Unsent)).
+			wait(time.Minute).signal(Signal{Kind: SignalResume}).wants("act a undo", Compensating)
+	})
+	t.Run("with an attempt open", func(t *testing.T) {
+		d := park(begin(t, "a find undo"))
+		if err := d.try(Event{Signal: &Signal{ID: 9, Kind: SignalResume}}); err == nil {
+			t.Error("resumed over an open attempt")
+		}
+		d.tick().wants("wait until 12:00:30", Review)
+		d.due().review(ReasonUnknownVersion)
+		if d.tail().Kind != KindLost || d.st.Step("a").Forward.Phase != InDoubt {
+			t.Errorf("recorded %+v", d.tail())
+		}
+		d.signal(Signal{Kind: SignalResume}).wants("wait until 12:01:00", Retrying)
+	})
+	t.Run("an answer is kept", func(t *testing.T) {
+		d := park(begin(t, "a find undo\nb find undo")).succeed("1").review(ReasonUnknownVersion)
+		if d.st.Step("a").ExternalID != "1" {
+			t.Error("what was learned was dropped")
+		}
+		d.signal(Signal{Kind: SignalResume}).wants("act b forward", Running)
+	})
+	t.Run("cancel and verdict are noted", func(t *testing.T) {
+		d := park(begin(t, "a find undo").fail(Unknown))
+		d.cancel().noted("version").review(ReasonUnknownVersion)
+		d.verdict("1").noted("version").review(ReasonUnknownVersion)
+		if d.st.Note != "no running process knows order-to-invoice version 1" {
+			t.Errorf("the review is now about %q", d.st.Note)
+		}
+	})
+	t.Run("resume of anything else is noted", func(t *testing.T) {
+		begin(t, "a find undo").fail(Unknown).signal(Signal{Kind: SignalResume}).noted("nothing to resume").wants("wait", Retrying)
+		begin(t, "a at-most-once no-undo").fail(Unknown).signal(Signal{Kind: SignalResume}).noted("nothing to resume").review(ReasonInDoubt)
+	})
+}
+
+// "S12: what was decided about a parked work stays decided when it is parked again for another reason."
+func TestS12ParkedTwice(t *testing.T) {
+	for why, d := range map[Reason]*desk{
+		ReasonInDoubt:    begin(t, "a at-most-once lookup no-undo").fail(Unknown).due().found(KindNotFound),
+		ReasonAfterPivot: begin(t, "p idempotent undo pivot\nr find").succeed("1").fail(Refused),
+		ReasonExhausted:  begin(t, "a find undo attempts=1 give-up=review").fail(Unsent),
+		ReasonPoison:     begin(t, "a find undo").fail(Fault),
+		ReasonUndoFailed: begin(t, "a idempotent undo\nb find undo").succeed("1").fail(Refused).fail(Refused),
+	} {
+		d.review(why)
+		d.store(*Park(d.st, "nobody knows it").Record)
+		d.signal(Signal{Kind: SignalResume}).review(why)
+	}
+}
+
+// A verdict's result is any JSON a person typed; one that is none is not kept, and stops nothing.
+func TestVerdictWithBadOutput(t *testing.T) {
+	d := begin(t, "a at-most-once no-undo\nb at-most-once no-undo").fail(Unknown)
+	d.signal(Signal{Kind: SignalResolve, Verdict: Verdict{Step: "a", Attempt: 1, Happened: true, ExternalID: "x", Output: json.RawMessage(`{"id":`)}})
+	if r := d.tail(); r.Kind != KindResolved || r.Body != nil || !r.BodyDropped || r.ExternalID != "x" {
+		t.Errorf("recorded %+v", r)
+	}
+	d.wants("act b forward", Running)
+}
