@@ -35,7 +35,9 @@ func start(t *testing.T, c world.Config) *world.World {
 	if c.Dir == "" {
 		c.Dir = filepath.Join(t.TempDir(), "world")
 	}
-	c.Timing = quick
+	if c.Timing == (faults.Timing{}) {
+		c.Timing = quick
+	}
 	w, err := world.Start(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
@@ -166,23 +168,69 @@ func TestEqualWorlds(t *testing.T) {
 	}
 }
 
-// ask posts an invoice for o and says what came back.
+// ask posts an invoice for o, to a customer that only some tests make, and says
+// what came back.
 func ask(t *testing.T, w *world.World, o shop.Order) string {
 	t.Helper()
-	body, err := json.Marshal(books.Draft{Customer: "cus_0099", Reference: o.Ref(), Lines: []books.Line{{Quantity: 1}}})
+	draft := books.Draft{Customer: "cus_0001", Reference: o.Ref(), Lines: []books.Line{{Quantity: 1}}}
+	status, _ := send(t, http.MethodPost, w.BooksURL+"/invoices", draft)
+	return status
+}
+
+// send sends in as JSON and returns the answer's status, or "cut", and body.
+func send(t *testing.T, method, url string, in any) (status, body string) {
+	t.Helper()
+	out, err := json.Marshal(in)
 	if err != nil {
 		t.Fatal(err)
 	}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.BooksURL+"/invoices", strings.NewReader(string(body)))
+	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(string(out)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return "cut"
+		return "cut", ""
 	}
-	_ = resp.Body.Close()
-	return resp.Status
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return "cut", ""
+	}
+	return resp.Status, string(answer)
+}
+
+// Some of the invoices that faults have touched are in the books and not in
+// the lookups, others are in both.
+func TestLateLookups(t *testing.T) {
+	t.Parallel()
+	timing := quick
+	timing.Late = time.Hour
+	c := world.Config{Seed: 2, Orders: 20, Faults: 0.5, Timing: timing}
+	w := start(t, c)
+	insist := func(method, url string, in any) string {
+		for range faults.Patience + 1 {
+			if status, body := send(t, method, url, in); strings.HasPrefix(status, "200") {
+				return body
+			}
+		}
+		t.Fatalf("%s %s: no end of faults", method, url)
+		return ""
+	}
+	insist(http.MethodPut, w.BooksURL+"/customers/1", books.Contact{Name: "Ada"})
+	found := 0
+	for _, o := range world.Orders(c) {
+		ask(t, w, o)
+		var list books.List
+		if err := json.Unmarshal([]byte(insist(http.MethodGet, w.BooksURL+"/invoices?reference="+o.Ref(), nil)), &list); err != nil {
+			t.Fatal(err)
+		}
+		found += len(list.Invoices)
+	}
+	r, err := w.Audit(t.Context())
+	if err != nil || found == 0 || found >= r.Invoices {
+		t.Errorf("%d invoices found of %d, %v", found, r.Invoices, err)
+	}
 }
 
 // Bounces is the share of customers that mail cannot reach.

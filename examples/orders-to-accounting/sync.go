@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/emersion/go-smtp"
+
+	"github.com/amends-dev/amends/effect"
+	"github.com/amends-dev/amends/examples/orders-to-accounting/books"
+	"github.com/amends-dev/amends/examples/orders-to-accounting/mail"
+	"github.com/amends-dev/amends/examples/orders-to-accounting/shop"
+	"github.com/amends-dev/amends/saga"
+)
+
+const sagaName = "order-to-invoice"
+
+// Sync is the job: paid orders become invoices. Its saga is what to read first.
+type Sync struct {
+	shop  *effect.Client
+	books *effect.Client
+	mail  string // host and port of the mail server
+
+	timeout time.Duration // of one attempt
+	settle  time.Duration // after which an unanswered request has happened, visibly, or never will
+}
+
+// Saga says what is done for an order, how each step is safe to repeat, and how it is undone.
+func (s *Sync) Saga() (*saga.Definition[shop.Order], error) {
+	retry := saga.Retry{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Attempts: 20}
+	return saga.Define(sagaName, 1,
+		saga.Identity(whatWasSold),
+		saga.Do("customer", s.ensureCustomer).To("books").Timeout(s.timeout).Settle(s.settle).Retry(retry).
+			Idempotent().NoUndo("customers outlive their orders"),
+		saga.Do("invoice", s.createInvoice).To("books").Timeout(s.timeout).Settle(s.settle).Retry(retry).
+			Find(s.findInvoice).Undo(s.voidInvoice),
+		saga.Do("mark-synced", s.markSynced).To("shop").Timeout(s.timeout).Settle(s.settle).Retry(retry).
+			Idempotent().Undo(s.clearSynced).Pivot(),
+		saga.Do("receipt", s.sendReceipt).To("mail").Timeout(s.timeout).Settle(s.settle).Retry(retry).
+			AtMostOnce(),
+	)
+}
+
+// whatWasSold is what makes two starts of an order the same. Our own mark moves the order's version and
+// updatedAt; that is no news.
+func whatWasSold(o shop.Order) any {
+	return struct {
+		Customer shop.Customer
+		Lines    []shop.Line
+		Total    int64
+	}{o.Customer, o.Lines, o.TotalCents}
+}
+
+func (s *Sync) ensureCustomer(ctx context.Context, c saga.Call[shop.Order]) (books.Customer, error) {
+	var made books.Customer
+	_, err := s.books.Do(ctx, effect.Request{
+		Method: http.MethodPut, Path: effect.Path("customers", c.Input.Customer.Ref()), Key: c.Key,
+		Body: books.Contact{Name: c.Input.Customer.Name, Email: c.Input.Customer.Email}, Into: &made,
+	})
+	return made, err
+}
+
+func (s *Sync) createInvoice(ctx context.Context, c saga.Call[shop.Order]) (books.Invoice, error) {
+	draft := books.Draft{Customer: c.ExternalID("customer"), Reference: c.Work}
+	for _, l := range c.Input.Lines {
+		draft.Lines = append(draft.Lines, books.Line{Description: l.Description, Quantity: l.Quantity, UnitCents: l.UnitCents})
+	}
+	var made books.Invoice
+	_, err := s.books.Do(ctx, effect.Request{Method: http.MethodPost, Path: effect.Path("invoices"), Key: c.Key, Body: draft, Into: &made})
+	return made, err
+}
+
+// findInvoice asks the books for live invoices under our reference. A voided one keeps its reference and does
+// not count.
+func (s *Sync) findInvoice(ctx context.Context, c saga.Call[shop.Order]) (saga.Finding[books.Invoice], error) {
+	var list books.List
+	_, err := s.books.Do(ctx, effect.Request{
+		Method: http.MethodGet, Path: effect.Path("invoices"), Query: map[string][]string{"reference": {c.Work}}, Into: &list,
+	})
+	if err != nil {
+		return saga.CannotTell[books.Invoice](), err
+	}
+	var live []books.Invoice
+	for _, inv := range list.Invoices {
+		if inv.State == books.Live {
+			live = append(live, inv)
+		}
+	}
+	return saga.Found(live...), nil
+}
+
+// voidInvoice undoes createInvoice. Without a result there is nothing to void: the coordinator has looked.
+func (s *Sync) voidInvoice(ctx context.Context, c saga.Call[shop.Order], inv *books.Invoice) error {
+	if inv == nil {
+		return nil
+	}
+	_, err := s.books.Do(ctx, effect.Request{Method: http.MethodPost, Path: effect.Path("invoices", inv.ID, "void"), Key: c.Key})
+	return err
+}
+
+// markSynced fails for good when the order was cancelled meanwhile: the shop answers 422, which the effect
+// client reads as a refusal, and the invoice is voided.
+func (s *Sync) markSynced(ctx context.Context, c saga.Call[shop.Order]) (shop.Order, error) {
+	var marked shop.Order
+	_, err := s.shop.Do(ctx, effect.Request{
+		Method: http.MethodPut, Path: effect.Path("orders", c.Input.ID, "synced"), Key: c.Key,
+		Body: shop.Mark{InvoiceID: c.ExternalID("invoice")}, Into: &marked,
+	})
+	return marked, err
+}
+
+func (s *Sync) clearSynced(ctx context.Context, c saga.Call[shop.Order], _ *shop.Order) error {
+	_, err := s.shop.Do(ctx, effect.Request{Method: http.MethodDelete, Path: effect.Path("orders", c.Input.ID, "synced"), Key: c.Key})
+	return err
+}
+
+// receipt is what is known of a sent e-mail.
+type receipt struct {
+	MessageID string `json:"messageId"`
+}
+
+// ExternalID is the message's id.
+func (r receipt) ExternalID() string { return r.MessageID }
+
+// sendReceipt sends the confirmation. A mail server remembers no key and answers no question, so this is the
+// step that nobody can tell about when its answer is lost.
+func (s *Sync) sendReceipt(ctx context.Context, c saga.Call[shop.Order]) (receipt, error) {
+	r := receipt{MessageID: c.Key + "@orders.example"}
+	o := c.Input
+	sending := false
+	err := mail.Send(ctx, s.mail, mail.Letter{
+		From: "shop@orders.example", To: o.Customer.Email, Order: c.Work, MessageID: r.MessageID, Subject: "Your order " + o.ID,
+		Text: fmt.Sprintf("Thank you, %s. Your invoice is %s.", o.Customer.Name, c.ExternalID("invoice")),
+	}, func() error {
+		err := c.Sending()
+		sending = err == nil
+		return err
+	})
+	if err != nil && !sending {
+		err = saga.NotSent(err) // the letter itself never left
+	}
+	return r, said(err)
+}
+
+// said puts what a mail server says into the saga's words: 4xx is "not now" and 5xx is "no", both said instead of
+// taking the letter.
+func said(err error) error {
+	var word *smtp.SMTPError
+	switch {
+	case !errors.As(err, &word):
+		return err
+	case word.Temporary():
+		return saga.NotSent(err)
+	default:
+		return saga.Permanent(err)
+	}
+}
