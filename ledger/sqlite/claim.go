@@ -11,12 +11,18 @@ import (
 
 // claim gives a session works. It runs in a transaction that began as a writer, so what it reads stays true.
 func (l *Ledger) claim(ctx context.Context, q engine.Queries, c engine.ClaimArgs) ([]engine.HeadRow, error) {
+	now := l.clock()
 	var held []engine.HeadRow
 	if err := sqlx.SelectContext(ctx, q, &held, signalled, c.Token, c.Held); err != nil {
 		return nil, err
 	}
+	for i := range held {
+		if err := held[i].Since.Scan(now); err != nil {
+			return nil, err
+		}
+	}
 	var free []struct{ Number, Since int64 }
-	if err := sqlx.SelectContext(ctx, q, &free, claimable, l.clock(), c.Known, c.GraceMS, c.Limit, c.Token); err != nil {
+	if err := sqlx.SelectContext(ctx, q, &free, claimable, now, c.Known, c.GraceMS, c.Limit, c.Token); err != nil {
 		return nil, err
 	}
 	if len(free) == 0 {

@@ -119,7 +119,7 @@ func (l *Ledger) database() *engine.Database {
 		Pulse:    l.writer.plain,
 		Identity: identity,
 		Claim:    l.claim,
-		Explain:  explain,
+		Explain:  func(_ context.Context, err error) error { return explain(err) },
 	}
 }
 
@@ -162,7 +162,7 @@ func (l *Ledger) OpenSession(ctx context.Context, ttl time.Duration, label strin
 		_ = lock.Close()
 		return ledger.Lease{}, err
 	}
-	l.owner = lock
+	l.owner, lease.Alone = lock, true
 	return lease, nil
 }
 

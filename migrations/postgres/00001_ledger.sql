@@ -71,6 +71,7 @@ CREATE TABLE amends_records (
     head          bigint      NOT NULL,
     at            timestamptz NOT NULL,
     session       bigint      NOT NULL,
+    nonce         bigint,
     seq           integer     NOT NULL CHECK (seq >= 1),
     version       integer,
     attempt       integer,

@@ -74,6 +74,7 @@ CREATE TABLE amends_records (
     head          INTEGER NOT NULL,
     at            INTEGER NOT NULL,
     session       INTEGER NOT NULL,
+    nonce         INTEGER,
     seq           INTEGER NOT NULL CHECK (seq >= 1),
     version       INTEGER,
     attempt       INTEGER,

@@ -39,8 +39,9 @@ type Database struct {
 	Claim func(ctx context.Context, q Queries, c ClaimArgs) ([]HeadRow, error)
 
 	// Explain gives an error of the driver its meaning: one of the ledger's sentinels where there is one, and
-	// what a person can do. It leaves other errors alone.
-	Explain func(error) error
+	// what a person can do. It leaves other errors alone. ctx is the caller's: a driver does not always say that
+	// it was the reason.
+	Explain func(ctx context.Context, err error) error
 }
 
 // ClaimArgs is [ledger.Claim] as statements take it.

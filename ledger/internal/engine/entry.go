@@ -13,15 +13,12 @@ import (
 
 // RecordColumns are the columns of amends_records in the order of [Values], without at, which is the
 // database's.
-const RecordColumns = `head, session, seq, version, attempt, arm_attempt, arm_reissue, arm_budget_ms, wait_ms,
+const RecordColumns = `head, session, nonce, seq, version, attempt, arm_attempt, arm_reissue, arm_budget_ms, wait_ms,
 	held, body_dropped, hash, kind, status, reason, revision, step, direction, external_id, class, error, signals,
 	arm_step, arm_direction, arm_key, body, snapshot`
 
 // Width is the number of [RecordColumns].
-const Width = 27
-
-// Held is the position in [Values] of what the record does to its head: true, false, or nil for nothing.
-const Held = 9
+const Width = 28
 
 // Values returns the row of an entry, in the order of [RecordColumns]: int64, bool, string, []byte, and nil for
 // NULL. It refuses what would not come back as it went in, with every reason: text no database takes, and
@@ -31,6 +28,7 @@ func Values(e *ledger.Entry) ([]any, error) {
 	c := columns{values: make([]any, 0, Width)}
 	c.add(e.Head)
 	c.add(int64(r.Session))
+	c.number(r.Nonce)
 	c.add(r.Seq)
 	c.number(int64(r.Version))
 	c.number(int64(r.Attempt))

@@ -29,7 +29,7 @@ func (s *Store) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, error)
 		return l.signals(ctx, q)
 	})
 	if err != nil {
-		return nil, s.failed(err, "load %d works", len(ids))
+		return nil, s.failed(ctx, err, "load %d works", len(ids))
 	}
 	chains := make([]ledger.Chain, 0, len(l.chains))
 	for _, id := range ids {

@@ -35,7 +35,7 @@ func (s *Store) Post(ctx context.Context, id saga.ID, sig saga.Signal) error {
 		_, err = q.ExecContext(ctx, s.text.countSignal, s.db.Clock(), head)
 		return err
 	})
-	return s.failed(err, "post %s to %s", sig.Kind, id)
+	return s.failed(ctx, err, "post %s to %s", sig.Kind, id)
 }
 
 // encodeVerdict returns the verdict as JSON, nil when there is none.
@@ -88,7 +88,7 @@ func (s *Store) Describe(ctx context.Context, spec *saga.Spec) error {
 		}
 		return nil
 	})
-	return s.failed(err, "describe %s version %d", spec.Saga, spec.Version)
+	return s.failed(ctx, err, "describe %s version %d", spec.Saga, spec.Version)
 }
 
 // Count adds blocked duplicates to their counters, in the order of their keys so that two processes which
@@ -109,5 +109,5 @@ func (s *Store) Count(ctx context.Context, ds []ledger.Duplicate) error {
 		}
 		return nil
 	})
-	return s.failed(err, "count %d duplicates", len(ds))
+	return s.failed(ctx, err, "count %d duplicates", len(ds))
 }

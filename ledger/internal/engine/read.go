@@ -39,7 +39,7 @@ func (s *Store) List(ctx context.Context, f ledger.Filter) ([]ledger.Head, error
 		return sqlx.SelectContext(ctx, q, &rows, query, w.args...)
 	})
 	if err != nil {
-		return nil, s.failed(err, "list works")
+		return nil, s.failed(ctx, err, "list works")
 	}
 	return heads(rows)
 }
@@ -74,7 +74,7 @@ func ofWork[R, T any](ctx context.Context, s *Store, what string, id saga.ID, qu
 		})
 	})
 	if err != nil {
-		return nil, s.failed(err, "%s %s", what, id)
+		return nil, s.failed(ctx, err, "%s %s", what, id)
 	}
 	return out, nil
 }
@@ -98,7 +98,7 @@ func (s *Store) Duplicates(ctx context.Context, f ledger.Filter) ([]ledger.Dupli
 		return sqlx.SelectContext(ctx, q, &rows, query, w.args...)
 	})
 	if err != nil {
-		return nil, s.failed(err, "list duplicates")
+		return nil, s.failed(ctx, err, "list duplicates")
 	}
 	ds := make([]ledger.Duplicate, len(rows))
 	for i, r := range rows {
@@ -122,7 +122,7 @@ func (s *Store) Definitions(ctx context.Context) ([]ledger.Definition, error) {
 		return sqlx.SelectContext(ctx, q, &rows, definitions)
 	})
 	if err != nil {
-		return nil, s.failed(err, "list definitions")
+		return nil, s.failed(ctx, err, "list definitions")
 	}
 	ds := make([]ledger.Definition, len(rows))
 	for i, r := range rows {

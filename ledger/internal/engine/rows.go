@@ -74,6 +74,7 @@ type recordRow struct {
 	Head         int64
 	At           Moment
 	Session      int64
+	Nonce        Number
 	Seq          int64
 	Version      Number
 	Attempt      Number
@@ -106,6 +107,7 @@ func (r *recordRow) record() (saga.Record, error) {
 		Session:     saga.Token(r.Session),
 		At:          r.At.Time(),
 		Kind:        saga.Kind(r.Kind),
+		Nonce:       int64(r.Nonce),
 		Version:     int(r.Version),
 		Revision:    string(r.Revision),
 		Step:        string(r.Step),

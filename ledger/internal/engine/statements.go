@@ -83,6 +83,6 @@ const (
 )
 
 // recordColumnsRead are the columns of a record row behind head and at, in no order that matters.
-const recordColumnsRead = `session, r.seq, r.version, r.attempt, r.arm_attempt, r.arm_reissue, r.arm_budget_ms,
+const recordColumnsRead = `session, r.nonce, r.seq, r.version, r.attempt, r.arm_attempt, r.arm_reissue, r.arm_budget_ms,
 	r.wait_ms, r.body_dropped, r.hash, r.kind, r.status, r.reason, r.revision, r.step, r.direction, r.external_id,
 	r.class, r.error, r.signals, r.arm_step, r.arm_direction, r.arm_key, r.body, r.snapshot`

@@ -68,7 +68,7 @@ func (s *Store) OpenSession(ctx context.Context, ttl time.Duration, label string
 		return nil
 	})
 	if err != nil {
-		return ledger.Lease{}, s.failed(err, "open session")
+		return ledger.Lease{}, s.failed(ctx, err, "open session")
 	}
 	s.identities.Store(lease.Token, lease.Database)
 	return lease, nil
@@ -96,7 +96,7 @@ func (s *Store) Renew(ctx context.Context, t saga.Token, ttl time.Duration) (led
 		return nil
 	})
 	if err != nil {
-		return ledger.Lease{}, s.failed(err, "renew session %s", t)
+		return ledger.Lease{}, s.failed(ctx, err, "renew session %s", t)
 	}
 	return lease, nil
 }
@@ -107,7 +107,7 @@ func (s *Store) Bury(ctx context.Context, t saga.Token) error {
 		_, err := q.ExecContext(ctx, s.text.burySession, s.db.Clock(), int64(t))
 		return err
 	})
-	return s.failed(err, "bury session %s", t)
+	return s.failed(ctx, err, "bury session %s", t)
 }
 
 // BuryOthers marks every session but t dead, for a caller who can prove that they are.
@@ -116,7 +116,7 @@ func (s *Store) BuryOthers(ctx context.Context, t saga.Token) error {
 		_, err := q.ExecContext(ctx, s.text.buryOthers, int64(t))
 		return err
 	})
-	return s.failed(err, "bury the sessions before %s", t)
+	return s.failed(ctx, err, "bury the sessions before %s", t)
 }
 
 // OpenedOn returns the identity of the database on which this process opened session t, "" when it did not.
@@ -159,18 +159,18 @@ func (s *Store) Claim(ctx context.Context, t saga.Token, c ledger.Claim) ([]ledg
 		})
 	}
 	if err != nil {
-		return nil, s.failed(err, "claim for session %s", t)
+		return nil, s.failed(ctx, err, "claim for session %s", t)
 	}
 	slices.SortStableFunc(rows, func(a, b HeadRow) int { return a.Since.Time().Compare(b.Since.Time()) })
 	return heads(rows)
 }
 
 // failed wraps a driver's error with what was tried and what it means. It is nil when err is.
-func (s *Store) failed(err error, format string, args ...any) error {
+func (s *Store) failed(ctx context.Context, err error, format string, args ...any) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), s.db.Explain(err))
+	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), s.db.Explain(ctx, err))
 }
 
 // token draws a session's name. Zero means nobody.

@@ -1,0 +1,245 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/ledger/internal/engine"
+	"github.com/amends-dev/amends/saga"
+)
+
+// pending is an entry on its way: its row, and where its answer goes.
+type pending struct {
+	*ledger.Entry
+
+	row    []any
+	answer *ledger.Answer
+}
+
+// writing are the prepared statements of the write path.
+type writing struct {
+	follow, followOne, places *sqlx.Stmt
+	start, startOne           *sqlx.Stmt
+	startPlaces               *sqlx.Stmt
+}
+
+func prepare(ctx context.Context, l *lanes) (w writing, err error) {
+	for _, s := range []struct {
+		stmt **sqlx.Stmt
+		lane *sqlx.DB
+		text string
+	}{
+		{&w.follow, l.records, followText(many(followColumns))},
+		{&w.followOne, l.records, followText(one(followColumns))},
+		{&w.places, l.records, placesText},
+		{&w.start, l.starts, startText(many(startColumns), "")},
+		{&w.startOne, l.starts, startText(one(startColumns), "")},
+		{&w.startPlaces, l.starts, startPlacesText("")},
+	} {
+		if *s.stmt, err = s.lane.PreparexContext(ctx, s.text); err != nil {
+			return w, fmt.Errorf("prepare the write path: %w", err)
+		}
+	}
+	return w, nil
+}
+
+// Append stores records and answers each at its own index. Starts and other records have connections of their
+// own; a caller who must not let the ones wait for the others gives them in calls of their own.
+func (l *Ledger) Append(ctx context.Context, t saga.Token, entries []ledger.Entry) ([]ledger.Answer, error) {
+	answers := make([]ledger.Answer, len(entries))
+	err := l.sameDatabase(t)
+	if err == nil {
+		err = l.append(ctx, t, entries, answers)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("append %d records: %w", len(entries), explain(ctx, err))
+	}
+	return answers, nil
+}
+
+func (l *Ledger) append(ctx context.Context, t saga.Token, entries []ledger.Entry, answers []ledger.Answer) error {
+	b := collect(entries, answers)
+	for len(b.starts)+len(b.follows) > 0 {
+		again := b.repeated()
+		if err := l.round(ctx, t, b); err != nil {
+			return err
+		}
+		b = again
+	}
+	return nil
+}
+
+// round stores entries that are all of different works.
+func (l *Ledger) round(ctx context.Context, t saga.Token, b batch) error {
+	var g errgroup.Group
+	if len(b.starts) > 0 {
+		g.Go(func() error { return divide(b.starts, func(ps []*pending) error { return l.storeStarts(ctx, t, ps) }) })
+	}
+	if len(b.follows) > 0 {
+		g.Go(func() error {
+			return divide(b.follows, func(ps []*pending) error { return l.storeFollows(ctx, t, ps) })
+		})
+	}
+	return g.Wait()
+}
+
+// batch is what one call stores, in the order in which rows are locked.
+type batch struct{ starts, follows []*pending }
+
+// collect makes rows of entries and answers those that no database takes.
+func collect(entries []ledger.Entry, answers []ledger.Answer) batch {
+	var b batch
+	for i := range entries {
+		p := &pending{Entry: &entries[i], answer: &answers[i]}
+		values, err := engine.Values(p.Entry)
+		switch {
+		case err != nil:
+			answers[i] = ledger.Answer{Result: ledger.Invalid, Err: err}
+		case p.Record.Seq == 1:
+			p.row = append([]any{p.ID.Saga, p.ID.Work}, values[1:]...)
+			b.starts = append(b.starts, p)
+		default:
+			p.row = append([]any{p.Prev[:]}, values...)
+			b.follows = append(b.follows, p)
+		}
+	}
+	slices.SortStableFunc(b.starts, func(a, b *pending) int {
+		return cmp.Or(cmp.Compare(a.ID.Work, b.ID.Work), cmp.Compare(a.ID.Saga, b.ID.Saga))
+	})
+	slices.SortStableFunc(b.follows, func(a, b *pending) int { return cmp.Compare(a.Head, b.Head) })
+	return b
+}
+
+// repeated takes every second entry of the same work out of b and returns them: they are answered from the
+// first.
+func (b *batch) repeated() (again batch) {
+	b.starts, again.starts = firsts(b.starts, func(p *pending) saga.ID { return p.ID })
+	b.follows, again.follows = firsts(b.follows, func(p *pending) int64 { return p.Head })
+	return again
+}
+
+// firsts splits a sorted list into the first of each key and the others.
+func firsts[K comparable](ps []*pending, key func(*pending) K) (first, others []*pending) {
+	for i, p := range ps {
+		if i > 0 && key(ps[i-1]) == key(p) {
+			others = append(others, p)
+		} else {
+			first = append(first, p)
+		}
+	}
+	return first, others
+}
+
+// divide stores entries at once and, when the database refuses one of them or one is waiting for a lock, in
+// halves, so that the others are stored whatever that one is.
+func divide(ps []*pending, store func([]*pending) error) error {
+	err := store(ps)
+	switch {
+	case err == nil || !refused(err) && !contended(err):
+		return err
+	case len(ps) > 1:
+		half := len(ps) / 2
+		return errors.Join(divide(ps[:half], store), divide(ps[half:], store))
+	case refused(err):
+		*ps[0].answer = ledger.Answer{Result: ledger.Invalid, Err: err}
+	case ps[0].Record.Seq == 1:
+		*ps[0].answer = ledger.Answer{Result: ledger.Blocked, Err: err}
+	default:
+		return err
+	}
+	return nil
+}
+
+// attempts is how often an entry is tried that was not stored though nothing speaks against it: another
+// transaction was in its way and is gone.
+const attempts = 4
+
+// storeFollows stores records behind their predecessors.
+func (l *Ledger) storeFollows(ctx context.Context, t saga.Token, ps []*pending) error {
+	ps = slices.Clone(ps) // it shrinks
+	for range attempts {
+		var live bool
+		var from, to engine.Moment
+		var stored pq.Int64Array
+		err := l.run(ctx, t, l.follow, l.followOne, ps).Scan(&live, &from, &to, &stored)
+		if err != nil {
+			return err
+		}
+		heads := make(map[int64]bool, len(stored))
+		for _, head := range stored {
+			heads[head] = true
+		}
+		ps = slices.DeleteFunc(ps, func(p *pending) bool {
+			done := heads[p.Head] && from == to
+			if done {
+				*p.answer = ledger.Answer{Result: ledger.Appended, At: to.Time(), Head: p.Head}
+			}
+			return done
+		})
+		if len(ps) == 0 {
+			return nil
+		}
+		if ps, err = l.judge(ctx, ps, live, heads); err != nil || len(ps) == 0 {
+			return err
+		}
+	}
+	return fmt.Errorf("record %d of %s was not stored in %d attempts, and nothing is in its way", ps[0].Record.Seq, ps[0].ID, attempts)
+}
+
+// run executes the form of a statement for a batch or for a single row.
+func (l *Ledger) run(ctx context.Context, t saga.Token, batch, single *sqlx.Stmt, ps []*pending) *sqlx.Row {
+	args := []any{l.now(), int64(t)}
+	if len(ps) == 1 {
+		return single.QueryRowxContext(ctx, append(args, ps[0].row...)...)
+	}
+	for n := range ps[0].row {
+		args = append(args, array(ps, n))
+	}
+	return batch.QueryRowxContext(ctx, args...)
+}
+
+// placeRow is a row of placesText.
+type placeRow struct {
+	I        int
+	Head     int64
+	Own      []byte
+	OwnAt    engine.Moment
+	Previous []byte
+}
+
+// judge answers entries from what stands at their places and returns those that can be tried again. Those in
+// stored were stored by us, at a time of their own because the clock went back.
+func (l *Ledger) judge(ctx context.Context, ps []*pending, live bool, stored map[int64]bool) ([]*pending, error) {
+	numbers, heads, seqs := make([]int32, len(ps)), make([]int64, len(ps)), make([]int64, len(ps))
+	for i, p := range ps {
+		numbers[i], heads[i], seqs[i] = int32(i), p.Head, p.Record.Seq
+	}
+	var rows []placeRow
+	err := l.places.SelectContext(ctx, &rows, pq.Int32Array(numbers), pq.Int64Array(heads), pq.Int64Array(seqs))
+	if err != nil {
+		return nil, err
+	}
+	var again []*pending
+	for _, r := range rows {
+		p := ps[r.I]
+		place := engine.Place{Head: r.Head, Own: r.Own, OwnAt: r.OwnAt, Previous: r.Previous}
+		a, ok := place.Judge(p.Entry, live)
+		if !ok {
+			again = append(again, p)
+			continue
+		}
+		if a.Result == ledger.Mine && stored[p.Head] {
+			a.Result = ledger.Appended
+		}
+		*p.answer = a
+	}
+	return again, nil
+}

@@ -1,0 +1,204 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync/atomic"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/ledger/internal/engine"
+)
+
+// server is the database behind a ledger: how to reach it, and who it was when it was last trusted.
+type server struct {
+	connector *pq.Connector
+	identity  atomic.Pointer[string] // nil: not asked yet
+}
+
+func newServer(dsn string, o Options) (*server, error) {
+	cfg, err := config(dsn, o)
+	if err != nil {
+		return nil, err
+	}
+	c, err := pq.NewConnectorConfig(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &server{connector: c}, nil
+}
+
+// steady keeps one plan per statement, whatever the tables' size was when it was made.
+const steady = "plan_cache_mode=force_generic_plan"
+
+// pool returns a pool of at most n connections with the given settings.
+func (s *server) pool(n int, settings ...string) *sqlx.DB {
+	// A plan that avoids what is switched off looks expensive; compiling it would cost more than running it.
+	settings = append(settings, "jit=off")
+	db := sql.OpenDB(&door{server: s, greeting: greeting(settings)})
+	db.SetMaxOpenConns(n)
+	db.SetMaxIdleConns(n)
+	return sqlx.NewDb(db, "postgres")
+}
+
+// greeting is the first statement of every connection: it makes the settings and asks who is there. What was
+// answered must be durable, so a synchronous_commit that is off is switched on.
+func greeting(settings []string) string {
+	var b strings.Builder
+	b.WriteString(`SELECT current_setting('server_version_num')::bigint, current_setting('transaction_read_only'), ` +
+		whoAreYou + `, set_config('synchronous_commit', CASE current_setting('synchronous_commit')
+			WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false)`)
+	for _, s := range settings {
+		name, value, _ := strings.Cut(s, "=")
+		fmt.Fprintf(&b, ", set_config(%s, %s, false)", pq.QuoteLiteral(name), pq.QuoteLiteral(value))
+	}
+	return b.String()
+}
+
+// whoAreYou is the database's identity: a copy has another system identifier, a promoted standby or a restored
+// backup another timeline.
+const whoAreYou = `CASE WHEN pg_is_in_recovery() THEN '' ELSE
+	(SELECT system_identifier::text FROM pg_control_system()) || '/' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END`
+
+// identity asks on a connection that is open already.
+func identity(ctx context.Context, q engine.Queries) (string, error) {
+	var id string
+	err := q.QueryRowxContext(ctx, `SELECT `+whoAreYou).Scan(&id)
+	if err == nil && id == "" {
+		return "", errStandby
+	}
+	return id, err
+}
+
+var errStandby = fmt.Errorf("%w: it is a standby or read-only. Connect to the primary; "+
+	"with several hosts in the DSN, target_session_attrs=read-write finds it", ledger.ErrReadOnly)
+
+// oldest is the first version of Postgres a ledger can use.
+const oldest = 140000
+
+// door is a [driver.Connector] that lets in only connections to the database we know.
+type door struct {
+	*server
+
+	greeting string
+}
+
+// Driver implements [driver.Connector].
+func (d *door) Driver() driver.Driver { return d.connector.Driver() }
+
+// Connect implements [driver.Connector].
+func (d *door) Connect(ctx context.Context) (driver.Conn, error) {
+	c, err := d.greet(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if d.identity.CompareAndSwap(nil, &c.identity) || c.current() {
+		return c, nil
+	}
+	_ = c.Close()
+	return nil, fmt.Errorf("%w: it was %s, now it is %s", ledger.ErrDatabaseChanged, *d.identity.Load(), c.identity)
+}
+
+// recognise accepts the database as it is now: a new session begins on it.
+func (s *server) recognise(ctx context.Context) error {
+	c, err := (&door{server: s, greeting: greeting(nil)}).greet(ctx)
+	if err != nil {
+		return err
+	}
+	s.identity.Store(&c.identity)
+	return c.Close()
+}
+
+// greet connects and learns who is there.
+func (d *door) greet(ctx context.Context) (_ *conn, err error) {
+	raw, err := d.connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = raw.Close()
+		}
+	}()
+	c, ok := raw.(pqConn)
+	if !ok {
+		return nil, fmt.Errorf("a connection of lib/pq is a %T, which lacks what we need", raw)
+	}
+	answer, err := firstRow(ctx, c, d.greeting)
+	if err != nil {
+		return nil, err
+	}
+	version, _ := answer[0].(int64)
+	readOnly, id := text(answer[1]), text(answer[2])
+	switch {
+	case version < oldest:
+		return nil, fmt.Errorf("%w: Postgres %d.%d; a ledger needs 14 or newer", ledger.ErrUnsupported, version/10000, version%10000)
+	case readOnly == "on" || id == "":
+		return nil, errStandby
+	}
+	return &conn{pqConn: c, server: d.server, identity: id}, nil
+}
+
+func firstRow(ctx context.Context, c pqConn, query string) (_ []driver.Value, err error) {
+	rows, err := c.QueryContext(ctx, query, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	row := make([]driver.Value, len(rows.Columns()))
+	if err := rows.Next(row); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		return nil, err
+	}
+	return row, nil
+}
+
+func text(v driver.Value) string {
+	var t engine.Text
+	_ = t.Scan(v) // what is not text is ""
+	return string(t)
+}
+
+// pqConn is what a connection of lib/pq can do. All of it is passed on.
+type pqConn interface {
+	driver.Conn
+	driver.ConnBeginTx
+	driver.ConnPrepareContext
+	driver.ExecerContext
+	driver.QueryerContext
+	driver.NamedValueChecker
+	driver.Pinger
+	driver.SessionResetter
+	driver.Validator
+}
+
+// conn is a connection that knows to which database it leads. Once another database is recognised, the pool
+// throws it away.
+type conn struct {
+	pqConn
+
+	server   *server
+	identity string
+}
+
+func (c *conn) current() bool { return c.identity == *c.server.identity.Load() }
+
+// ResetSession implements [driver.SessionResetter].
+func (c *conn) ResetSession(ctx context.Context) error {
+	if !c.current() {
+		return driver.ErrBadConn
+	}
+	return c.pqConn.ResetSession(ctx)
+}
+
+// IsValid implements [driver.Validator].
+func (c *conn) IsValid() bool { return c.pqConn.IsValid() && c.current() }
