@@ -32,6 +32,8 @@ var entries = []entry{
 	{"amends", onSQLite, report.Subject, amends.SQLite},
 	{"amends without group commit", onSQLite, report.Single, amends.SQLiteSingle},
 	{"floor c-row", onPostgres, report.Floor, floor.Postgres},
+	{"amends", onPostgres, report.Subject, amends.Postgres},
+	{"amends without group commit", onPostgres, report.Single, amends.PostgresSingle},
 }
 
 // find returns the engine of that name on a ledger.

@@ -8,7 +8,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/amends-dev/amends/bench/workload"
+	"github.com/amends-dev/amends/internal/pgtest"
 	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/ledger/postgres"
 	"github.com/amends-dev/amends/ledger/sqlite"
 	"github.com/amends-dev/amends/saga"
 )
@@ -31,9 +33,12 @@ func variants(t *testing.T) []variant {
 	t.Helper()
 	file := func() string { return filepath.Join(t.TempDir(), "ledger.db") }
 	readSQLite := func(ctx context.Context, path string) (readable, error) { return sqlite.Open(ctx, path, nil) }
+	readPostgres := func(ctx context.Context, url string) (readable, error) { return postgres.Open(ctx, url, nil) }
 	return []variant{
 		{"sqlite", file(), SQLite, readSQLite},
 		{"sqlite without group commit", file(), SQLiteSingle, readSQLite},
+		{"postgres", pgtest.URL(t), Postgres, readPostgres},
+		{"postgres without group commit", pgtest.URL(t), PostgresSingle, readPostgres},
 	}
 }
 
