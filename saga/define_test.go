@@ -1,0 +1,249 @@
+package saga
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+)
+
+func act(context.Context, Call[string]) (thing, error) { return thing{}, nil }
+
+func find(context.Context, Call[string]) (Finding[thing], error) { return NotFound[thing](), nil }
+
+func undo(context.Context, Call[string], *thing) error { return nil }
+
+// good is a step without fault, to stand beside the one a test is about.
+func good(name string) *Action[string, thing] { return Do(name, act).Idempotent().Undo(undo) }
+
+// Every fault of a definition, by the words a person reads.
+func TestDefineFaults(t *testing.T) {
+	t.Parallel()
+	type steps = []Step[string]
+	long := strings.Repeat("x", MaxName+1)
+	for _, c := range []struct {
+		want  string
+		steps steps
+	}{
+		{"there are no steps", nil},
+		{"there are 65 steps; at most 64 are allowed", many(65)},
+		{`step "a": the name is used twice`, steps{good("a"), good("b"), good("a")}},
+		{`step "b": a saga has one pivot, and there is one before this step`, steps{good("a").Pivot(), Do("b", act).Idempotent().Pivot()}},
+		{`step "": its name is empty`, steps{good("")}},
+		{`its name has 65 characters; at most 64 are allowed`, steps{good(long)}},
+		{`step "a b": its name "a b" may only have letters, digits, '-', '_' and '.', and starts with a letter or digit`, steps{good("a b")}},
+		{`step "-a": its name "-a" may only have`, steps{good("-a")}},
+		{`step "ä": its name "ä" may only have`, steps{good("ä")}},
+		{`step "a": it has no action`, steps{Do[string, thing]("a", nil).Idempotent().Undo(undo)}},
+		{`step "a": it does not say how it is safe to repeat: Idempotent, Keyed, Find or AtMostOnce`, steps{Do("a", act).Undo(undo)}},
+		{`step "a": it says two things about repeating (idempotent, keyed)`, steps{good("a").Keyed(time.Hour)}},
+		{`step "a": it says two things about repeating (idempotent, at-most-once)`, steps{good("a").AtMostOnce()}},
+		{`step "a": Keyed needs the time for which the destination remembers a key`, steps{Do("a", act).Keyed(0).Undo(undo)}},
+		{`step "a": the destination forgets its key before one attempt is over and settled`, steps{Do("a", act).Keyed(time.Minute).Undo(undo)}},
+		{`step "a": Find needs a function`, steps{good("a").Find(nil)}},
+		{`step "a": Undo needs a function; say NoUndo(reason) when there is nothing to undo`, steps{Do("a", act).Idempotent().Undo(nil)}},
+		{`step "a": NoUndo needs a reason`, steps{Do("a", act).Idempotent().NoUndo("")}},
+		{`step "a": it says both Undo and NoUndo`, steps{good("a").NoUndo("why not")}},
+		{`step "a": it stands before the pivot and does not say how it is undone: Undo, or NoUndo with the reason`, steps{Do("a", act).Idempotent(), good("b").Pivot()}},
+		{`step "b": it stands before the pivot and does not say how it is undone`, steps{good("a"), Do("b", act).Idempotent()}},
+		{`step "b": it stands after the pivot, where nothing is undone: its Undo would never run`, steps{good("a").Pivot(), good("b")}},
+		{`step "a": nobody can tell whether it happened, so it must come after step "b", which can be repeated or looked up`, steps{Do("a", act).AtMostOnce().Undo(undo), good("b")}},
+		{`step "a": nobody can tell whether it happened, so it must come after step "b"`, steps{Do("a", act).AtMostOnce().Undo(undo), Do("b", act).AtMostOnce().Find(find).Undo(undo)}},
+		{`step "b": it stands after the pivot and can only give up to review`, steps{good("a").Pivot(), Do("b", act).Idempotent().Retry(Retry{GiveUp: ToCompensation})}},
+		{`step "a": its Timeout must be at least a millisecond`, steps{good("a").Timeout(time.Microsecond)}},
+		{`step "a": its Settle must not be negative`, steps{good("a").Settle(-time.Second)}},
+		{`step "a": its Retry.Attempts must not be negative`, steps{good("a").Retry(Retry{Attempts: -1})}},
+		{`step "a": its Retry has a negative time`, steps{good("a").Retry(Retry{Within: -1})}},
+		{`step "a": its Retry has a negative time`, steps{good("a").Retry(Retry{Initial: -1})}},
+		{`step "a": its Retry has a negative time`, steps{good("a").Retry(Retry{Max: -1})}},
+		{`step "a": its Retry.Initial is longer than its Retry.Max`, steps{good("a").Retry(Retry{Initial: time.Hour, Max: time.Minute})}},
+		{`step "a": its Retry.GiveUp is neither compensate nor review`, steps{good("a").Retry(Retry{GiveUp: "sulk"})}},
+		{`step "a": its destination "the books" may only have`, steps{good("a").To("the books")}},
+	} {
+		d, err := Define("s", 1, c.steps...)
+		if err == nil || d != nil {
+			t.Errorf("no fault is found where %q is expected", c.want)
+			continue
+		}
+		if lines := strings.Split(err.Error(), "\n"); lines[0] != `saga "s" version 1 is wrong:` || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v\nlacks: %s", err, c.want)
+		}
+	}
+}
+
+func many(n int) (steps []Step[string]) {
+	for i := range n {
+		steps = append(steps, good("s"+string(rune('0'+i/10))+string(rune('0'+i%10))))
+	}
+	return steps
+}
+
+// "Define returns every reason why a definition is wrong, in one error": one a line.
+func TestDefineReportsEverythingAtOnce(t *testing.T) {
+	t.Parallel()
+	_, err := Define("bad name", 0,
+		Do("a", act),
+		Do("a", act).Idempotent().AtMostOnce().Undo(undo).NoUndo("x").Timeout(0).Settle(-time.Second),
+		good("p").Pivot(),
+		Do("mail", act).AtMostOnce().Undo(undo).Retry(Retry{GiveUp: ToCompensation, Attempts: -1}),
+		good("q").Pivot(),
+	)
+	if err == nil {
+		t.Fatal("no fault is found")
+	}
+	want := `saga "bad name" version 0 is wrong:
+the saga's name "bad name" may only have letters, digits, '-', '_' and '.', and starts with a letter or digit
+the version is 0; versions start at 1
+step "a": it does not say how it is safe to repeat: Idempotent, Keyed, Find or AtMostOnce
+step "a": it stands before the pivot and does not say how it is undone: Undo, or NoUndo with the reason
+step "a": the name is used twice
+step "a": it says two things about repeating (idempotent, at-most-once)
+step "a": it says both Undo and NoUndo
+step "a": its Timeout must be at least a millisecond
+step "a": its Settle must not be negative
+step "mail": it stands after the pivot, where nothing is undone: its Undo would never run
+step "mail": nobody can tell whether it happened, so it must come after step "q", which can be repeated or looked up
+step "mail": it stands after the pivot and can only give up to review
+step "mail": its Retry.Attempts must not be negative
+step "q": a saga has one pivot, and there is one before this step
+step "q": it stands after the pivot, where nothing is undone: its Undo would never run`
+	if err.Error() != want {
+		t.Errorf("got:\n%v\nwant:\n%s", err, want)
+	}
+}
+
+// What is allowed, though it looks unusual.
+func TestDefineAllows(t *testing.T) {
+	t.Parallel()
+	for what, lines := range map[string]string{
+		"no pivot":                            "a idempotent undo\nb find undo",
+		"a pivot with undo":                   "a idempotent undo pivot",
+		"a pivot at most once":                "a idempotent undo\nb at-most-once pivot",
+		"two unguardable steps at the end":    "a idempotent undo\nb at-most-once pivot\nc at-most-once",
+		"an unguardable step that has a Find": "a at-most-once lookup undo\nb idempotent undo",
+		"no-undo behind the pivot":            "a idempotent undo pivot\nb idempotent no-undo",
+		"a step that gives up to review":      "a idempotent undo give-up=review",
+		"no settle time":                      "a find undo settle=0s",
+	} {
+		if _, err := define("s", 1, lines); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// A definition fills in what a step does not say.
+func TestDefineDefaults(t *testing.T) {
+	t.Parallel()
+	s := structure(t, "a find undo").Steps[0]
+	if s.Repeat != RepeatFind || !s.Find || s.Timeout != DefaultTimeout || s.Settle != DefaultSettle {
+		t.Errorf("%+v", s)
+	}
+	if s := structure(t, "a idempotent undo timeout=1500us settle=2500us").Steps[0]; s.Timeout != time.Millisecond || s.Settle != 2*time.Millisecond {
+		t.Errorf("times are not whole milliseconds: %+v", s)
+	}
+}
+
+type cart struct {
+	Order     string `json:"order"`
+	Lines     int    `json:"lines"`
+	UpdatedAt string `json:"updatedAt,omitempty"`
+}
+
+func cartSaga(t *testing.T, same ...Step[cart]) *Definition[cart] {
+	t.Helper()
+	a := Do("a", func(context.Context, Call[cart]) (thing, error) { return thing{}, nil }).Idempotent().NoUndo("nothing")
+	d, err := Define("carts", 1, append(same, Step[cart](a))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// "Identity says which part of the input makes two starts the same": default, the whole input.
+func TestIdentity(t *testing.T) {
+	t.Parallel()
+	identity := func(d *Definition[cart], in any) string {
+		acc, err := d.Accept("w", in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return acc.Identity
+	}
+	whole := cartSaga(t)
+	if got, want := identity(whole, cart{Order: "10492", Lines: 3}), "cd7f2edca0a7dbed0d009121db041f39"; got != want {
+		t.Errorf("identity %s, want %s (SHA-256 of the input's JSON)", got, want)
+	}
+	if identity(whole, cart{Order: "1"}) != identity(whole, json.RawMessage(` { "lines":0, "order":"1", "other":5 }`)) {
+		t.Error("the same input in another spelling is another identity")
+	}
+	if identity(whole, cart{Order: "1", UpdatedAt: "x"}) == identity(whole, cart{Order: "1"}) {
+		t.Error("by default the whole input counts")
+	}
+	part := cartSaga(t, Identity(func(c cart) any { c.UpdatedAt = ""; return c }))
+	if identity(part, cart{Order: "1", UpdatedAt: "x"}) != identity(part, cart{Order: "1"}) {
+		t.Error("a part that was left out still counts")
+	}
+	if identity(part, cart{Order: "1"}) == identity(part, cart{Order: "2"}) {
+		t.Error("two orders are the same")
+	}
+}
+
+// "Input faults are refused at Start, every reason at once."
+func TestAcceptFaults(t *testing.T) {
+	t.Parallel()
+	d := cartSaga(t)
+	huge := json.RawMessage(`{"order":"` + strings.Repeat("x", MaxInput) + `"}`)
+	for _, c := range []struct {
+		work  string
+		input any
+		want  []string
+	}{
+		{"", cart{}, []string{"the work id is empty; it is the business identity, like shop:order:10492"}},
+		{strings.Repeat("w", MaxWork+1), cart{}, []string{"the work id has 257 bytes; at most 256 are allowed"}},
+		{"a\x00b", cart{}, []string{"control characters"}},
+		{"a\nb", cart{}, []string{"control characters"}},
+		{"a\xffb", cart{}, []string{"not valid UTF-8"}},
+		{"w", 7, []string{"the input is a int; the saga takes a saga.cart or its JSON"}},
+		{"w", json.RawMessage(`{"order":`), []string{"the input is not the JSON of a saga.cart"}},
+		{"w", json.RawMessage("{\"order\":\"\xff\"}"), []string{"the input is not valid UTF-8"}},
+		{"w", json.RawMessage(`{"order":7}`), []string{"the input is not the JSON of a saga.cart"}},
+		{"w", huge, []string{"at most 262144 are allowed: store it elsewhere and start with its reference"}},
+		{"\n" + strings.Repeat("w", MaxWork), huge, []string{"has 257 bytes", "control characters", "store it elsewhere"}},
+	} {
+		acc, err := d.Accept(c.work, c.input)
+		if err == nil {
+			t.Errorf("accepted %+v where %q is expected", acc, c.want)
+			continue
+		}
+		for _, want := range c.want {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%v\nlacks: %s", err, want)
+			}
+		}
+	}
+	odd := Identity(func(cart) any { return func() {} })
+	if _, err := cartSaga(t, odd).Accept("w", cart{}); err == nil || !strings.Contains(err.Error(), "identity is not serialisable") {
+		t.Errorf("an identity without JSON: %v", err)
+	}
+	a := Do("a", func(context.Context, Call[func()]) (thing, error) { return thing{}, nil }).Idempotent().NoUndo("nothing")
+	f, err := Define("f", 1, a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Accept("w", func() {}); err == nil || !strings.Contains(err.Error(), "not serialisable") {
+		t.Errorf("an input without JSON: %v", err)
+	}
+}
+
+// What is accepted comes back from a snapshot as it went in.
+func TestAcceptCanonicalInput(t *testing.T) {
+	t.Parallel()
+	acc, err := cartSaga(t).Accept("w", json.RawMessage(" {\n \"order\" : \"<1>\" } "))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := string(dump(t, acc.Input)); got != string(acc.Input) {
+		t.Errorf("input %s comes back as %s", acc.Input, got)
+	}
+}
