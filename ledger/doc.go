@@ -65,10 +65,10 @@
 // and with a Schedule also:
 //
 //	the record's status    session    due                                  finished
-//	live, Hold             writer     none                                 none
-//	live                   none       the record's time plus its wait      none
-//	parked                 none       none                                 none
-//	terminal               none       none                                 the record's time
+//	live, Hold             writer     -                                    -
+//	live                   -          the record's time plus its wait      -
+//	parked                 -          -                                    -
+//	terminal               -          -                                    the record's time
 //
 // with one exception that keeps signals from being lost: a work that nobody holds after the record, that is not
 // terminal, and that has signals which no record consumed, is due at once. That is why the count of posted

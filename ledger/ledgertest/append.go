@@ -267,6 +267,17 @@ func appendCopies(b *bench) {
 	if r := c.history()[0]; r.Sum(c.id, saga.Hash{}) != r.Hash || string(r.Body) != string(started().Body) {
 		b.Errorf("the record changed behind the ledger's back: body %s, key %s", r.Body, r.Arm.Key)
 	}
+	output := []byte(`"as posted"`)
+	if err := b.Post(b.Context(), c.id, saga.Signal{Kind: saga.SignalLate, Key: "k", Verdict: saga.Verdict{Output: output}}); err != nil {
+		b.Fatal(err)
+	}
+	output[1] = 'X'
+	for _, s := range b.signals(c.id) {
+		s.Output[1] = 'Y'
+	}
+	if ss := b.signals(c.id); len(ss) != 1 || string(ss[0].Output) != `"as posted"` {
+		b.Errorf("the signal changed behind the ledger's back: %+v", ss)
+	}
 }
 
 // sameHead compares every field of two heads.

@@ -1,7 +1,6 @@
 package ledgertest_test
 
 import (
-	"context"
 	"database/sql/driver"
 	"errors"
 	"testing"
@@ -101,7 +100,7 @@ func TestFaulty(t *testing.T) {
 // Every method passes through: none is forgotten.
 func TestFaultyEveryMethod(t *testing.T) {
 	t.Parallel()
-	ctx := context.Background()
+	ctx := t.Context()
 	f := ledgertest.Faulty(memory.New(nil), ledgertest.FailAlways())
 	for m, do := range map[ledgertest.Method]func() error{
 		ledgertest.OpenSession: func() error { _, err := f.OpenSession(ctx, 1, ""); return err },

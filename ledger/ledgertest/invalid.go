@@ -37,6 +37,7 @@ func badRecords() map[string]saga.Record {
 	add("review without a reason", func(r *saga.Record) { r.Status, r.Arm = saga.Review, nil })
 	add("a reason without review", func(r *saga.Record) { r.Reason = saga.ReasonPoison })
 	add("unknown direction", func(r *saga.Record) { r.Direction = "sideways" })
+	add("more signals than were posted", func(r *saga.Record) { r.Signals = []int64{1 << 40} })
 	add("a wait no column holds", func(r *saga.Record) { r.Wait = time.Millisecond + 1 })
 	add("a budget no column holds", func(r *saga.Record) { r.Arm.Budget = time.Microsecond })
 	return bad

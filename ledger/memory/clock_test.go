@@ -36,7 +36,7 @@ func TestVirtualTime(t *testing.T) {
 		begin(t, l, lease.Token, saga.Record{Wait: 14 * 24 * time.Hour})
 		c := ledger.Claim{Limit: 1, Known: []ledger.Version{{Saga: "order-to-invoice", Version: 1}}}
 		for _, step := range []struct {
-			sleep time.Duration
+			wait  time.Duration
 			works int
 			err   error
 		}{
@@ -45,7 +45,7 @@ func TestVirtualTime(t *testing.T) {
 			{7*24*time.Hour - 1, 0, nil},
 			{1, 0, ledger.ErrSessionDead},
 		} {
-			time.Sleep(step.sleep)
+			<-time.After(step.wait)
 			heads, err := l.Claim(t.Context(), lease.Token, c)
 			if len(heads) != step.works || !errors.Is(err, step.err) {
 				t.Errorf("%v after the start: claimed %+v, error %v; want %d works and error %v", time.Since(lease.At), heads, err, step.works, step.err)
