@@ -1,0 +1,136 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+
+	"github.com/amends-dev/amends/ledger"
+)
+
+func (a *app) check() *cobra.Command {
+	var f ledger.Filter
+	cmd := &cobra.Command{
+		Use: "check [WORK] [flags]", Args: atMostOneWork,
+		Short: "Verify every chain and every head of the ledger",
+		Long: `Verify the ledger: every chain is read from its first record, every hash is computed again, every record must be
+one the rules allow where it stands, and every head must show what its chain says. It changes nothing and may
+run beside coordinators.
+
+Findings end the command with 6, always: a damaged ledger is never a success. What it cannot find is a chain
+that somebody rewrote together with all its later hashes.`,
+		Example: `  amends check
+  amends check shop:order:10492
+  amends check --saga order-to-invoice -o json | jq '.findings[].workId'`,
+	}
+	cmd.Flags().StringVar(&f.Saga, "saga", "", "works of this saga only")
+	cmd.Flags().StringVar(&f.Prefix, "prefix", "", "work ids that begin with this")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		f.Work = strings.Join(args, "")
+		var report ledger.Report
+		err := a.with(cmd.Context(), func(s store) (err error) {
+			progress, done := a.progress()
+			defer done()
+			report, err = ledger.Check(cmd.Context(), s, &ledger.CheckOptions{Filter: f, Progress: progress})
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if report.Works == 0 && f.Work != "" {
+			return (&which{work: f.Work, saga: f.Saga}).unknown()
+		}
+		return a.report(&report)
+	}
+	return cmd
+}
+
+// progress shows on stderr how far a check is: a line that counts on a terminal, now and then a line of its own
+// elsewhere. Whoever wants JSON is not told.
+func (a *app) progress() (tell func(ledger.Report), done func()) {
+	if a.json {
+		return nil, func() {}
+	}
+	if screenOf(a.err).terminal {
+		bar := progressbar.NewOptions64(-1, progressbar.OptionSetWriter(a.err), progressbar.OptionSetDescription("works checked"),
+			progressbar.OptionShowCount(), progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(100*time.Millisecond))
+		return func(r ledger.Report) { _ = bar.Set64(r.Works) }, func() { _ = bar.Finish() }
+	}
+	const interval = 10 * time.Second
+	last := a.now()
+	return func(r ledger.Report) {
+		if now := a.now(); now.Sub(last) >= interval {
+			last = now
+			a.say("%d works checked, %d records, %d findings so far", r.Works, r.Records, len(r.Findings))
+		}
+	}, func() {}
+}
+
+// reportJSON is what a check found.
+type reportJSON struct {
+	Sound    bool          `json:"sound"`
+	Works    int64         `json:"works"`
+	Records  int64         `json:"records"`
+	Moving   int64         `json:"moving"` // works that moved all the while, whose head was not compared
+	Findings []findingJSON `json:"findings"`
+}
+
+type findingJSON struct {
+	Saga   string `json:"saga"`
+	WorkID string `json:"workId"`
+	Number int64  `json:"number"`
+	Seq    int64  `json:"seq"` // 0: about the head, or the work as a whole
+	What   string `json:"what"`
+	Do     string `json:"do"`
+}
+
+func (a *app) report(r *ledger.Report) error {
+	var end error
+	if n := len(r.Findings); n > 0 {
+		end = &failure{
+			exit: exitFindings, what: fmt.Sprintf("the ledger is not sound: %s in %s", count(n, "finding"), count(int(r.Works), "work")),
+			next: "keep a copy of the database before anything else is done to it",
+		}
+	}
+	if a.json {
+		out := reportJSON{
+			Sound: end == nil, Works: r.Works, Records: r.Records, Moving: r.Moving, Findings: make([]findingJSON, len(r.Findings)),
+		}
+		for i, f := range r.Findings {
+			out.Findings[i] = findingJSON{f.ID.Saga, f.ID.Work, f.Head, f.Seq, f.What, f.Do}
+		}
+		if err := a.printJSON(out); err != nil {
+			return err
+		}
+		return end
+	}
+	for _, f := range r.Findings {
+		where := f.ID.String()
+		if f.Seq > 0 {
+			where += fmt.Sprintf(", record %d", f.Seq)
+		}
+		a.paragraph("", where)
+		a.paragraph("  ", f.What)
+		a.paragraph("  ", f.Do)
+	}
+	verdict := "sound"
+	if end != nil {
+		verdict = count(len(r.Findings), "finding")
+	}
+	a.paragraph("", fmt.Sprintf("%s, %s: %s", count(int(r.Works), "work"), count(int(r.Records), "record"), verdict))
+	if r.Moving > 0 {
+		a.paragraph("", fmt.Sprintf("%s moved all the while; only the chain was verified, not the head. Run it again for those.", count(int(r.Moving), "work")))
+	}
+	return end
+}
+
+// count is a number of things.
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}

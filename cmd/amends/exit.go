@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/lib/pq"
+
+	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/ledger"
+)
+
+// exit is the status amends ends with. Scripts depend on the numbers and on the words: neither changes.
+type exit int
+
+const (
+	exitDone        exit = 0
+	exitFailed      exit = 1
+	exitUsage       exit = 2
+	exitNotFound    exit = 3
+	exitNotAllowed  exit = 4
+	exitConflict    exit = 5
+	exitFindings    exit = 6
+	exitTimedOut    exit = 7
+	exitInterrupted exit = 130
+)
+
+// exits is the one table of what amends can end with. The help text and the errors in JSON are made from it.
+var exits = []struct {
+	exit  exit
+	word  string // "code" of an error in JSON
+	means string
+}{
+	{exitDone, "done", "done; a list may be empty"},
+	{exitFailed, "failed", "failed: no connection, no ledger there, a schema that does not fit"},
+	{exitUsage, "usage", "the command line is wrong, or does not say which of several works is meant"},
+	{exitNotFound, "not-found", "no such work"},
+	{exitNotAllowed, "not-allowed", "not allowed: credentials, permissions, a read-only database"},
+	{exitConflict, "conflict", "refused: the work does not stand as the command takes for granted"},
+	{exitFindings, "findings", "check found something (migrate status: only with --exit-code)"},
+	{exitTimedOut, "timed-out", "--wait ran out; what was asked for is stored and still queued"},
+	{exitInterrupted, "interrupted", "interrupted"},
+}
+
+func (e exit) word() string {
+	for _, x := range exits {
+		if x.exit == e {
+			return x.word
+		}
+	}
+	return "failed"
+}
+
+// failure is an error for the person who must act: what happened, why, and what to do next.
+type failure struct {
+	exit    exit
+	what    string
+	next    string // "" when there is nothing sensible to suggest
+	err     error  // why; may be nil
+	details any    // for programs, in JSON only
+}
+
+func (f *failure) Error() string {
+	parts := []string{f.what}
+	if f.err != nil {
+		parts = append(parts, f.err.Error())
+	}
+	if f.next != "" {
+		parts = append(parts, f.next)
+	}
+	if parts[0] == "" {
+		parts = parts[1:]
+	}
+	return strings.Join(parts, "; ")
+}
+
+func (f *failure) Unwrap() error { return f.err }
+
+// usage is an error of whoever typed the command. Every reason comes at once.
+func usage(next string, reasons ...string) error {
+	return &failure{exit: exitUsage, what: strings.Join(reasons, "; "), next: next}
+}
+
+// meanings says which errors of the layers below end amends how.
+var meanings = []struct {
+	err  error
+	exit exit
+}{
+	{ledger.ErrNotFound, exitNotFound},
+	{coordinator.ErrNotInReview, exitConflict},
+	{coordinator.ErrOtherStep, exitConflict},
+	{coordinator.ErrFinished, exitConflict},
+	{ledger.ErrLocked, exitConflict},
+	{ledger.ErrReadOnly, exitNotAllowed},
+	{fs.ErrPermission, exitNotAllowed},
+}
+
+// classify gives an error its exit status. What cobra refuses before a verb has begun is a mistake on the
+// command line.
+func (a *app) classify(ctx context.Context, err error) *failure {
+	var f *failure
+	switch {
+	case errors.As(err, &f):
+		return f
+	case ctx.Err() != nil:
+		return &failure{exit: exitInterrupted, what: "interrupted"}
+	case !a.begun:
+		return &failure{exit: exitUsage, what: err.Error(), next: "try: amends --help"}
+	}
+	for _, m := range meanings {
+		if errors.Is(err, m.err) {
+			return &failure{exit: m.exit, err: err}
+		}
+	}
+	if deniedByPostgres(err) {
+		return &failure{exit: exitNotAllowed, err: err, next: "look at the user, the password and the grants"}
+	}
+	return &failure{exit: exitFailed, err: err}
+}
+
+// deniedByPostgres reports a wrong password, a refused user or a missing privilege.
+func deniedByPostgres(err error) bool {
+	var e *pq.Error
+	return errors.As(err, &e) && (e.Code.Class() == "28" || e.Code == "42501")
+}
+
+// fail tells the failure on stderr, as a line or as JSON, and returns its status.
+func (a *app) fail(f *failure) exit {
+	if !a.json {
+		fmt.Fprintln(a.err, "amends: "+oneLine(f.Error()))
+		return f.exit
+	}
+	enc := json.NewEncoder(a.err)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(struct {
+		Code    string `json:"code"`
+		Exit    exit   `json:"exit"`
+		Message string `json:"message"`
+		Details any    `json:"details,omitempty"`
+	}{f.exit.word(), f.exit, f.Error(), f.details}); err != nil {
+		fmt.Fprintln(a.err, "amends: "+oneLine(f.Error()))
+	}
+	return f.exit
+}

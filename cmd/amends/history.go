@@ -1,0 +1,187 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/amends-dev/amends/saga"
+)
+
+func (a *app) history() *cobra.Command {
+	var w which
+	var bodies bool
+	cmd := &cobra.Command{
+		Use: "history WORK [flags]", Aliases: []string{"timeline"}, Args: oneWork,
+		Short: "Show everything that happened to a work, record by record",
+		Long: `Show the chain of a work: one line a record, and one record a decision. A record says what was learned
+("invoice #2 unknown" is: of the second attempt of step invoice nobody knows what came), and behind the arrow
+which attempt it set in motion, with its deadline and its idempotency key. Attempts with the same key are the
+same intent.
+
+Inputs and results are not shown, only their size and hash. --bodies shows them; mind who is looking.`,
+		Example: `  amends history shop:order:10492
+  amends history shop:order:10492 -o json | jq -r '.records[] | [.at, .kind, .step] | @tsv'
+  amends history shop:order:10492 --bodies`,
+	}
+	w.flag(cmd)
+	cmd.Flags().BoolVar(&bodies, "bodies", false, "show inputs and results, too")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		w.work = args[0]
+		return a.with(cmd.Context(), func(s store) error {
+			head, err := w.find(cmd.Context(), s)
+			if err != nil {
+				return err
+			}
+			records, err := s.History(cmd.Context(), head.ID)
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(historyToJSON(head.ID, records, bodies))
+			}
+			a.printHistory(head.ID, records, bodies)
+			return nil
+		})
+	}
+	return cmd
+}
+
+func (a *app) printHistory(id saga.ID, records []saga.Record, bodies bool) {
+	g := grid{header: []string{"seq", "at", "status", "what happened"}}
+	for i := range records {
+		r := &records[i]
+		g.add(strconv.FormatInt(r.Seq, 10), exact(r.At), standing(r.Status, r.Reason), told(r))
+		if bodies && len(r.Body) > 0 {
+			g.add("", "", "", string(r.Body))
+		}
+	}
+	a.field("work", id.Work)
+	a.field("saga", id.Saga)
+	fmt.Fprintln(a.out)
+	a.print(&g)
+}
+
+// told is a record in words: what was learned, and behind the arrow what it set in motion.
+func told(r *saga.Record) string {
+	words := learned(r)
+	if r.ExternalID != "" {
+		words += " = " + r.ExternalID
+	}
+	if r.BodyDropped {
+		words += " (the result was too large and is not kept)"
+	}
+	if r.Error != "" {
+		words += ": " + r.Error
+	}
+	if r.Wait > 0 {
+		words += fmt.Sprintf(" (due again at %s)", clock(r.At.Add(r.Wait)))
+	}
+	if m := r.Arm; m != nil {
+		words += fmt.Sprintf(" → %s until %s, key %s", effect(m.Step, m.Direction, m.Attempt), clock(r.Deadline()), m.Key)
+	}
+	return words
+}
+
+// learned is the first half of a record: who did what, in the words of the ledger.
+func learned(r *saga.Record) string {
+	switch {
+	case r.Kind == saga.KindStarted && r.Revision != "":
+		return fmt.Sprintf("started with %d bytes of input, revision %s, by definition version %d", len(r.Body), r.Revision, r.Version)
+	case r.Kind == saga.KindStarted:
+		return fmt.Sprintf("started with %d bytes of input, by definition version %d", len(r.Body), r.Version)
+	case r.Step == "":
+		return string(r.Kind)
+	default:
+		return effect(r.Step, r.Direction, r.Attempt) + " " + string(r.Kind)
+	}
+}
+
+// recordJSON is a record as JSON. Bodies are named by size and hash; their content only when asked for.
+type recordJSON struct {
+	Seq        int64          `json:"seq"`
+	Hash       saga.Hash      `json:"hash"`
+	Session    string         `json:"session"` // the writer
+	At         *time.Time     `json:"at"`
+	Kind       saga.Kind      `json:"kind"`
+	Version    int            `json:"version,omitempty"` // started only, as are revision and nonce
+	Revision   string         `json:"revision,omitempty"`
+	Nonce      int64          `json:"nonce,omitempty"`
+	Step       string         `json:"step"`
+	Direction  saga.Direction `json:"direction"`
+	Attempt    int            `json:"attempt"`
+	ExternalID string         `json:"externalId"`
+	Body       *bodyJSON      `json:"body"`
+	Dropped    bool           `json:"bodyDropped"`
+	Class      saga.Class     `json:"class"`
+	Error      string         `json:"error"`
+	Signals    []int64        `json:"signals"`
+	Status     saga.Status    `json:"status"`
+	Reason     saga.Reason    `json:"reason"`
+	Due        *time.Time     `json:"dueAt"`
+	Arm        *armJSON       `json:"arm"`
+	Snapshot   *bodyJSON      `json:"snapshot"`
+}
+
+type bodyJSON struct {
+	SHA256  string          `json:"sha256"`
+	Bytes   int             `json:"bytes"`
+	Content json.RawMessage `json:"content,omitempty"`
+}
+
+type armJSON struct {
+	Step      string         `json:"step"`
+	Direction saga.Direction `json:"direction"`
+	Attempt   int            `json:"attempt"`
+	Key       string         `json:"key"`
+	Reissue   int            `json:"reissue"`
+	Deadline  *time.Time     `json:"deadline"`
+}
+
+type historyJSON struct {
+	WorkID  string       `json:"workId"`
+	Saga    string       `json:"saga"`
+	Records []recordJSON `json:"records"`
+}
+
+func historyToJSON(id saga.ID, records []saga.Record, bodies bool) historyJSON {
+	h := historyJSON{WorkID: id.Work, Saga: id.Saga, Records: make([]recordJSON, len(records))}
+	for i := range records {
+		h.Records[i] = recordToJSON(&records[i], bodies)
+	}
+	return h
+}
+
+func recordToJSON(r *saga.Record, bodies bool) recordJSON {
+	j := recordJSON{
+		Seq: r.Seq, Hash: r.Hash, Session: session(r.Session), At: utc(r.At), Kind: r.Kind, Version: r.Version,
+		Revision: r.Revision, Nonce: r.Nonce, Step: r.Step, Direction: r.Direction, Attempt: r.Attempt,
+		ExternalID: r.ExternalID, Body: bodyToJSON(r.Body, bodies), Dropped: r.BodyDropped, Class: r.Class,
+		Error: r.Error, Signals: append([]int64{}, r.Signals...), Status: r.Status, Reason: r.Reason,
+		Snapshot: bodyToJSON(r.Snapshot, bodies),
+	}
+	if r.Wait > 0 {
+		j.Due = utc(r.At.Add(r.Wait))
+	}
+	if m := r.Arm; m != nil {
+		j.Arm = &armJSON{m.Step, m.Direction, m.Attempt, m.Key, m.Reissue, utc(r.Deadline())}
+	}
+	return j
+}
+
+func bodyToJSON(b json.RawMessage, content bool) *bodyJSON {
+	if len(b) == 0 {
+		return nil
+	}
+	sum := sha256.Sum256(b)
+	j := &bodyJSON{SHA256: hex.EncodeToString(sum[:]), Bytes: len(b)}
+	if content {
+		j.Content = b
+	}
+	return j
+}

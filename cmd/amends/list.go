@@ -1,0 +1,220 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/saga"
+)
+
+// statuses and reasons are what list can be narrowed to.
+var (
+	statuses = []string{
+		string(saga.Running), string(saga.Retrying), string(saga.Waiting), string(saga.Compensating),
+		string(saga.Review), string(saga.Paused), string(saga.Completed), string(saga.Compensated), string(saga.Abandoned),
+	}
+	reasons = []string{
+		string(saga.ReasonInDoubt), string(saga.ReasonUndoFailed), string(saga.ReasonAfterPivot), string(saga.ReasonExhausted),
+		string(saga.ReasonUnknownVersion), string(saga.ReasonPoison), string(saga.ReasonConflict),
+	}
+)
+
+func (a *app) list() *cobra.Command {
+	var f ledger.Filter
+	var status, reason string
+	var review bool
+	cmd := &cobra.Command{
+		Use: "list [flags]", Aliases: []string{"ls"}, Args: noWork,
+		Short: "List works, oldest first",
+		Long: `List works in the order in which they were started.
+
+When there are more than --limit, the last line (stderr) is the command for the next page; with -o json
+"next" is the number to give to --after, null on the last page.`,
+		Example: `  amends list --review                           # what waits for a person
+  amends list --reason in-doubt --saga order-to-invoice
+  amends list --prefix shop:order:104 --limit 20
+  amends list --external-id inv_5530             # who made inv_5530?
+  amends list --status retrying -o json | jq -r '.items[].workId'`,
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.Saga, "saga", "", "works of this saga only")
+	fl.StringVar(&status, "status", "", "works of this status only: "+strings.Join(statuses, ", "))
+	fl.StringVar(&reason, "reason", "", "works in review for this reason only: "+strings.Join(reasons, ", "))
+	fl.BoolVar(&review, "review", false, "works that wait for a person: --status review")
+	fl.StringVar(&f.Prefix, "prefix", "", "work ids that begin with this")
+	fl.StringVar(&f.ExternalID, "external-id", "", "works that recorded this external id")
+	fl.IntVar(&f.Limit, "limit", 50, "at most this many")
+	fl.Int64Var(&f.After, "after", 0, "only works with a greater number: the next page")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if review && status == "" {
+			status = string(saga.Review)
+		}
+		if err := listable(status, reason, review, f.Limit); err != nil {
+			return err
+		}
+		f.Status, f.Reason = saga.Status(status), saga.Reason(reason)
+		return a.runList(cmd, f)
+	}
+	return cmd
+}
+
+// listable refuses filters that would silently match nothing.
+func listable(status, reason string, review bool, limit int) error {
+	var wrong []string
+	if status != "" && !slices.Contains(statuses, status) {
+		wrong = append(wrong, fmt.Sprintf("there is no status %q: it is one of %s", status, strings.Join(statuses, ", ")))
+	}
+	if reason != "" && !slices.Contains(reasons, reason) {
+		wrong = append(wrong, fmt.Sprintf("there is no reason %q: it is one of %s", reason, strings.Join(reasons, ", ")))
+	}
+	if status != "" && status != string(saga.Review) && (review || reason != "") {
+		wrong = append(wrong, fmt.Sprintf("only works in review have a reason; --status %s says otherwise", status))
+	}
+	if limit < 1 {
+		wrong = append(wrong, "--limit is at least 1")
+	}
+	if len(wrong) > 0 {
+		return usage("", wrong...)
+	}
+	return nil
+}
+
+// headJSON is a work in a list.
+type headJSON struct {
+	Number   int64       `json:"number"` // the cursor: --after
+	WorkID   string      `json:"workId"`
+	Saga     string      `json:"saga"`
+	Version  int         `json:"version"`
+	Revision string      `json:"revision"`
+	Status   saga.Status `json:"status"`
+	Reason   saga.Reason `json:"reason"`
+	Session  string      `json:"session"` // who holds it; "" nobody
+	Pending  int64       `json:"pendingSignals"`
+	Started  *time.Time  `json:"startedAt"`
+	Updated  *time.Time  `json:"updatedAt"`
+	Due      *time.Time  `json:"dueAt"`
+	Finished *time.Time  `json:"finishedAt"`
+}
+
+func headToJSON(h *ledger.Head) headJSON {
+	return headJSON{
+		Number: h.Number, WorkID: h.ID.Work, Saga: h.ID.Saga, Version: h.Version, Revision: h.Revision,
+		Status: h.Status, Reason: h.Reason, Session: session(h.Session), Pending: h.Posted - h.Consumed,
+		Started: utc(h.Created), Updated: utc(h.Updated), Due: utc(h.Due), Finished: utc(h.Finished),
+	}
+}
+
+func session(t saga.Token) string {
+	if t == 0 {
+		return ""
+	}
+	return t.String()
+}
+
+func (a *app) runList(cmd *cobra.Command, f ledger.Filter) error {
+	limit := f.Limit
+	f.Limit++ // one more tells whether there is a next page
+	heads, err := a.heads(cmd.Context(), f)
+	if err != nil {
+		return err
+	}
+	more := len(heads) > limit
+	if more {
+		heads = heads[:limit]
+	}
+	if a.json {
+		out := struct {
+			Items []headJSON `json:"items"`
+			Next  *int64     `json:"next"`
+		}{Items: make([]headJSON, len(heads))}
+		for i := range heads {
+			out.Items[i] = headToJSON(&heads[i])
+		}
+		if more {
+			out.Next = &heads[limit-1].Number
+		}
+		return a.printJSON(out)
+	}
+	if len(heads) == 0 {
+		a.say("no works match")
+		return nil
+	}
+	a.printHeads(heads)
+	if more {
+		a.say("there are more; the next page: %s --after %d", again(cmd), heads[limit-1].Number)
+	}
+	return nil
+}
+
+func (a *app) printHeads(heads []ledger.Head) {
+	g := grid{header: []string{"saga", "work", "status", "reason", "updated", "due", "note"}}
+	for i := range heads {
+		h := &heads[i]
+		g.add(h.ID.Saga, h.ID.Work, string(h.Status), string(h.Reason), a.when(h.Updated), a.when(h.Due), headNote(h))
+	}
+	a.print(&g)
+}
+
+// headNote says what the other columns of a list do not.
+func headNote(h *ledger.Head) string {
+	n := h.Posted - h.Consumed
+	switch {
+	case n == 1 && !h.Status.Terminal():
+		return "1 signal to be read"
+	case n > 0 && !h.Status.Terminal():
+		return fmt.Sprintf("%d signals to be read", n)
+	case h.Session != 0:
+		return "held by " + h.Session.String()
+	}
+	return ""
+}
+
+// heads opens the ledger for one listing.
+func (a *app) heads(ctx context.Context, f ledger.Filter) ([]ledger.Head, error) {
+	var heads []ledger.Head
+	err := a.with(ctx, func(s store) (err error) {
+		heads, err = s.List(ctx, f)
+		return err
+	})
+	return heads, err
+}
+
+// with opens the ledger for fn.
+func (a *app) with(ctx context.Context, fn func(store) error) error {
+	ad, err := a.address()
+	if err != nil {
+		return err
+	}
+	s, err := ad.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = s.Close() }() // whatever was stored is durable already
+	return fn(s)
+}
+
+// again is the command line as it was typed, without the cursor.
+func again(cmd *cobra.Command) string {
+	words := []string{cmd.CommandPath()}
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		switch {
+		case f.Name == "after":
+		case f.Name == "db":
+			if ad, err := parseAddress(f.Value.String()); err == nil && !ad.secret() {
+				words = append(words, "--db", quote(f.Value.String()))
+			}
+		case f.Value.Type() == "bool":
+			words = append(words, "--"+f.Name)
+		default:
+			words = append(words, "--"+f.Name, quote(f.Value.String()))
+		}
+	})
+	return strings.Join(words, " ")
+}

@@ -1,0 +1,222 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/pgtest"
+	"github.com/amends-dev/amends/ledger/postgres"
+	"github.com/amends-dev/amends/ledger/sqlite"
+	"github.com/amends-dev/amends/saga"
+)
+
+var update = flag.Bool("update", false, "write what the commands print into the scripts")
+
+// The test binary is also the program under test, and a program that runs sagas beside it.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"amends": main, "serve": serve})
+}
+
+// serve runs a coordinator over the ledger named by its argument until it is interrupted.
+func serve() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	err := func() error {
+		ad, err := parseAddress(os.Args[1])
+		if err != nil {
+			return err
+		}
+		l, err := ad.open(ctx)
+		if err != nil {
+			return err
+		}
+		defer l.Close()
+		return running(ctx, l, func(ctx context.Context, _ *coordinator.Coordinator) error {
+			<-ctx.Done()
+			return nil
+		})
+	}()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// Every verb, as a person or a script uses it, on a SQLite ledger with the works of seed: ledger.db in the
+// script's folder, named by AMENDS_DB.
+func TestSQLite(t *testing.T) {
+	dir := t.TempDir()
+	l, err := sqlite.Open(t.Context(), filepath.Join(dir, "ledger.db"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(seed(t.Context(), l), l.Close()); err != nil {
+		t.Fatal(err)
+	}
+	scripts(t, "sqlite", func(env *testscript.Env) error {
+		env.Setenv("AMENDS_DB", filepath.Join(env.WorkDir, "ledger.db"))
+		return os.CopyFS(env.WorkDir, os.DirFS(dir))
+	})
+}
+
+// The same on Postgres, each script in a database of its own. EMPTY is one without a ledger.
+func TestPostgres(t *testing.T) {
+	server := pgtest.URL(t) // skips here where there is no Postgres, not in every script
+	scripts(t, "postgres", func(env *testscript.Env) error {
+		for _, name := range []string{"AMENDS_DB", "EMPTY"} {
+			url, drop, err := pgtest.Database(context.Background(), server)
+			if err != nil {
+				return err
+			}
+			env.Defer(func() { _ = drop(context.Background()) })
+			env.Setenv(name, url)
+		}
+		l, err := postgres.Open(context.Background(), env.Getenv("AMENDS_DB"), &postgres.Options{Migrate: true})
+		if err != nil {
+			return err
+		}
+		return errors.Join(seed(context.Background(), l), l.Close())
+	})
+}
+
+// scripts runs the scripts for every ledger, and those for one kind.
+func scripts(t *testing.T, kind string, setup func(*testscript.Env) error) {
+	t.Helper()
+	for _, dir := range []string{"script", kind} {
+		t.Run(dir, func(t *testing.T) {
+			testscript.Run(t, testscript.Params{
+				Dir: filepath.Join("testdata", dir), UpdateScripts: *update, RequireExplicitExec: true, Cmds: commands, Setup: setup,
+			})
+		})
+	}
+}
+
+// commands are what scripts can do beside testscript's own.
+var commands = map[string]func(ts *testscript.TestScript, neg bool, args []string){
+	"exits":   exitStatus,
+	"scrub":   scrub,
+	"sql":     execSQL,
+	"field":   field,
+	"settles": settles,
+}
+
+// exitStatus runs a program and wants a certain exit status: exits 3 amends show nothing.
+func exitStatus(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits STATUS PROGRAM [ARGUMENT…]")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	var ended interface {
+		error
+		ExitCode() int
+	}
+	if err := ts.Exec(args[1], args[2:]...); errors.As(err, &ended) {
+		got = ended.ExitCode()
+	} else if err != nil {
+		ts.Fatalf("%v", err)
+	}
+	if got != want {
+		ts.Fatalf("exit status %d, want %d", got, want)
+	}
+}
+
+// changing is what differs from run to run, and by what a golden text replaces it.
+var changing = []struct {
+	pattern *regexp.Regexp
+	by      string
+}{
+	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`), "TIME"},
+	{regexp.MustCompile(`\b\d\d:\d\d:\d\d\.\d{3}\b`), "CLOCK"},
+	{regexp.MustCompile(`\((\d+[smhd])+ ago\)|\(now\)|\(in (\d+[smhd])+\)`), "(AGE)"},
+	{regexp.MustCompile(`("hash": )"[0-9a-f]{32}"`), `$1"HASH"`},
+	{regexp.MustCompile(`("session": )"[0-9a-f]{16}"`), `$1"SESSION"`},
+	{regexp.MustCompile(`("nonce": )-?\d+`), `$1"NONCE"`},
+	{regexp.MustCompile(`conflict:[0-9a-f]{32}`), `conflict:IDENTITY`},
+}
+
+// scrub writes what a program printed to a file, with what changes from run to run replaced, so that the rest
+// can be compared whole: scrub stdout got.
+func scrub(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: scrub (stdout|stderr) FILE")
+	}
+	text := ts.ReadFile(args[0])
+	for _, c := range changing {
+		text = c.pattern.ReplaceAllString(text, c.by)
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(text), 0o600))
+}
+
+// execSQL changes a SQLite ledger behind everybody's back: sql ledger.db 'UPDATE …'.
+func execSQL(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: sql FILE STATEMENT")
+	}
+	db, err := sqlx.Open("sqlite", ts.MkAbs(args[0]))
+	ts.Check(err)
+	defer db.Close()
+	db.MustExec(args[1])
+}
+
+// field compares one value of the JSON a program printed: field steps.invoice.externalId inv_1.
+func field(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: [!] field PATH VALUE")
+	}
+	var v any
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &v))
+	for name := range strings.SplitSeq(args[0], ".") {
+		switch inner := v.(type) {
+		case map[string]any:
+			value, ok := inner[name]
+			if !ok {
+				ts.Fatalf("%s: there is no field %q", args[0], name)
+			}
+			v = value
+		case []any:
+			i, err := strconv.Atoi(name)
+			ts.Check(err)
+			if i >= len(inner) {
+				ts.Fatalf("%s: there are %d items", args[0], len(inner))
+			}
+			v = inner[i]
+		default:
+			ts.Fatalf("%s: %v has no fields", args[0], v)
+		}
+	}
+	if got := fmt.Sprint(v); (got == args[1]) == neg {
+		ts.Fatalf("%s is %q; want %q (negated: %t)", args[0], got, args[1], neg)
+	}
+}
+
+// settles waits until the work of saga order-to-invoice has ended, with a coordinator running: settles shop:order:3.
+func settles(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: settles WORK")
+	}
+	ad, err := parseAddress(ts.Getenv("AMENDS_DB"))
+	ts.Check(err)
+	l, err := ad.open(context.Background())
+	ts.Check(err)
+	defer l.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	ts.Check(settled(ctx, coordinator.NewOperator(l), args[0], saga.Status.Terminal))
+}

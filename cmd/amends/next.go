@@ -1,0 +1,77 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/amends-dev/amends/saga"
+)
+
+// printNext writes what is safe to do next: the ledger's words, and in review the commands, each on a line of
+// its own so that it can be copied.
+func (a *app) printNext(v *view) {
+	if v.decided() {
+		a.paragraph("  ", "What was posted above is applied as soon as a coordinator reads it. See that one runs, and look again.")
+		return
+	}
+	commands := v.commands(a.db)
+	words := v.summary.Next
+	if len(commands) > 0 { // they say the rest, ready to be copied
+		words, _, _ = strings.Cut(words, " If it happened: ")
+	}
+	a.paragraph("  ", words)
+	for _, c := range commands {
+		fmt.Fprintf(a.out, "\n  %s:\n    %s\n", c.when, visible(c.line))
+	}
+}
+
+// decided reports whether a person has spoken already and only has not been heard.
+func (v *view) decided() bool {
+	return !v.state.Status.Terminal() && slices.ContainsFunc(v.pending, func(s saga.Signal) bool {
+		return s.Kind == saga.SignalResolve || s.Kind == saga.SignalCancel
+	})
+}
+
+// command is a command line and when it is the right one.
+type command struct{ when, line string }
+
+// commands are the choices a person has about a work in review.
+func (v *view) commands(db string) []command {
+	if v.state.Status != saga.Review || v.state.Reason == saga.ReasonUnknownVersion {
+		return nil
+	}
+	ss, dir := v.state.Issue(v.spec)
+	if ss == nil {
+		return nil
+	}
+	base := fmt.Sprintf("amends resolve %s --saga %s --step %s%s", quote(v.head.ID.Work), quote(v.head.ID.Saga), quote(ss.Name), dbFlag(db))
+	const why = ` --reason "how you know"`
+	if dir == saga.Undo {
+		return []command{
+			{"If it is undone, by whomever", base + " --happened-without-id" + why},
+			{"If it is not: try the undo again, under a new key", base + " --did-not-happen" + why},
+		}
+	}
+	return []command{
+		{"If it happened", base + " --happened EXTERNAL_ID" + why},
+		{"If it happened and has no id", base + " --happened-without-id" + why},
+		{"If it did not: " + undone(v), base + " --did-not-happen" + why},
+	}
+}
+
+// undone says what follows from "it did not happen".
+func undone(v *view) string {
+	if v.state.Turned {
+		return "there is nothing to undo, and the way back goes on"
+	}
+	return "it is done again, under a new key"
+}
+
+// dbFlag repeats a --db that was given, unless there is a password in it.
+func dbFlag(db string) string {
+	if ad, err := parseAddress(db); err != nil || ad.secret() {
+		return ""
+	}
+	return " --db " + quote(db)
+}

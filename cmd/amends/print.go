@@ -1,0 +1,147 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+	"golang.org/x/term"
+)
+
+// screen is what stdout is: a terminal of some width, or a file or pipe.
+type screen struct {
+	terminal bool
+	width    int // of a terminal
+}
+
+func screenOf(w io.Writer) screen {
+	f, ok := w.(*os.File)
+	if !ok || os.Getenv("TERM") == "dumb" {
+		return screen{}
+	}
+	width, _, err := term.GetSize(int(f.Fd()))
+	return screen{terminal: err == nil, width: width}
+}
+
+// printJSON writes v as one JSON document.
+func (a *app) printJSON(v any) error {
+	enc := json.NewEncoder(a.out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+// say tells something on stderr that is not the answer itself. Programs that asked for JSON are not told.
+func (a *app) say(format string, args ...any) {
+	if !a.json {
+		fmt.Fprintln(a.err, visible(fmt.Sprintf(format, args...)))
+	}
+}
+
+// grid is a table. Cells are never cut: half an id is no id.
+type grid struct {
+	header []string
+	rows   [][]string
+}
+
+func (g *grid) add(cells ...string) { g.rows = append(g.rows, cells) }
+
+// print writes g with lines between the columns on a terminal that is wide enough, and as plain aligned text
+// otherwise.
+func (a *app) print(g *grid) {
+	if a.screen.terminal {
+		if lined := g.render(true); fits(lined, a.screen.width) {
+			fmt.Fprintln(a.out, lined)
+			return
+		}
+	}
+	fmt.Fprintln(a.out, g.render(false))
+}
+
+func (g *grid) render(lined bool) string {
+	t := table.NewWriter()
+	style := table.StyleLight
+	if !lined {
+		style.Options = table.OptionsNoBordersAndSeparators
+		style.Box.PaddingLeft, style.Box.PaddingRight = "", "  "
+		t.SuppressTrailingSpaces()
+	}
+	t.SetStyle(style)
+	t.AppendHeader(row(g.header))
+	for _, r := range g.rows {
+		t.AppendRow(row(r))
+	}
+	return t.Render()
+}
+
+// row is cells as the table wants them. An empty one shows as a dash, so that the columns can be counted.
+func row(cells []string) table.Row {
+	r := make(table.Row, len(cells))
+	for i, c := range cells {
+		if r[i] = visible(c); c == "" {
+			r[i] = "-"
+		}
+	}
+	return r
+}
+
+func fits(s string, width int) bool {
+	return text.LongestLineLen(s) <= width
+}
+
+// paragraph writes words behind a margin, wrapped to the terminal if there is one.
+func (a *app) paragraph(margin, words string) {
+	words = visible(words)
+	if width := a.screen.width - len(margin); a.screen.terminal && width > 20 {
+		words = text.WrapSoft(words, width)
+	}
+	for line := range strings.SplitSeq(words, "\n") {
+		fmt.Fprintln(a.out, margin+strings.TrimRight(line, " "))
+	}
+}
+
+// visible makes a text from elsewhere safe to show: an id or an error message must not move the cursor, hide
+// what follows, or look like a line of ours.
+func visible(s string) string {
+	if utf8.ValidString(s) && !strings.ContainsFunc(s, hidden) {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range strings.ToValidUTF8(s, "\uFFFD") {
+		switch {
+		case r == '\n':
+			b.WriteString(`\n`)
+		case hidden(r):
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// hidden reports control characters and those that turn the direction of writing.
+func hidden(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
+
+// quote makes s one word of a shell's command line.
+func quote(s string) string {
+	special := func(r rune) bool {
+		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
+		return !letter && !strings.ContainsRune("_-./:=,@%+", r)
+	}
+	if s != "" && !strings.ContainsFunc(s, special) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// oneLine joins the lines of an error that lists several reasons.
+func oneLine(s string) string {
+	return visible(strings.ReplaceAll(strings.ReplaceAll(s, ":\n", ": "), "\n", "; "))
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/saga"
+)
+
+func (a *app) resolve() *cobra.Command {
+	var o order
+	var step, id string
+	var withoutID, didNot bool
+	cmd := &cobra.Command{
+		Use:  "resolve WORK --step STEP (--happened ID | --happened-without-id | --did-not-happen) --reason WHY [flags]",
+		Args: oneWork, Short: "Decide on a step in review: it happened, or it did not",
+		Long: `Decide on the step a review is about. Look at its destination first, by the step's key or the work id ("amends
+show" prints both): "it did not happen" lets it be done again, under a new key, and if it had happened after
+all there are two.
+
+When the review is about the undo of a step, the verdict is about the undo: it happened means it is undone.
+
+` + orderHelp,
+		Example: `  amends resolve shop:order:10492 --step receipt --happened mail_77 --reason "it is in the outbox" --wait 30s
+  amends resolve shop:order:10492 --step receipt --did-not-happen --reason "the mail server's log is empty"
+  amends resolve shop:order:10492 --step invoice --happened-without-id --reason "voided by hand" --dry-run`,
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&step, "step", "", "the step the review is about; required")
+	fl.StringVar(&id, "happened", "", "it happened, and the destination calls it by this external id")
+	fl.BoolVar(&withoutID, "happened-without-id", false, "it happened, and has no external id")
+	fl.BoolVar(&didNot, "did-not-happen", false, "it did not happen; it may be done again")
+	o.flags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		o.work = args[0]
+		verdict, wrong := verdictOf(fl.Changed("happened"), id, withoutID, didNot)
+		if step == "" {
+			wrong = append([]string{"say which step: --step STEP"}, wrong...)
+		}
+		if wrong = append(wrong, o.faults()...); len(wrong) > 0 {
+			return usage("amends show "+quote(o.work)+" prints the commands to choose from", wrong...)
+		}
+		yes := !didNot
+		plan := func(v *view) []string { return v.afterVerdict(step, yes) }
+		return a.speak(cmd.Context(), &o, plan, func(op *coordinator.Operator, work saga.ID) error {
+			return op.Resolve(cmd.Context(), work, step, verdict, o.by)
+		})
+	}
+	return cmd
+}
+
+// verdictOf reads the three flags of which exactly one must be given.
+func verdictOf(happened bool, id string, withoutID, didNot bool) (v coordinator.Verdict, wrong []string) {
+	said := 0
+	for _, flag := range []bool{happened, withoutID, didNot} {
+		if flag {
+			said++
+		}
+	}
+	switch {
+	case said != 1:
+		wrong = append(wrong, "say what you know, one of: --happened ID, --happened-without-id, --did-not-happen")
+	case happened && id == "":
+		wrong = append(wrong, "--happened needs the external id; if there is none, say --happened-without-id")
+	case didNot:
+		v = coordinator.DidNotHappen()
+	default:
+		v = coordinator.Happened(id)
+	}
+	return v, wrong
+}
+
+// afterVerdict says what follows from a verdict on a step.
+func (v *view) afterVerdict(step string, yes bool) []string {
+	_, dir := v.state.Issue(v.spec)
+	switch {
+	case dir == saga.Undo && yes:
+		return []string{fmt.Sprintf("step %q counts as undone, and the way back goes on", step)}
+	case dir == saga.Undo:
+		return []string{fmt.Sprintf("the undo of step %q is tried again, under a new key", step)}
+	case v.state.Turned && yes:
+		return []string{fmt.Sprintf("step %q counts as done, and is undone if its definition says how; the way back goes on", step)}
+	case v.state.Turned:
+		return []string{fmt.Sprintf("there is nothing to undo of step %q, and the way back goes on", step)}
+	case yes:
+		return []string{fmt.Sprintf("step %q counts as done; %s", step, v.behind(step))}
+	default:
+		return []string{
+			fmt.Sprintf("step %q is done again, under a new key, once its last attempt has settled", step),
+			"if it had happened after all, it will have happened twice",
+		}
+	}
+}
+
+// behind says what comes after a step.
+func (v *view) behind(step string) string {
+	if v.spec == nil {
+		return "the work goes on"
+	}
+	for i := range v.spec.Steps {
+		if v.spec.Steps[i].Name == step && i+1 < len(v.spec.Steps) {
+			return fmt.Sprintf("the work goes on with step %q", v.spec.Steps[i+1].Name)
+		}
+	}
+	return "it is the last one, so the work is completed"
+}

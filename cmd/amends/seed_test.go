@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/saga"
+)
+
+// shopOrder is the input of the sagas the tests run. Its number decides what its destinations do.
+type shopOrder struct {
+	Number int
+	Card   string // never to be seen outside of --bodies
+}
+
+// made is what a destination answers.
+type made struct{ ID string }
+
+func (m made) ExternalID() string { return m.ID }
+
+// canary stands for everything in an input that must not be shown.
+const canary = "4111-1111-1111-1111"
+
+type (
+	call  = saga.Call[shopOrder]
+	event = context.Context
+)
+
+// invoicing is a saga whose works end in every way there is, by the order's number:
+//
+//	1 completed            2 mark-synced is refused: compensated
+//	3 receipt in doubt     4 receipt refused behind the pivot
+//	5 invoice not sent     6 mark-synced refused, and so is the invoice's undo
+//	7 receipt in doubt until it is done again
+func invoicing() (*saga.Definition[shopOrder], error) {
+	const patience, settle = 300 * time.Millisecond, time.Millisecond
+	return saga.Define("order-to-invoice", 1,
+		saga.Do("customer", func(event, call) (made, error) { return made{"cus_1"}, nil }).
+			Idempotent().NoUndo("customers outlive their orders"),
+		saga.Do("invoice", func(_ event, c call) (made, error) {
+			if c.Input.Number == 5 {
+				return made{}, saga.RetryAfter(time.Hour, saga.NotSent(errors.New("the books are closed for the night")))
+			}
+			return made{fmt.Sprintf("inv_%d", c.Input.Number)}, nil
+		}).Idempotent().Timeout(patience).Settle(settle).
+			Undo(func(_ event, c call, _ *made) error {
+				if c.Input.Number == 6 {
+					return saga.Permanent(errors.New("the invoice is paid"))
+				}
+				return nil
+			}),
+		saga.Do("mark-synced", func(_ event, c call) (made, error) {
+			if c.Input.Number == 2 || c.Input.Number == 6 {
+				return made{}, saga.Permanent(errors.New("the order was cancelled \x1b[2Kmeanwhile"))
+			}
+			return made{fmt.Sprintf("mark_%d", c.Input.Number)}, nil
+		}).Idempotent().Pivot().Undo(func(event, call, *made) error { return nil }),
+		saga.Do("receipt", receipt).AtMostOnce().Timeout(patience).Settle(settle),
+	)
+}
+
+func receipt(_ event, c call) (made, error) {
+	if err := c.Sending(); err != nil {
+		return made{}, err
+	}
+	switch {
+	case c.Input.Number == 3, c.Input.Number == 7 && c.Attempt == 1:
+		return made{}, errors.New("connection reset by peer")
+	case c.Input.Number == 4:
+		return made{}, saga.Permanent(errors.New("no such mailbox"))
+	}
+	return made{fmt.Sprintf("mail_%d", c.Input.Number)}, nil
+}
+
+// shipping is a second saga over the same work ids.
+func shipping() (*saga.Definition[shopOrder], error) {
+	return saga.Define("order-to-parcel", 3,
+		saga.Do("parcel", func(_ event, c call) (made, error) { return made{fmt.Sprintf("parcel_%d", c.Input.Number)}, nil }).
+			Idempotent().NoUndo("parcels come back by themselves"),
+	)
+}
+
+// running runs a coordinator with both sagas over l for as long as fn takes.
+func running(ctx context.Context, l store, fn func(context.Context, *coordinator.Coordinator) error) error {
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	opened := make(chan struct{})
+	c, err := coordinator.New(l, &coordinator.Options{
+		Log: log, Poll: 10 * time.Millisecond,
+		Listener: &coordinator.Listener{SessionOpened: func(saga.Token) { close(opened) }},
+	})
+	if err != nil {
+		return err
+	}
+	first, ferr := invoicing()
+	second, serr := shipping()
+	if err := errors.Join(ferr, serr); err != nil {
+		return err
+	}
+	if err := c.Register(ctx, first, second); err != nil {
+		return err
+	}
+	inner, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- c.Run(inner) }()
+	select {
+	case <-opened: // works that are started before are stored first and armed later
+		err = fn(ctx, c)
+		stop()
+		return errors.Join(err, <-ended)
+	case err := <-ended:
+		stop()
+		return err
+	}
+}
+
+// seed fills a ledger with works that stand in every way there is.
+func seed(ctx context.Context, l store) error {
+	return running(ctx, l, func(ctx context.Context, c *coordinator.Coordinator) error {
+		start := func(name string, n int, in shopOrder, source string) error {
+			_, err := c.Start(ctx, name, fmt.Sprintf("shop:order:%d", n), in, &coordinator.StartOptions{Revision: fmt.Sprint("r", n), Source: source})
+			return err
+		}
+		for n := 1; n <= 7; n++ {
+			if err := start("order-to-invoice", n, shopOrder{n, canary}, "cron"); err != nil {
+				return err
+			}
+			if err := settled(ctx, c.Operator, fmt.Sprintf("shop:order:%d", n), quiet); err != nil {
+				return err
+			}
+		}
+		for _, source := range []string{"cron", "webhook", "webhook"} { // duplicates of 1
+			if err := start("order-to-invoice", 1, shopOrder{1, canary}, source); err != nil {
+				return err
+			}
+		}
+		// The same key says something else: a conflict.
+		if err := start("order-to-invoice", 5, shopOrder{5, "another card"}, "webhook"); !errors.Is(err, coordinator.ErrConflict) {
+			return fmt.Errorf("expected a conflict, got %w", err)
+		}
+		if err := heard(ctx, l, "shop:order:5"); err != nil {
+			return err
+		}
+		if err := start("order-to-parcel", 2, shopOrder{2, canary}, "cron"); err != nil {
+			return err
+		}
+		_, err := c.Wait(ctx, "order-to-parcel", "shop:order:2")
+		return err
+	})
+}
+
+// settled waits until a work of saga order-to-invoice stands as wanted.
+func settled(ctx context.Context, op *coordinator.Operator, work string, wanted func(saga.Status) bool) error {
+	for {
+		s, err := op.Show(ctx, saga.ID{Saga: "order-to-invoice", Work: work})
+		if err != nil || wanted(s.Status) {
+			return err
+		}
+		if err := moment(ctx); err != nil {
+			return fmt.Errorf("%s is still %s: %w", work, s.Status, err)
+		}
+	}
+}
+
+// heard waits until every signal posted to a work has been read.
+func heard(ctx context.Context, l store, work string) error {
+	for {
+		heads, err := l.List(ctx, ledger.Filter{Work: work})
+		if err != nil || heads[0].Posted == heads[0].Consumed && heads[0].Session == 0 {
+			return err
+		}
+		if err := moment(ctx); err != nil {
+			return fmt.Errorf("%s has still not heard: %w", work, err)
+		}
+	}
+}
+
+// moment waits before looking again.
+func moment(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(5 * time.Millisecond):
+		return nil
+	}
+}
+
+// quiet: nothing more happens to the work before somebody speaks or an hour has passed.
+func quiet(s saga.Status) bool { return !s.Live() || s == saga.Retrying }

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/amends-dev/amends/saga"
+)
+
+func (a *app) show() *cobra.Command {
+	var w which
+	cmd := &cobra.Command{
+		Use: "show WORK [flags]", Args: atMostOneWork,
+		Short: "Show one work: its input, its steps, and what is safe to do next",
+		Long: `Show one work: what came in (hash and size, never the input itself), what was attempted step by step, what
+succeeded with which external ids, what was said to it and is not yet read, how many duplicates were blocked,
+and what is safe to do next.
+
+A step's KEY is the idempotency key the destination was given: look for it in the destination's own log.`,
+		Example: `  amends show shop:order:10492
+  amends show shop:order:10492 --saga order-to-invoice
+  amends show --external-id inv_5530             # who made inv_5530?
+  amends show shop:order:10492 -o json | jq -r .steps.invoice.externalId`,
+	}
+	w.flag(cmd)
+	cmd.Flags().StringVar(&w.externalID, "external-id", "", "the work that recorded this external id, instead of WORK")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if w.work = strings.Join(args, ""); (w.work == "") == (w.externalID == "") {
+			return usage("try: amends show --help", "name the work, or say --external-id ID")
+		}
+		return a.with(cmd.Context(), func(s store) error {
+			head, err := w.find(cmd.Context(), s)
+			if err != nil {
+				return err
+			}
+			v, err := look(cmd.Context(), s, head.ID)
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.printJSON(v.json())
+			}
+			a.printView(v)
+			return nil
+		})
+	}
+	return cmd
+}
+
+// viewJSON is a work as JSON: the summary, and what the ledger knows beside the chain.
+type viewJSON struct {
+	saga.Summary
+	Number     int64           `json:"number"`
+	Session    string          `json:"session"`
+	Finished   *time.Time      `json:"finishedAt"`
+	Signals    []signalJSON    `json:"pendingSignals"`
+	Duplicates []duplicateJSON `json:"duplicates"`
+}
+
+// signalJSON is a signal without the output it may carry.
+type signalJSON struct {
+	ID         int64           `json:"id"`
+	At         *time.Time      `json:"at"`
+	Kind       saga.SignalKind `json:"kind"`
+	Key        string          `json:"key"`
+	Actor      string          `json:"actor"`
+	Reason     string          `json:"reason"`
+	Step       string          `json:"step"`
+	Direction  saga.Direction  `json:"direction"`
+	Attempt    int             `json:"attempt"`
+	Happened   *bool           `json:"happened"` // null: the signal says nothing about it
+	ExternalID string          `json:"externalId"`
+}
+
+func signalToJSON(s *saga.Signal) signalJSON {
+	j := signalJSON{
+		ID: s.ID, At: utc(s.At), Kind: s.Kind, Key: s.Key, Actor: s.Actor, Reason: s.Reason,
+		Step: s.Step, Direction: s.Direction, Attempt: s.Attempt, ExternalID: s.ExternalID,
+	}
+	if s.Step != "" {
+		j.Happened = &s.Happened
+	}
+	return j
+}
+
+func (v *view) json() viewJSON {
+	j := viewJSON{
+		Summary: v.summary, Number: v.head.Number, Session: session(v.head.Session), Finished: utc(v.head.Finished),
+		Signals: make([]signalJSON, len(v.pending)), Duplicates: make([]duplicateJSON, len(v.duplicates)),
+	}
+	for i := range v.pending {
+		j.Signals[i] = signalToJSON(&v.pending[i])
+	}
+	for i := range v.duplicates {
+		j.Duplicates[i] = duplicateToJSON(&v.duplicates[i])
+	}
+	return j
+}
+
+// printView writes a work for people: where it stands and what to do first, then how it came to that.
+func (a *app) printView(v *view) {
+	s := &v.summary
+	a.field("work", s.WorkID)
+	a.field("saga", fmt.Sprintf("%s, version %d", s.Saga, s.Version))
+	a.field("status", standing(s.Status, s.Reason))
+	if s.Note != "" {
+		a.field("because", s.Note)
+	}
+	a.field("started", a.both(s.Started))
+	a.field("updated", a.both(s.Updated))
+	if !s.Due.IsZero() {
+		a.field("due", a.both(s.Due))
+	}
+	if v.head.Session != 0 {
+		a.field("held by", "session "+v.head.Session.String())
+	}
+	if s.Revision != "" {
+		a.field("revision", s.Revision)
+	}
+	a.field("input", fmt.Sprintf("%d bytes, sha256 %s", s.Input.Bytes, s.Input.Hash))
+	a.field("key", s.Key+" (the root of the steps' keys)")
+	fmt.Fprintln(a.out)
+	a.printSteps(s)
+	a.printHeard(v)
+	fmt.Fprintln(a.out, "\nnext")
+	a.printNext(v)
+}
+
+func (a *app) field(name, value string) { a.paragraph(fmt.Sprintf("%-9s ", name), value) }
+
+// standing is a status with the reason of a review.
+func standing(s saga.Status, r saga.Reason) string {
+	if r == "" {
+		return string(s)
+	}
+	return fmt.Sprintf("%s: %s", s, r)
+}
+
+func (a *app) printSteps(s *saga.Summary) {
+	g := grid{header: []string{"step", "status", "attempts", "external id", "repeat", "key"}}
+	var errors []string
+	for _, name := range s.Order {
+		step := s.Steps[name]
+		status := step.Status
+		if step.Done && step.Evidence != "" && step.Evidence != saga.KindDone {
+			status += " (" + string(step.Evidence) + ")"
+		}
+		g.add(name, status, strconv.Itoa(step.Attempts), step.ExternalID, string(step.Repeat), step.Key)
+		if step.Error != "" {
+			errors = append(errors, name+": "+step.Error)
+		}
+		if u := step.Undo; u != nil {
+			g.add("undo of "+name, u.Status, strconv.Itoa(u.Attempts), "", "", u.Key)
+			if u.Error != "" {
+				errors = append(errors, "undo of "+name+": "+u.Error)
+			}
+		}
+	}
+	a.print(&g)
+	if len(errors) > 0 {
+		fmt.Fprintln(a.out, "\nlatest errors")
+		for _, e := range errors {
+			a.paragraph("  ", e)
+		}
+	}
+}
+
+// printHeard tells what others said to the work: signals nobody has read yet, and duplicates.
+func (a *app) printHeard(v *view) {
+	if len(v.pending) > 0 {
+		heading := "posted, not yet read by a coordinator"
+		if v.state.Status.Terminal() {
+			heading = "posted too late: the work had ended, nobody reads it"
+		}
+		fmt.Fprintln(a.out, "\n"+heading)
+		for i := range v.pending {
+			a.paragraph("  ", a.both(v.pending[i].At)+": "+saying(&v.pending[i]))
+		}
+	}
+	if len(v.duplicates) > 0 {
+		fmt.Fprintln(a.out, "\nblocked duplicates")
+		for i := range v.duplicates {
+			d := &v.duplicates[i]
+			a.paragraph("  ", fmt.Sprintf("%d from %s, first %s, last %s", d.Count, source(d.Source), iso(d.First), a.both(d.Last)))
+		}
+	}
+}
+
+// saying is a signal in words.
+func saying(s *saga.Signal) string {
+	words := string(s.Kind)
+	if s.Step != "" {
+		words += fmt.Sprintf(" %s: %s", effect(s.Step, s.Direction, s.Attempt), happened(s.Happened, s.ExternalID))
+	}
+	if s.Actor != "" {
+		words += ", says " + s.Actor
+	}
+	if s.Reason != "" {
+		words += ": " + s.Reason
+	}
+	return words
+}
+
+func happened(yes bool, externalID string) string {
+	switch {
+	case !yes:
+		return "it did not happen"
+	case externalID == "":
+		return "it happened"
+	default:
+		return "it happened, as " + externalID
+	}
+}
+
+// effect names an attempt of a step's action or of its undo.
+func effect(step string, d saga.Direction, attempt int) string {
+	name := step
+	if d == saga.Undo {
+		name = "undo of " + step
+	}
+	if attempt > 0 {
+		name += fmt.Sprintf(" #%d", attempt)
+	}
+	return name
+}

@@ -1,0 +1,270 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/saga"
+)
+
+// order is what resolve and cancel have in common: something a person says to a work, who says it and why, and
+// how long to wait until it is applied.
+type order struct {
+	which
+	by     coordinator.By
+	wait   time.Duration
+	dryRun bool
+}
+
+const orderHelp = `It is stored as a signal, with who said it and why, and applied by the coordinator that holds or takes up the
+work: within about a second when one runs, otherwise when one is started. With --wait the command waits for
+that, prints where the work stands then, and ends with 7 if the time runs out; the signal stays queued.`
+
+func (o *order) flags(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.StringVar(&o.by.Reason, "reason", "", "why; required, and kept in the ledger for ever")
+	fl.StringVar(&o.by.Actor, "actor", "", "who says so (default: the user of the operating system)")
+	o.flag(cmd)
+	fl.DurationVar(&o.wait, "wait", 0, "wait this long until a coordinator has applied it, such as 30s")
+	fl.BoolVar(&o.dryRun, "dry-run", false, "say what would happen and store nothing")
+}
+
+// faults completes o and says what is missing.
+func (o *order) faults() []string {
+	var wrong []string
+	if strings.TrimSpace(o.by.Reason) == "" {
+		wrong = append(wrong, `say why: --reason "…"`)
+	}
+	if o.by.Actor == "" {
+		o.by.Actor = osUser()
+	}
+	if o.by.Actor == "" {
+		wrong = append(wrong, "say who you are: --actor NAME")
+	}
+	if o.wait < 0 {
+		wrong = append(wrong, "--wait must not be negative")
+	}
+	return wrong
+}
+
+func osUser() string {
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		return u.Username
+	}
+	return os.Getenv("USER") // a container may know no user by our number
+}
+
+// mailbox is a ledger that remembers what was posted, and in a dry run keeps it to itself. All the checks
+// before the posting are the real ones.
+type mailbox struct {
+	store
+	dryRun bool
+	posted saga.Signal
+}
+
+func (m *mailbox) Post(ctx context.Context, id saga.ID, s saga.Signal) error {
+	m.posted = s
+	if m.dryRun {
+		return nil
+	}
+	return m.store.Post(ctx, id, s)
+}
+
+// stored reads the signal back as the ledger has it: with its number, and the time at which it was first posted.
+func (m *mailbox) stored(ctx context.Context, id saga.ID) error {
+	if m.dryRun {
+		return nil
+	}
+	signals, err := m.Signals(ctx, id)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(signals, func(s saga.Signal) bool { return s.Key == m.posted.Key })
+	if i < 0 {
+		return fmt.Errorf("%s: the signal was posted, but the ledger does not have it", id)
+	}
+	m.posted = signals[i]
+	return nil
+}
+
+// outcomeJSON is what became of an order.
+type outcomeJSON struct {
+	WorkID  string      `json:"workId"`
+	Saga    string      `json:"saga"`
+	Signal  signalJSON  `json:"signal"` // as stored; in a dry run id is 0 and at null
+	Plan    []string    `json:"plan"`   // what follows when it is applied
+	DryRun  bool        `json:"dryRun"`
+	Stored  bool        `json:"stored"`
+	Applied bool        `json:"applied"`
+	Answer  string      `json:"answer"` // the words of the record that consumed it
+	Status  saga.Status `json:"status"` // where the work stands now
+	Reason  saga.Reason `json:"reason"`
+	Next    string      `json:"next"`
+}
+
+// speak posts an order and tells what comes of it. plan says what follows when it is applied.
+func (a *app) speak(ctx context.Context, o *order, plan func(*view) []string, post func(*coordinator.Operator, saga.ID) error) error {
+	return a.with(ctx, func(s store) error {
+		head, err := o.find(ctx, s)
+		if err != nil {
+			return err
+		}
+		before, err := look(ctx, s, head.ID)
+		if err != nil {
+			return err
+		}
+		m := &mailbox{store: s, dryRun: o.dryRun}
+		if err := post(coordinator.NewOperator(m), head.ID); err != nil {
+			return refused(err, head.ID)
+		}
+		if err := m.stored(ctx, head.ID); err != nil {
+			return err
+		}
+		out := outcomeJSON{
+			WorkID: head.ID.Work, Saga: head.ID.Saga, Signal: signalToJSON(&m.posted), Plan: plan(before),
+			DryRun: o.dryRun, Stored: !o.dryRun,
+		}
+		if !a.json {
+			a.printOrder(before, &out)
+		}
+		return a.follow(ctx, s, o, &out)
+	})
+}
+
+// refused explains why an order was not even stored.
+func refused(err error, id saga.ID) error {
+	for _, e := range []error{coordinator.ErrNotInReview, coordinator.ErrOtherStep, coordinator.ErrFinished} {
+		if errors.Is(err, e) {
+			return &failure{exit: exitConflict, err: err, next: fmt.Sprintf("nothing was stored; look again: amends show %s --saga %s", quote(id.Work), quote(id.Saga))}
+		}
+	}
+	return err
+}
+
+func (a *app) printOrder(before *view, out *outcomeJSON) {
+	s := &out.Signal
+	a.field("work", out.WorkID)
+	a.field("saga", out.Saga)
+	a.field("stands at", standing(before.state.Status, before.state.Reason))
+	switch {
+	case s.Happened != nil:
+		a.field("verdict", effect(s.Step, s.Direction, s.Attempt)+": "+happened(*s.Happened, s.ExternalID))
+	default:
+		a.field("order", string(s.Kind))
+	}
+	a.field("said by", s.Actor+": "+s.Reason)
+	for i, p := range out.Plan {
+		name := ""
+		if i == 0 {
+			name = "then"
+		}
+		a.field(name, p)
+	}
+	for i := range before.pending {
+		a.field("beware", "posted before and not yet read, so it comes first: "+saying(&before.pending[i]))
+	}
+}
+
+// follow waits for the order to be applied, if that is wanted, and reports.
+func (a *app) follow(ctx context.Context, s store, o *order, out *outcomeJSON) error {
+	id := saga.ID{Saga: out.Saga, Work: out.WorkID}
+	var r *saga.Record
+	var end error
+	if out.Stored && o.wait > 0 {
+		r, end = await(ctx, s, id, out.Signal.ID, o.wait)
+	}
+	if r != nil {
+		out.Applied = r.Kind != saga.KindNoted
+		out.Answer = r.Error
+		if !out.Applied {
+			end = &failure{
+				exit: exitConflict, what: "the coordinator read it and changed nothing", err: errors.New(r.Error),
+				next: fmt.Sprintf("look again: amends show %s --saga %s", quote(id.Work), quote(id.Saga)),
+			}
+		}
+	}
+	if ctx.Err() == nil {
+		now, err := look(ctx, s, id)
+		if err != nil {
+			return errors.Join(err, end)
+		}
+		out.Status, out.Reason, out.Next = now.state.Status, now.state.Reason, now.summary.Next
+	}
+	switch {
+	case a.json:
+		return errors.Join(a.printJSON(out), end)
+	case end == nil:
+		a.printOutcome(out)
+	}
+	return end
+}
+
+func (a *app) printOutcome(out *outcomeJSON) {
+	fmt.Fprintln(a.out)
+	switch {
+	case out.DryRun:
+		a.paragraph("", "Dry run: nothing was stored.")
+	case out.Applied:
+		a.paragraph("", fmt.Sprintf("Applied. The work is now %s.", standing(out.Status, out.Reason)))
+		a.paragraph("", out.Next)
+	default:
+		a.paragraph("", "Stored. A coordinator applies it when it reads it. To see what came of it:")
+		a.paragraph("  ", fmt.Sprintf("amends show %s --saga %s%s", quote(out.WorkID), quote(out.Saga), dbFlag(a.db)))
+	}
+}
+
+// poll is how often a waiting command looks.
+const poll = 100 * time.Millisecond
+
+// await waits until a record has consumed the signal, and returns that record.
+func await(ctx context.Context, s store, id saga.ID, signal int64, wait time.Duration) (*saga.Record, error) {
+	timed, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	look := fmt.Sprintf("amends show %s --saga %s", quote(id.Work), quote(id.Saga))
+	for {
+		records, err := s.History(timed, id)
+		r := consumer(records, signal)
+		switch {
+		case r != nil:
+			return r, nil
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case timed.Err() != nil:
+			return nil, &failure{
+				exit: exitTimedOut, what: fmt.Sprintf("no coordinator has read it within %s", wait),
+				err:  errors.New("it is stored and queued, and is applied when a coordinator of this saga runs"),
+				next: "see that one runs; do not post it again; look with: " + look,
+			}
+		case err != nil:
+			return nil, err
+		case records[len(records)-1].Status.Terminal():
+			return nil, &failure{
+				exit: exitConflict, what: fmt.Sprintf("it came too late: the work is %s", records[len(records)-1].Status),
+				err: errors.New("it is stored, but nobody will read it"), next: "look again: " + look,
+			}
+		}
+		select {
+		case <-timed.Done():
+		case <-time.After(poll):
+		}
+	}
+}
+
+// consumer is the record that consumed a signal, or nil.
+func consumer(records []saga.Record, signal int64) *saga.Record {
+	for i := len(records) - 1; i >= 0; i-- {
+		if slices.Contains(records[i].Signals, signal) {
+			return &records[i]
+		}
+	}
+	return nil
+}
