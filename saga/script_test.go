@@ -1,0 +1,312 @@
+package saga
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	goflag "flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+var rewrite = goflag.Bool("rewrite", false, "write what the machine says into the stories of testdata")
+
+// TestStories runs the stories in testdata, which are there to be read, in the order of their names. A story
+// is made of blocks: a command, a line of dashes, and what the machine records and says. After a change of the
+// machine run
+//
+//	go test ./saga -run Stories -rewrite
+//
+// and read the difference. The commands are at the methods of story.
+func TestStories(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) < 15 {
+		t.Fatalf("%d stories (%v)", len(files), err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := tell(t, string(want))
+			if got == string(want) {
+				return
+			}
+			if *rewrite {
+				if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			t.Errorf("%s: %s", file, firstDifference(string(want), got))
+		})
+	}
+}
+
+func firstDifference(want, got string) string {
+	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
+	for i := range min(len(w), len(g)) {
+		if w[i] != g[i] {
+			return fmt.Sprintf("line %d\nhas  %s\nwant %s", i+1, g[i], w[i])
+		}
+	}
+	return fmt.Sprintf("%d lines, want %d", len(g), len(w))
+}
+
+const dashes = "----"
+
+// tell plays a story and returns it with what the machine says now.
+func tell(t *testing.T, text string) string {
+	var out strings.Builder
+	s := &story{desk: desk{t: t, st: &State{ID: order}, now: noon}}
+	for block := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n\n") {
+		command, _, isCommand := strings.Cut(block, "\n"+dashes)
+		if !isCommand {
+			out.WriteString(block + "\n\n") // prose
+			continue
+		}
+		out.WriteString(command + "\n" + dashes + "\n" + s.play(command) + "\n")
+	}
+	return strings.TrimRight(out.String(), "\n") + "\n"
+}
+
+// story is a desk that is told what to do in words.
+type story struct {
+	desk
+	out bytes.Buffer
+}
+
+// play runs one command and returns what came of it.
+func (s *story) play(command string) string {
+	s.out.Reset()
+	var lines []string
+	for line := range strings.SplitSeq(command, "\n") {
+		if !strings.HasPrefix(line, "#") {
+			lines = append(lines, line)
+		}
+	}
+	words := strings.Fields(lines[0])
+	n := len(s.chain)
+	err := s.do(words[0], words[1:], lines[1:])
+	for i := n; i < len(s.chain); i++ {
+		fmt.Fprintln(&s.out, show(&s.chain[i]))
+	}
+	switch {
+	case err != nil:
+		fmt.Fprintf(&s.out, "error: %v\n", err)
+	case s.last.Do.Do != "":
+		fmt.Fprintf(&s.out, "> %s\n", s.last.Do)
+	}
+	return s.out.String()
+}
+
+// do runs one command:
+//
+//	define             the definition, one step a line (see structure)
+//	start [revision]   the work begins
+//	done [id]          the open attempt succeeds; one second has passed
+//	fail class words…  the open attempt ends otherwise: unknown, not-sent, refused, fault. Among the words:
+//	                   retry-after=d, and shutdown when the process was told to stop
+//	lookup answer ids  the lookup answers: found, unfinished, not-found, unclear, several
+//	wait [d]           time passes: as long as the machine said, or d
+//	crash [alone]      the process dies; another one (proven alone) looks at the chain
+//	busy, free         no send slot is to be had; or one is
+//	cancel who why…    a person cancels
+//	happened who [id]  a person's verdict on the step in review; and
+//	did-not-happen who the other one
+//	late step n id     attempt n's success comes after it was closed
+//	conflict           the work was started again with another identity
+//	park, resume       nobody knows the version; somebody does
+//	state              shows where the work stands
+func (s *story) do(verb string, args, lines []string) (err error) {
+	s.last = Decision{}
+	switch verb {
+	case "define":
+		s.spec, err = define(order.Saga, 1, strings.Join(lines, "\n"))
+		return err
+	case "start":
+		return s.try(Event{Start: &Start{Revision: strings.Join(args, " "), Input: json.RawMessage(`"3 lines"`)}})
+	case "done", "fail":
+		s.now = s.now.Add(time.Second)
+		o, err := parseOutcome(verb, args)
+		if err != nil {
+			return err
+		}
+		return s.try(Event{Outcome: &o})
+	case "lookup":
+		s.now = s.now.Add(time.Second)
+		return s.lookup(Kind(args[0]), args[1:])
+	case "wait":
+		return s.passes(args)
+	case "crash":
+		s.alone = len(args) > 0
+		defer func() { s.alone = false }()
+		return s.try(Event{})
+	case "busy", "free":
+		s.busy = verb == "busy"
+		return s.try(Event{})
+	case "park":
+		dec := Park(s.st, strings.Join(args, " "))
+		s.store(*dec.Record)
+		s.last = dec
+		return nil
+	case "state":
+		s.state()
+		return nil
+	default:
+		return s.post(verb, args)
+	}
+}
+
+func (s *story) post(verb string, args []string) error {
+	s.sigs++
+	sig := Signal{ID: s.sigs, Kind: SignalKind(verb)}
+	if len(args) > 0 {
+		sig.Actor, sig.Reason = args[0], strings.Join(args[1:], " ")
+	}
+	switch verb {
+	case "happened", "did-not-happen":
+		ss, dir := s.st.Issue(s.spec)
+		if ss == nil {
+			return errors.New("no step is at issue")
+		}
+		sig.Kind, sig.Reason = SignalResolve, ""
+		sig.Verdict = Verdict{Step: ss.Name, Direction: dir, Attempt: ss.effort(dir).Attempts, Happened: verb == "happened"}
+		if sig.Happened && len(args) > 1 {
+			sig.ExternalID = args[1]
+		}
+	case "late":
+		n, err := strconv.Atoi(args[1])
+		if err != nil {
+			return err
+		}
+		sig.Kind, sig.Actor, sig.Reason = SignalLate, "", ""
+		sig.Verdict = Verdict{Step: args[0], Direction: Forward, Attempt: n, Happened: true, ExternalID: args[2], Output: output(args[2])}
+	case "cancel", "conflict", "resume":
+	default:
+		return fmt.Errorf("unknown command %q", verb)
+	}
+	return s.try(Event{Signal: &sig})
+}
+
+func parseOutcome(verb string, args []string) (o Outcome, err error) {
+	if verb == "done" {
+		o.Class, o.ExternalID = succeeded, strings.Join(args, "")
+		o.Output = output(o.ExternalID)
+		return o, nil
+	}
+	o.Class = Class(args[0])
+	var words []string
+	for _, w := range args[1:] {
+		name, value, _ := strings.Cut(w, "=")
+		switch name {
+		case "retry-after":
+			o.RetryAfter, err = time.ParseDuration(value)
+		case "shutdown":
+			o.Shutdown = true
+		default:
+			words = append(words, w)
+		}
+	}
+	o.Error = strings.Join(words, " ")
+	return o, err
+}
+
+func (s *story) lookup(kind Kind, ids []string) error {
+	for i := range s.st.Steps {
+		if e := &s.st.Steps[i].Forward; e.Phase == InDoubt || e.Phase == Rebuff {
+			f := Evidence{Step: s.st.Steps[i].Name, Kind: kind, IDs: ids}
+			if kind == KindFound || kind == KindUnfinished {
+				f.ExternalID, f.Output, f.IDs = ids[0], output(ids[0]), nil
+			}
+			return s.try(Event{Evidence: &f})
+		}
+	}
+	return errors.New("no step is in doubt")
+}
+
+func (s *story) passes(args []string) error {
+	if len(args) > 0 {
+		d, err := time.ParseDuration(args[0])
+		if err != nil {
+			return err
+		}
+		s.now = s.now.Add(d)
+		return s.try(Event{})
+	}
+	if err := s.try(Event{}); err != nil || s.last.Do.Do != Wait {
+		return err
+	}
+	s.now = s.last.Do.Until
+	return s.try(Event{})
+}
+
+// state shows what a person would be shown.
+func (s *story) state() {
+	fmt.Fprintf(&s.out, "%s%s, %d records\n", s.st.Status, bracket(string(s.st.Reason)), s.st.Seq)
+	if s.st.Status == Review {
+		fmt.Fprintf(&s.out, "  because: %s\n", s.st.Note)
+	}
+	for i := range s.st.Steps {
+		ss := &s.st.Steps[i]
+		fmt.Fprintf(&s.out, "  %-12s%s after %d", ss.Name, ss.Forward.Phase, ss.Forward.Attempts)
+		if ss.ExternalID != "" {
+			fmt.Fprintf(&s.out, ", %s", ss.ExternalID)
+		}
+		if ss.Undo.Attempts > 0 || ss.Undo.Phase != "" {
+			fmt.Fprintf(&s.out, "; undo %s after %d", ss.Undo.Phase, ss.Undo.Attempts)
+		}
+		fmt.Fprintln(&s.out)
+	}
+}
+
+func bracket(s string) string {
+	if s == "" {
+		return ""
+	}
+	return " (" + s + ")"
+}
+
+// show is a record as the stories tell it: what was learned; what it arms; where the work stands.
+func show(r *Record) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "#%d %s %s", r.Seq, clock(r.At), r.Kind)
+	if r.Step != "" {
+		fmt.Fprintf(&b, " %s", attempt(r.Step, r.Direction, r.Attempt))
+	}
+	if r.Revision != "" {
+		fmt.Fprintf(&b, " revision %s", r.Revision)
+	}
+	if r.ExternalID != "" {
+		fmt.Fprintf(&b, " = %s", r.ExternalID)
+	}
+	if r.Class == stopped {
+		b.WriteString(" (stopped)")
+	}
+	if r.Error != "" {
+		fmt.Fprintf(&b, " %q", r.Error)
+	}
+	if a := r.Arm; a != nil {
+		fmt.Fprintf(&b, "; arms %s until %s under %s…", attempt(a.Step, a.Direction, a.Attempt), clock(r.Deadline()), a.Key[:8])
+	}
+	fmt.Fprintf(&b, "; %s%s", r.Status, bracket(string(r.Reason)))
+	if r.Wait > 0 {
+		fmt.Fprintf(&b, " until %s", clock(r.due()))
+	}
+	return b.String()
+}
+
+func attempt(step string, dir Direction, n int) string {
+	if dir == Undo {
+		return fmt.Sprintf("undo of %s, attempt %d", step, n)
+	}
+	return fmt.Sprintf("%s, attempt %d", step, n)
+}
+
+func clock(t time.Time) string { return t.UTC().Format("15:04:05.999") }
