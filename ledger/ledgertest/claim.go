@@ -18,6 +18,7 @@ var claimCases = []testCase{
 	{"unknown definitions", claimUnknown},
 	{"unknown definitions of dead sessions", claimUnknownOrphans},
 	{"signalled works", claimSignalled},
+	{"all held works", claimAll},
 	{"once each", claimRace},
 }
 
@@ -129,6 +130,20 @@ func claimParked(b *bench) {
 	other := b.session()
 	if got := b.claim(other, 10); len(got) != 1 || got[0].ID != signalled.id {
 		b.Errorf("claimed %v, want the parked work whose holder died", works(got))
+	}
+}
+
+// "All returns every work t holds": an answer that was lost may have given works to t that it does not know of.
+func claimAll(b *bench) {
+	t, other := b.session(), b.session()
+	due, mine := b.start(t, "due", started(), release), b.start(t, "mine", started(), hold)
+	b.start(other, "another's", started(), hold)
+	if got := b.claim(t, 10); len(got) != 1 || got[0].ID != due.id {
+		b.Fatalf("claimed %v, want the due work", works(got))
+	}
+	got := b.claimAs(t, ledger.Claim{Limit: 10, Known: known, All: true})
+	if len(got) != 2 || !slices.Contains(works(got), due.id.Work) || !slices.Contains(works(got), mine.id.Work) {
+		b.Errorf("claimed %v, want both works the session holds and nothing else", works(got))
 	}
 }
 

@@ -13,6 +13,7 @@ var txCases = []testCase{
 	{"commit", txCommit},
 	{"rollback", txRollback},
 	{"exists", txExists},
+	{"open", txOpen},
 }
 
 // inTx runs do in a transaction of the caller's own and ends it. It skips where the ledger has no transactions
@@ -64,11 +65,7 @@ func txCommit(b *bench) {
 	if h.Session != 0 || h.Due.IsZero() || h.Due.After(b.clock()) || h.Status != saga.Running || h.Number != c.head {
 		b.Errorf("the head is %+v, want unheld and due now", h)
 	}
-	b.sameRecords(c, []saga.Record{func() saga.Record {
-		r := started()
-		r.Seal(c.id, 0, saga.Hash{}, t)
-		return r
-	}()})
+	b.sameRecords(c, []saga.Record{c.sealed(started())})
 	if got := b.claim(t, 1); len(got) != 1 || got[0].ID != c.id {
 		b.Errorf("claimed %v, want the new work", works(got))
 	}
@@ -107,4 +104,47 @@ func txExists(b *bench) {
 		b.Errorf("the known work changed: %+v", rs)
 	}
 	second.add(doing(saga.KindDone, saga.Completed), release)
+}
+
+// Blocked: "a transaction that is still open starts the same work; ask again later". Other works are not held up
+// by it. A database with one writer at a time answers the whole batch with an error instead; either way the same
+// entries again settle it once the transaction has ended.
+func txOpen(b *bench) {
+	t := b.session()
+	c := b.start(t, "known", started(), hold)
+	other := started()
+	other.Body = []byte(`{"order":2}`)
+	batch := []ledger.Entry{
+		c.entry(doing(saga.KindDone, saga.Completed), release),
+		b.fresh(t, "committed").entry(other, hold),
+		b.fresh(t, "beside").entry(started(), hold),
+	}
+	b.inTx(true, func(s ledger.TxStarter, tx *sqlx.Tx) {
+		b.startTx(b.Context(), s, tx, b.fresh(t, "committed"), started(), ledger.Appended)
+		as, err := b.Append(b.Context(), t, batch)
+		if err != nil {
+			return
+		}
+		for i, want := range []ledger.Result{ledger.Appended, ledger.Blocked, ledger.Appended} {
+			if as[i].Result != want {
+				b.Errorf("beside an open start, entry %d: got %s (%v), want %s", i, as[i].Result, as[i].Err, want)
+			}
+		}
+	})
+	for i, a := range b.append(t, batch...) {
+		if exists := a.Result == ledger.Exists; exists != (i == 1) || !exists && a.Result != ledger.Mine && a.Result != ledger.Appended {
+			b.Errorf("after the commit, entry %d: got %s (%v)", i, a.Result, a.Err)
+		}
+	}
+	if rs, err := b.History(b.Context(), id("committed")); err != nil || string(rs[0].Body) != string(started().Body) {
+		b.Errorf("the work is %+v (error %v), want the one the transaction started", rs, err)
+	}
+	undone := b.fresh(t, "rolled back").entry(other, hold)
+	b.inTx(false, func(s ledger.TxStarter, tx *sqlx.Tx) {
+		b.startTx(b.Context(), s, tx, b.fresh(t, "rolled back"), started(), ledger.Appended)
+		if as, err := b.Append(b.Context(), t, []ledger.Entry{undone}); err == nil && as[0].Result != ledger.Blocked {
+			b.Errorf("beside an open start: got %s, want blocked", as[0].Result)
+		}
+	})
+	b.want(t, undone, ledger.Appended)
 }
