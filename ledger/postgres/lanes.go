@@ -41,13 +41,13 @@ func (l *Ledger) OpenSession(ctx context.Context, ttl time.Duration, label strin
 	if err := l.server.recognise(ctx); err != nil {
 		return ledger.Lease{}, fmt.Errorf("open session: %w", explain(ctx, err))
 	}
-	return l.Store.OpenSession(ctx, ttl, label)
+	return l.store.OpenSession(ctx, ttl, label)
 }
 
 // sameDatabase refuses to write for a session that was opened on another database than the one we are
 // connected to.
 func (l *Ledger) sameDatabase(t saga.Token) error {
-	now, opened := l.server.identity.Load(), l.OpenedOn(t)
+	now, opened := l.server.identity.Load(), engine.OpenedOn(l.store, t)
 	if opened != "" && now != nil && opened != *now {
 		return fmt.Errorf("%w: session %s was opened on %s, now it is %s", ledger.ErrDatabaseChanged, t, opened, *now)
 	}
@@ -57,6 +57,6 @@ func (l *Ledger) sameDatabase(t saga.Token) error {
 // claim gives a session works. Other processes that claim at the same time are passed by, not waited for.
 func (l *Ledger) claim(ctx context.Context, q engine.Queries, c engine.ClaimArgs) ([]engine.HeadRow, error) {
 	var rows []engine.HeadRow
-	err := sqlx.SelectContext(ctx, q, &rows, claimText, l.now(), c.Known, c.GraceMS, c.Limit, c.Token, c.Held)
+	err := sqlx.SelectContext(ctx, q, &rows, claimText, l.now(), c.Known, c.GraceMS, c.Limit, c.Token, c.Held, c.All)
 	return rows, err
 }

@@ -56,10 +56,13 @@ func (o *Options) withDefaults() Options {
 	return out
 }
 
+// store is the part of the ledger that SQLite has as well.
+type store = engine.Store
+
 // Ledger is a ledger in a Postgres database. It implements [ledger.Ledger], [ledger.Reader] and
 // [ledger.TxStarter].
 type Ledger struct {
-	*engine.Store
+	*store
 
 	server *server
 	schema string // where the tables are
@@ -116,7 +119,7 @@ func open(ctx context.Context, dsn string, o Options) (_ *Ledger, err error) {
 	if l.writing, err = prepare(ctx, &l.lanes); err != nil {
 		return nil, err
 	}
-	l.Store = engine.New(l.database())
+	l.store = engine.New(l.database())
 	return l, nil
 }
 

@@ -13,7 +13,7 @@ import (
 func (l *Ledger) claim(ctx context.Context, q engine.Queries, c engine.ClaimArgs) ([]engine.HeadRow, error) {
 	now := l.clock()
 	var held []engine.HeadRow
-	if err := sqlx.SelectContext(ctx, q, &held, signalled, c.Token, c.Held); err != nil {
+	if err := sqlx.SelectContext(ctx, q, &held, signalled, c.Token, c.Held, c.All); err != nil {
 		return nil, err
 	}
 	for i := range held {

@@ -40,9 +40,12 @@ func (o *Options) withDefaults() Options {
 	return out
 }
 
+// store is the part of the ledger that Postgres has as well.
+type store = engine.Store
+
 // Ledger is a ledger in a SQLite file. It implements [ledger.Ledger] and [ledger.Reader].
 type Ledger struct {
-	*engine.Store
+	*store
 
 	path    string
 	now     func() time.Time
@@ -82,7 +85,7 @@ func open(ctx context.Context, path string, o Options) (*Ledger, error) {
 		_ = w.close()
 		return nil, explain(err)
 	}
-	l.Store = engine.New(l.database())
+	l.store = engine.New(l.database())
 	return l, nil
 }
 
@@ -142,7 +145,7 @@ func (l *Ledger) OpenSession(ctx context.Context, ttl time.Duration, label strin
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.owner != nil {
-		return l.Store.OpenSession(ctx, ttl, label)
+		return l.store.OpenSession(ctx, ttl, label)
 	}
 	lock := flock.New(l.path+".lock", flock.SetPermissions(fs.FileMode(0o600)))
 	ok, err := lock.TryLock()
@@ -154,9 +157,9 @@ func (l *Ledger) OpenSession(ctx context.Context, ttl time.Duration, label strin
 			"Stop that process, or give this one a ledger of its own; several coordinators on one ledger need Postgres",
 			ledger.ErrLocked, lock.Path())
 	}
-	lease, err := l.Store.OpenSession(ctx, ttl, label)
+	lease, err := l.store.OpenSession(ctx, ttl, label)
 	if err == nil {
-		err = l.BuryOthers(ctx, lease.Token)
+		err = engine.BuryOthers(ctx, l.store, lease.Token)
 	}
 	if err != nil {
 		_ = lock.Close()

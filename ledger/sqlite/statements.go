@@ -89,9 +89,9 @@ const (
 
 	taken = `SELECT ` + engine.HeadColumns + ` FROM amends_heads AS h WHERE h.number IN (SELECT value FROM json_each($1))`
 
-	// signalled finds works the session already holds and somebody has posted a signal to.
+	// signalled finds works the session already holds: all of them, or those somebody has posted a signal to.
 	signalled = `SELECT ` + engine.HeadColumns + ` FROM amends_heads AS h
-		WHERE h.session = $1 AND h.posted > h.consumed LIMIT $2`
+		WHERE h.session = $1 AND ($3 OR h.posted > h.consumed) LIMIT $2`
 
 	whoAmI = `SELECT identity FROM amends_database`
 )

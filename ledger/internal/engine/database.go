@@ -50,7 +50,8 @@ type ClaimArgs struct {
 	Limit   int
 	Known   string // JSON: [["saga", version], …]
 	GraceMS int64
-	Held    int // at most this many works that are held and have been signalled
+	Held    int  // at most this many works that are held
+	All     bool // of those held, also the ones nobody has posted a signal to
 }
 
 var word = regexp.MustCompile(`\{(\w+)(?::(\d+))?\}`)

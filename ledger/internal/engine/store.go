@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -82,7 +83,7 @@ func (s *Store) Renew(ctx context.Context, t saga.Token, ttl time.Duration) (led
 		if lease.Database, err = s.db.Identity(ctx, q); err != nil {
 			return err
 		}
-		if opened := s.OpenedOn(t); opened != "" && opened != lease.Database {
+		if opened := OpenedOn(s, t); opened != "" && opened != lease.Database {
 			return fmt.Errorf("%w: opened on %s, now it is %s", ledger.ErrDatabaseChanged, opened, lease.Database)
 		}
 		var at []Moment
@@ -110,8 +111,9 @@ func (s *Store) Bury(ctx context.Context, t saga.Token) error {
 	return s.failed(ctx, err, "bury session %s", t)
 }
 
-// BuryOthers marks every session but t dead, for a caller who can prove that they are.
-func (s *Store) BuryOthers(ctx context.Context, t saga.Token) error {
+// BuryOthers marks every session but t dead, for a ledger that can prove that they are. It is not a method, so
+// that the ledgers which embed a store do not offer it.
+func BuryOthers(ctx context.Context, s *Store, t saga.Token) error {
 	err := s.db.Pulse(ctx, func(q Queries) error {
 		_, err := q.ExecContext(ctx, s.text.buryOthers, int64(t))
 		return err
@@ -120,7 +122,7 @@ func (s *Store) BuryOthers(ctx context.Context, t saga.Token) error {
 }
 
 // OpenedOn returns the identity of the database on which this process opened session t, "" when it did not.
-func (s *Store) OpenedOn(t saga.Token) string {
+func OpenedOn(s *Store, t saga.Token) string {
 	id, _ := s.identities.Load(t)
 	name, _ := id.(string)
 	return name
@@ -139,7 +141,10 @@ func (s *Store) Claim(ctx context.Context, t saga.Token, c ledger.Claim) ([]ledg
 	if err != nil {
 		return nil, fmt.Errorf("claim for session %s: %w", t, err)
 	}
-	args := ClaimArgs{Token: int64(t), Limit: max(c.Limit, 0), Known: string(list), GraceMS: c.Grace.Milliseconds(), Held: held}
+	args := ClaimArgs{Token: int64(t), Limit: max(c.Limit, 0), Known: string(list), GraceMS: c.Grace.Milliseconds(), Held: held, All: c.All}
+	if c.All {
+		args.Held = math.MaxInt32
+	}
 	var rows []HeadRow
 	err = s.db.Pulse(ctx, func(q Queries) error { // on its own, so that it stands even when t is dead itself
 		_, err := q.ExecContext(ctx, s.text.buryExpired, s.db.Clock())

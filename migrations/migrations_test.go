@@ -1,0 +1,240 @@
+package migrations_test
+
+import (
+	"database/sql"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	_ "github.com/lib/pq"
+	_ "modernc.org/sqlite"
+
+	"github.com/amends-dev/amends/internal/pgtest"
+	"github.com/amends-dev/amends/migrations"
+)
+
+var dialects = []migrations.Dialect{migrations.Postgres, migrations.SQLite}
+
+// connect opens an empty database.
+func connect(t *testing.T, d migrations.Dialect) *sql.DB {
+	t.Helper()
+	driver, dsn := "sqlite", "file:"+filepath.Join(t.TempDir(), "test.db")+"?_txlock=immediate&_pragma=busy_timeout(10000)"
+	if d == migrations.Postgres {
+		driver, dsn = "postgres", pgtest.URL(t)
+	}
+	db, err := sql.Open(driver, dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}
+
+// "Schema version 3" means the same on every database: same numbers, same names.
+func TestSameNumbersAndNames(t *testing.T) {
+	t.Parallel()
+	list := func(d migrations.Dialect) []string {
+		names, err := fs.Glob(os.DirFS(string(d)), "*.sql")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return names
+	}
+	pg, lite := list(migrations.Postgres), list(migrations.SQLite)
+	if len(pg) == 0 || !slices.Equal(pg, lite) {
+		t.Errorf("postgres has %v, sqlite %v", pg, lite)
+	}
+	for i, name := range pg {
+		if n, err := strconv.Atoi(strings.SplitN(name, "_", 2)[0]); err != nil || n != i+1 {
+			t.Errorf("%s is number %d: numbers have no gap", name, i+1)
+		}
+	}
+	if v := migrations.Latest(migrations.Postgres); v != int64(len(pg)) {
+		t.Errorf("the latest version is %d of %d files", v, len(pg))
+	}
+}
+
+// Every migration can be taken back, and applied again afterwards.
+func TestUpDownUp(t *testing.T) {
+	t.Parallel()
+	for _, d := range dialects {
+		t.Run(string(d), func(t *testing.T) {
+			t.Parallel()
+			db, latest := connect(t, d), migrations.Latest(d)
+			wantVersion(t, db, d, 0)
+			up(t, db, d, int(latest))
+			wantVersion(t, db, d, latest)
+			up(t, db, d, 0) // nothing left to do
+			if got := tables(t, db, d); !slices.Contains(got, "amends_heads") || !slices.Contains(got, "amends_records") {
+				t.Errorf("after up there are tables %v", got)
+			}
+			if err := migrations.Down(t.Context(), db, d, 0); err != nil {
+				t.Fatal(err)
+			}
+			wantVersion(t, db, d, 0)
+			if got := tables(t, db, d); !slices.Equal(got, []string{migrations.Table}) {
+				t.Errorf("after down there are still tables %v", got)
+			}
+			up(t, db, d, int(latest))
+			wantVersion(t, db, d, latest)
+		})
+	}
+}
+
+// A look at the version or at the status writes nothing that matters, and the status tells what is missing.
+func TestStatus(t *testing.T) {
+	t.Parallel()
+	for _, d := range dialects {
+		t.Run(string(d), func(t *testing.T) {
+			t.Parallel()
+			db := connect(t, d)
+			wantVersion(t, db, d, 0)
+			if got := tables(t, db, d); len(got) != 0 {
+				t.Errorf("asking for the version made tables %v", got)
+			}
+			before, err := migrations.Status(t.Context(), db, d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			up(t, db, d, len(before))
+			after, err := migrations.Status(t.Context(), db, d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !before[0].Applied.IsZero() || after[0].Applied.IsZero() || after[0].Name != "00001_ledger.sql" {
+				t.Errorf("status before %+v, after %+v", before, after)
+			}
+		})
+	}
+}
+
+// Processes that migrate at the same time all end with the schema in place.
+func TestConcurrentUp(t *testing.T) {
+	t.Parallel()
+	for _, d := range dialects {
+		t.Run(string(d), func(t *testing.T) {
+			t.Parallel()
+			db := connect(t, d)
+			errs := make([]error, 4)
+			var wg sync.WaitGroup
+			for i := range errs {
+				wg.Go(func() { _, errs[i] = migrations.Up(t.Context(), db, d) })
+			}
+			wg.Wait()
+			for i, err := range errs {
+				if err != nil {
+					t.Errorf("process %d: %v", i, err)
+				}
+			}
+			wantVersion(t, db, d, migrations.Latest(d))
+		})
+	}
+}
+
+// The constraints know every word of package saga: a word that is missing there would be refused as invalid,
+// after its effect.
+func TestConstraintsKnowEveryWord(t *testing.T) {
+	t.Parallel()
+	words := constants(t, "../saga")
+	for _, d := range dialects {
+		var schema strings.Builder
+		for _, name := range must(fs.Glob(os.DirFS(string(d)), "*.sql"))(t) {
+			schema.Write(must(os.ReadFile(filepath.Join(string(d), name)))(t))
+		}
+		for kind, values := range words {
+			for _, v := range values {
+				if !strings.Contains(schema.String(), "'"+v+"'") {
+					t.Errorf("%s: no constraint knows %s %q", d, kind, v)
+				}
+			}
+		}
+	}
+	if len(words["Status"]) < 9 || len(words["Kind"]) < 18 || len(words["Reason"]) < 7 {
+		t.Errorf("found too few words in package saga: %v", words)
+	}
+}
+
+// constants reads the exported string constants of the types that columns hold.
+func constants(t *testing.T, dir string) map[string][]string {
+	t.Helper()
+	columns := []string{"Status", "Kind", "Reason", "Direction", "Class", "SignalKind"}
+	words := make(map[string][]string)
+	for _, name := range must(filepath.Glob(filepath.Join(dir, "*.go")))(t) {
+		file := must(parser.ParseFile(token.NewFileSet(), name, nil, 0))(t)
+		ast.Inspect(file, func(n ast.Node) bool {
+			spec, ok := n.(*ast.ValueSpec)
+			if !ok || len(spec.Values) != 1 || !spec.Names[0].IsExported() {
+				return true
+			}
+			kind, ok := spec.Type.(*ast.Ident)
+			lit, isLit := spec.Values[0].(*ast.BasicLit)
+			if ok && isLit && slices.Contains(columns, kind.Name) {
+				words[kind.Name] = append(words[kind.Name], must(strconv.Unquote(lit.Value))(t))
+			}
+			return true
+		})
+	}
+	return words
+}
+
+func must[T any](v T, err error) func(*testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+func up(t *testing.T, db *sql.DB, d migrations.Dialect, want int) {
+	t.Helper()
+	if steps := must(migrations.Up(t.Context(), db, d))(t); len(steps) != want {
+		t.Errorf("up applied %v, want %d migrations", steps, want)
+	}
+}
+
+func wantVersion(t *testing.T, db *sql.DB, d migrations.Dialect, want int64) {
+	t.Helper()
+	if got := must(migrations.Version(t.Context(), db, d))(t); got != want {
+		t.Errorf("version %d, want %d", got, want)
+	}
+}
+
+func tables(t *testing.T, db *sql.DB, d migrations.Dialect) []string {
+	t.Helper()
+	query := `SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE 'amends%' ORDER BY name`
+	if d == migrations.Postgres {
+		query = `SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1`
+	}
+	rows := must(db.QueryContext(t.Context(), query))(t)
+	defer func() {
+		if err := rows.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	var names []string
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, name)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
