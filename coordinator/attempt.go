@@ -16,13 +16,23 @@ const answerGrace = 250 * time.Millisecond
 // errLate is why an attempt may not send any more.
 var errLate = errors.New("the attempt's deadline has passed")
 
-// act runs the attempt that was just armed. Its deadline counts from before the arm was appended, so it is
-// never later than the one on record. An arm confirmed too late is not sent at all.
+// act runs the attempt that was just armed, and says what came of it.
 func (w *work) act(cmd saga.Command) saga.Outcome {
 	defer w.dropSlot()
+	o := w.attempt(cmd)
+	o.Shutdown = w.c.isStopping()
+	if d := w.c.destination(w.stepSpec(cmd.Step).To); d != nil && o.Class == saga.Unsent && o.RetryAfter > 0 {
+		d.hush(o.RetryAfter)
+	}
+	return o
+}
+
+// attempt lets the action act. Its deadline counts from before the arm was appended, so it is never later than
+// the one on record. An arm confirmed too late, while the process stops, or on a lease in question is not sent.
+func (w *work) attempt(cmd saga.Command) saga.Outcome {
 	deadline := w.sent.Add(w.budget(cmd))
-	if !time.Now().Before(deadline) {
-		return saga.Outcome{Class: saga.Unsent, Error: "the ledger confirmed the attempt after its deadline"}
+	if err := w.admit(deadline); err != nil {
+		return saga.Outcome{Class: saga.Unsent, Error: err.Error()}
 	}
 	ctx, cancel := context.WithDeadline(context.Background(), deadline)
 	defer cancel()
@@ -31,17 +41,24 @@ func (w *work) act(cmd saga.Command) saga.Outcome {
 	answer := make(chan saga.Outcome, 1)
 	go func() { answer <- w.program.Act(ctx, inv) }()
 
-	var o saga.Outcome
 	select {
-	case o = <-answer:
+	case o := <-answer:
+		return o
 	case <-ctx.Done():
-		o = w.overdue(inv, answer)
+		return w.overdue(inv, answer)
 	}
-	o.Shutdown = w.c.isStopping()
-	if d := w.c.destination(w.stepSpec(cmd.Step).To); d != nil && o.Class == saga.Unsent && o.RetryAfter > 0 {
-		d.hush(o.RetryAfter)
+}
+
+// admit says why nothing may be sent now, or nil.
+func (w *work) admit(deadline time.Time) error {
+	switch {
+	case !time.Now().Before(deadline):
+		return errLate
+	case w.c.isStopping():
+		return errStopping
+	default:
+		return w.s.trusted()
 	}
-	return o
 }
 
 // overdue closes an attempt whose time is over. Whatever its action says later becomes a signal.
@@ -67,12 +84,7 @@ func (w *work) overdue(inv *saga.Invocation, answer chan saga.Outcome) saga.Outc
 
 // openGate makes the attempt's send gate and lets the coordinator close it at shutdown.
 func (w *work) openGate(deadline time.Time, cancel context.CancelFunc) *saga.Gate {
-	g := saga.NewGate(func() error {
-		if !time.Now().Before(deadline) {
-			return errLate
-		}
-		return w.s.trusted()
-	})
+	g := saga.NewGate(func() error { return w.admit(deadline) })
 	w.mu.Lock()
 	w.gate, w.cancel = g, cancel
 	w.mu.Unlock()

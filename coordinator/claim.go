@@ -20,26 +20,22 @@ func (c *Coordinator) claim(ctx context.Context, s *session) (again bool, err er
 		return false, nil
 	}
 	limit := max(0, min(claimBatch, c.room()))
-	heads, err := c.ledger.Claim(ctx, s.token, ledger.Claim{Limit: limit, Known: c.known(), Grace: c.opts.Grace})
+	heads, err := c.ledger.Claim(ctx, s.token, ledger.Claim{Limit: limit, Known: c.known(), Grace: c.opts.Grace, All: s.unsure})
 	if errors.Is(err, ledger.ErrSessionDead) || errors.Is(err, ledger.ErrDatabaseChanged) {
 		c.loseSession(s, err)
 		return false, nil
 	}
+	s.unsure = err != nil // the answer that was lost may have given us works
 	if err != nil {
 		return false, err
 	}
 	var fresh []saga.ID
 	for i := range heads {
-		switch w := c.holding(heads[i].ID); {
+		switch w := c.reclaim(s, heads[i].ID); {
 		case w == nil:
 			fresh = append(fresh, heads[i].ID)
-		case w.s == s:
+		case w.s == s && heads[i].Posted > heads[i].Consumed:
 			w.speak()
-		default: // still ending under the session we lost
-			go func() {
-				<-w.gone
-				c.takeOver(s, []saga.ID{w.id})
-			}()
 		}
 	}
 	c.takeOver(s, fresh)
@@ -82,6 +78,9 @@ func (c *Coordinator) takeOver(s *session, ids []saga.ID) {
 // take sets one loaded work going.
 func (c *Coordinator) take(s *session, chain *ledger.Chain) {
 	id := chain.Head.ID
+	if chain.Head.Session != s.token {
+		return // it has ended, or another session has it by now
+	}
 	st, err := saga.Fold(id, chain.Records)
 	if err != nil {
 		c.opts.Log.WithError(err).Error("a claimed chain does not fold; run amends check")

@@ -27,7 +27,7 @@ type Coordinator struct {
 
 	current    atomic.Pointer[session] // nil until Run has opened one
 	stopping   chan struct{}           // closed when Run is told to stop
-	stopOnce   sync.Once
+	ran        atomic.Bool
 	duplicates *duplicateCounter
 
 	mu           sync.Mutex
@@ -103,36 +103,43 @@ func (c *Coordinator) register(ctx context.Context, p saga.Program) error {
 // Options.Drain, and the session is buried so that other processes take over at once. It returns nil after a
 // graceful stop, and an error when it cannot begin or had to leave attempts behind. A coordinator runs once.
 func (c *Coordinator) Run(ctx context.Context) error {
+	if c.ran.Swap(true) {
+		return errors.New("this coordinator has run already; make a new one")
+	}
 	defer c.give()
-	defer c.stopOnce.Do(func() { close(c.stopping) })
-	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
-	for ctx.Err() == nil {
+	for {
 		s, err := c.openSession(ctx)
 		if err != nil {
 			if ctx.Err() != nil {
-				return nil
+				err = nil
 			}
-			return err
+			return errors.Join(err, c.drain()) // works of the last session may still have attempts under way
 		}
-		kept := make(chan struct{})
-		go func() { defer close(kept); c.keepSession(background, s) }()
-		err = c.serve(ctx, s)
-		if ctx.Err() != nil {
-			err = c.stop(background, s)
-		}
-		c.loseSessionQuietly(s)
-		<-kept
-		if err != nil || ctx.Err() != nil {
+		if err = c.runSession(ctx, s); ctx.Err() != nil {
 			return err
 		}
 		c.waitOutLease(ctx, s)
 	}
-	return nil
+}
+
+// runSession works under s until ctx or the session ends. When ctx ends it stops gracefully, under a lease that
+// is still renewed.
+func (c *Coordinator) runSession(ctx context.Context, s *session) (err error) {
+	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	kept := make(chan struct{})
+	go func() { defer close(kept); c.keepSession(background, s) }()
+	c.serve(ctx, s)
+	if ctx.Err() != nil {
+		err = c.stop(background, s)
+	}
+	s.end(errStopping)
+	<-kept
+	return err
 }
 
 // serve claims and dispatches until ctx or the session ends.
-func (c *Coordinator) serve(ctx context.Context, s *session) error {
+func (c *Coordinator) serve(ctx context.Context, s *session) {
 	c.resumeKnown(ctx)
 	flush := time.NewTicker(time.Second)
 	defer flush.Stop()
@@ -150,7 +157,7 @@ func (c *Coordinator) serve(ctx context.Context, s *session) error {
 		default:
 		}
 		if !sleepUntil(ctx, s.ended, c.opts.Poll) {
-			return nil
+			return
 		}
 	}
 }
@@ -168,41 +175,56 @@ func (c *Coordinator) waitOutLease(ctx context.Context, s *session) {
 
 // stop ends the works in hand and hands them over.
 func (c *Coordinator) stop(ctx context.Context, s *session) error {
-	c.stopOnce.Do(func() { close(c.stopping) })
 	s.quiesce()
+	err := c.drain()
+	ctx, cancel := context.WithTimeout(ctx, c.opts.Lease)
+	defer cancel()
+	if berr := c.ledger.Bury(ctx, s.token); berr != nil {
+		err = errors.Join(err, fmt.Errorf("the session could not be buried; its works are taken over when its lease ends: %w", berr))
+	}
+	return err
+}
+
+// drain takes nothing new, closes every send gate, and waits for what may already have been sent.
+func (c *Coordinator) drain() error {
+	c.mu.Lock() // whoever takes a work in hand has done so before, or sees that it is too late
+	close(c.stopping)
+	c.mu.Unlock()
 	for _, w := range c.works() {
 		w.closeGate()
 	}
-	done := make(chan struct{})
-	go func() { c.running.Wait(); close(done) }()
-	left := 0
-	select {
-	case <-done:
-	case <-time.After(c.opts.Drain):
-		for _, w := range c.works() {
-			left++
-			w.abandon()
-		}
-		select {
-		case <-done:
-			left = 0
-		case <-time.After(time.Second):
-		}
-	}
-	ctx, cancel := context.WithTimeout(ctx, c.opts.Lease)
+	err := c.awaitWorks()
+	ctx, cancel := context.WithTimeout(c.life, c.opts.Lease)
 	defer cancel()
 	c.duplicates.flush(ctx, c.ledger, c.opts.Log)
-	if err := c.ledger.Bury(ctx, s.token); err != nil {
-		return fmt.Errorf("the session could not be buried; its works are taken over when its lease ends: %w", err)
-	}
-	if left > 0 {
-		return fmt.Errorf("%d works did not answer within %s of the stop; their attempts are in doubt", left, c.opts.Drain)
-	}
-	return nil
+	return err
 }
 
-// loseSessionQuietly ends the session's own loops after a stop.
-func (c *Coordinator) loseSessionQuietly(s *session) { s.end(errStopping) }
+// lastWord is how long a work has to record that its attempt was abandoned.
+const lastWord = time.Second
+
+// awaitWorks waits for the works in hand. After Options.Drain it abandons their attempts, and says so.
+func (c *Coordinator) awaitWorks() error {
+	done := make(chan struct{})
+	go func() { c.running.Wait(); close(done) }()
+	select {
+	case <-done:
+		return nil
+	case <-time.After(c.opts.Drain):
+	}
+	left := c.works()
+	for _, w := range left {
+		w.abandon()
+	}
+	select {
+	case <-done:
+	case <-time.After(lastWord):
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d works did not come to rest within %s of the stop; what they had under way is in doubt", len(left), c.opts.Drain)
+}
 
 // errStopping is why a stopping coordinator takes nothing new.
 var errStopping = errors.New("the coordinator is stopping")
@@ -233,11 +255,11 @@ func (c *Coordinator) program(v ledger.Version) saga.Program {
 	return c.programs[v]
 }
 
-// hold takes a work in hand, unless it is in hand already or there is no room.
+// hold takes a work in hand, unless it is in hand already, there is no room, or the process stops.
 func (c *Coordinator) hold(w *work) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, taken := c.held[w.id]; taken || len(c.held) >= c.opts.MaxWorks {
+	if _, taken := c.held[w.id]; taken || len(c.held) >= c.opts.MaxWorks || c.isStopping() {
 		return false
 	}
 	c.held[w.id] = w
@@ -249,7 +271,11 @@ func (c *Coordinator) hold(w *work) bool {
 func (c *Coordinator) adopt(w *work) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, taken := c.held[w.id]; taken {
+	if c.isStopping() {
+		return false
+	}
+	if held := c.held[w.id]; held != nil {
+		held.again = w.s
 		return false
 	}
 	c.held[w.id] = w
@@ -257,12 +283,29 @@ func (c *Coordinator) adopt(w *work) bool {
 	return true
 }
 
+// reclaim returns the work that is in hand under id, or nil. The ledger has named it in a claim of s: should it
+// be on its way out (its session was lost, it is being released, it is only the duplicate of a start), then it
+// is ours to take up anew, and letGo sees to that.
+func (c *Coordinator) reclaim(s *session, id saga.ID) *work {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w := c.held[id]
+	if w != nil {
+		w.again = s
+	}
+	return w
+}
+
 // letGo is called by the work's goroutine when it ends.
 func (c *Coordinator) letGo(w *work) {
 	c.mu.Lock()
 	delete(c.held, w.id)
+	again := w.again
 	c.mu.Unlock()
 	close(w.gone)
+	if again != nil {
+		go c.takeOver(again, []saga.ID{w.id})
+	}
 	c.running.Done()
 }
 

@@ -48,13 +48,27 @@ func (d *destination) try() bool {
 	return true
 }
 
-// take waits for a slot until ctx ends.
+// take waits for a slot until ctx ends. Who got a slot while the destination asked for silence gives it back
+// and waits on: the answer that asked may have come to the one ahead of us in the line.
 func (d *destination) take(ctx context.Context) error {
-	for p := d.pause(); p > 0; p = d.pause() {
-		if err := sleep(ctx, p); err != nil {
+	for {
+		for p := d.pause(); p > 0; p = d.pause() {
+			if err := sleep(ctx, p); err != nil {
+				return err
+			}
+		}
+		if err := d.queue(ctx); err != nil {
 			return err
 		}
+		if d.pause() <= 0 {
+			return nil
+		}
+		d.release()
 	}
+}
+
+// queue stands in line for a slot and for its time.
+func (d *destination) queue(ctx context.Context) error {
 	if d.slots != nil {
 		select {
 		case d.slots <- struct{}{}:
@@ -78,11 +92,14 @@ func (d *destination) release() {
 	}
 }
 
+// longestHush is the longest Retry-After that is believed, as for a single step.
+const longestHush = 24 * time.Hour
+
 // hush keeps everybody away for as long as the destination asked in a Retry-After.
 func (d *destination) hush(t time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if until := time.Now().Add(t); until.After(d.paused) {
+	if until := time.Now().Add(min(t, longestHush)); until.After(d.paused) {
 		d.paused = until
 	}
 }

@@ -16,6 +16,7 @@ import (
 type session struct {
 	token  saga.Token
 	alone  bool // opening proved every other process gone
+	unsure bool // the last claim's answer was lost; only the claiming loop looks
 	margin time.Duration
 
 	mu      sync.Mutex
@@ -104,7 +105,7 @@ func (c *Coordinator) keepSession(ctx context.Context, s *session) {
 	every := c.opts.Lease / 3
 	for sleepUntil(ctx, s.ended, every) {
 		sent := time.Now()
-		ctx, cancel := context.WithTimeout(ctx, c.opts.Lease)
+		ctx, cancel := context.WithTimeout(ctx, c.opts.Lease/3) // a call that hangs must not cost the lease
 		l, err := c.ledger.Renew(ctx, s.token, c.opts.Lease)
 		cancel()
 		switch {

@@ -139,7 +139,7 @@ func (c *Coordinator) appendStart(w *work, in intake, ours bool) (saga.Decision,
 		if err != nil {
 			return d, ledger.Answer{}, err
 		}
-		e := startEntry(w, &d, ours && !c.isStopping())
+		e := startEntry(w, &d, ours && (d.Record.Arm != nil || !c.isStopping()))
 		w.sent = time.Now()
 		a, err := c.starts.append(w.s.token, e)
 		switch {

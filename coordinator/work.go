@@ -30,6 +30,7 @@ type work struct {
 	nudge  chan struct{} // wakes a waiting work when spoken is set
 	gone   chan struct{} // closed when the work is out of our hands
 	final  *saga.Summary // set before gone is closed, when the work is terminal or parked
+	again  *session      // claimed anew while it is in hand; guarded by the coordinator's mu
 
 	mu     sync.Mutex
 	gate   *saga.Gate
@@ -60,7 +61,7 @@ func (w *work) run(cmd saga.Command, ok bool) {
 // under way, and nothing is armed over the head of one.
 func (w *work) advance(ev saga.Event) (saga.Command, bool) {
 	cmd, ok := w.decide(ev, !w.spoken.Load())
-	for ok && cmd.Do != saga.Act && w.spoken.Swap(false) {
+	for ok && cmd.Do != saga.Act && !w.attempting() && w.spoken.Swap(false) {
 		cmd, ok = w.listen()
 	}
 	return cmd, ok
@@ -109,7 +110,11 @@ func (w *work) decide(ev saga.Event, arm bool) (saga.Command, bool) {
 		d, err := w.judge(ev)
 		if err != nil {
 			w.c.opts.Log.WithError(err).WithField("work", w.id.Work).Debug("an event was overtaken")
-			return saga.Command{}, w.reload()
+			if !w.reload() {
+				return saga.Command{}, false
+			}
+			ev = saga.Event{}
+			continue
 		}
 		if d.Record == nil {
 			return d.Do, true
@@ -158,6 +163,7 @@ func (w *work) judge(ev saga.Event) (saga.Decision, error) {
 func (w *work) append(d *saga.Decision) (hold bool, a ledger.Answer, err error) {
 	r := d.Record
 	hold = r.Status.Live() && r.Wait <= w.c.opts.Hold && !w.c.isStopping() && w.s.trusted() == nil
+	hold = hold || r.Arm != nil // who arms an attempt says what came of it, even when that is: not sent
 	e := ledger.Entry{ID: w.id, Head: w.head, Prev: w.st.Tail}
 	if hold != w.inHead || r.Status != w.st.Status || r.Reason != w.st.Reason {
 		e.Schedule = &ledger.Schedule{Hold: hold}
@@ -263,6 +269,9 @@ func (w *work) listen() (saga.Command, bool) {
 	}
 	return w.decide(saga.Event{}, true)
 }
+
+// attempting reports whether an armed attempt is open. No signal is consumed before it is answered or lost.
+func (w *work) attempting() bool { return w.open() != attemptName{} }
 
 // speak tells the work that a signal is waiting for it.
 func (w *work) speak() {

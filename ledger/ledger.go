@@ -30,7 +30,8 @@ type Ledger interface {
 
 	// Append stores records, many works per call, at most one record per work, and answers each at its own
 	// index. t is the session on whose lease records that arm something are judged. An error says that
-	// nothing is known of any of them: append the very same entries again until there is an answer.
+	// nothing is known of any of them: append the very same entries again until there is an answer. Only
+	// [ErrDatabaseChanged] is final: the session is void.
 	Append(ctx context.Context, t saga.Token, entries []Entry) ([]Answer, error)
 
 	// Load returns the chains of works, each from its latest snapshot on, with every signal posted to the work as long as
@@ -169,6 +170,9 @@ type Claim struct {
 	// have been overdue for Grace, so that some process which knows them can take them first.
 	Known []Version
 	Grace time.Duration
+	// All returns every work t holds, not only those somebody has posted a signal to. It is asked for after an
+	// error: the lost answer may have given works to t that it does not know of.
+	All bool
 }
 
 // Version names one version of a definition.

@@ -15,6 +15,7 @@ import (
 	"github.com/amends-dev/amends/effect"
 	"github.com/amends-dev/amends/examples/orders-to-accounting/shop"
 	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/ledger/postgres"
 	"github.com/amends-dev/amends/ledger/sqlite"
 )
 
@@ -37,7 +38,7 @@ type store interface {
 // openLedger opens the ledger at db: a Postgres URL, or else a SQLite file.
 func openLedger(ctx context.Context, db string) (store, error) {
 	if isPostgres(db) {
-		return nil, errors.New("the Postgres ledger is not built yet")
+		return postgres.Open(ctx, db, &postgres.Options{Migrate: true})
 	}
 	return sqlite.Open(ctx, db, nil)
 }

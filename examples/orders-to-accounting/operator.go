@@ -53,6 +53,7 @@ type operator struct {
 	mailbox *mail.Mailbox
 	out     io.Writer
 	by      coordinator.By
+	settled time.Duration // how long a letter may still be on its way after its attempt ended
 }
 
 // resolve answers one review, and says whether the e-mail had gone out.
@@ -82,6 +83,12 @@ func (o *operator) settle(ctx context.Context, r ledger.Reader) (resolved int, e
 		if c.live == 0 && len(c.review) == 0 {
 			return resolved, nil
 		}
+		if c.live > 0 || !o.ripe(c.review) {
+			if err := pause(ctx, 100*time.Millisecond); err != nil {
+				return resolved, err
+			}
+			continue
+		}
 		happened, again, err := o.round(ctx, c.review)
 		resolved += len(happened) + len(again)
 		if err != nil {
@@ -93,6 +100,11 @@ func (o *operator) settle(ctx context.Context, r ledger.Reader) (resolved int, e
 			return resolved, err
 		}
 	}
+}
+
+// ripe reports whether no letter can be on its way any more: a person who looks too early sends twice.
+func (o *operator) ripe(review []ledger.Head) bool {
+	return !slices.ContainsFunc(review, func(h ledger.Head) bool { return time.Since(h.Updated) < o.settled })
 }
 
 // round answers every review there is.

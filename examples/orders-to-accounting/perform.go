@@ -149,7 +149,8 @@ func runAmends(ctx context.Context, o options, dir string, talk, stderr io.Write
 	r.Unconfirmed = len(c.review)
 	if err == nil {
 		err = r.person(ctx, talk, &operator{
-			desk: coordinator.NewOperator(l), mailbox: s.world.Mailbox(), out: talk,
+			settled: answer + s.world.Timing().Settled(),
+			desk:    coordinator.NewOperator(l), mailbox: s.world.Mailbox(), out: talk,
 			by: coordinator.By{Actor: "operator of the example", Reason: "looked into the mailbox"},
 		}, l)
 	}

@@ -17,6 +17,9 @@ func (l *Ledger) Append(ctx context.Context, t saga.Token, entries []ledger.Entr
 		return nil, fmt.Errorf("append %d records: %w", len(entries), err)
 	}
 	defer unlock()
+	if err := l.same(t); err != nil {
+		return nil, fmt.Errorf("append %d records: %w", len(entries), err)
+	}
 	answers := make([]ledger.Answer, len(entries))
 	for i := range entries {
 		answers[i] = l.append(t, &entries[i], now)

@@ -22,6 +22,9 @@ func (l *Ledger) Claim(ctx context.Context, t saga.Token, c ledger.Claim) ([]led
 		return nil, fmt.Errorf("claim for session %s: %w", t, err)
 	}
 	defer unlock()
+	if err := l.same(t); err != nil {
+		return nil, fmt.Errorf("claim for session %s: %w", t, err)
+	}
 	for _, s := range l.sessions {
 		s.dead = s.dead || !s.expires.After(now)
 	}
@@ -34,7 +37,7 @@ func (l *Ledger) Claim(ctx context.Context, t saga.Token, c ledger.Claim) ([]led
 		case ok && (slices.Contains(c.Known, ledger.Version{Saga: w.head.ID.Saga, Version: w.head.Version}) ||
 			!since.Add(c.Grace).After(now)): // unknown here: some process which knows it may take it first
 			free = append(free, w)
-		case w.head.Session == t && w.head.Posted > w.head.Consumed:
+		case w.head.Session == t && (c.All || w.head.Posted > w.head.Consumed):
 			held = append(held, w)
 		}
 	}
@@ -42,7 +45,9 @@ func (l *Ledger) Claim(ctx context.Context, t saga.Token, c ledger.Claim) ([]led
 		return l.since(&a.head).Compare(l.since(&b.head))
 	})
 	free = free[:min(len(free), max(c.Limit, 0))]
-	held = held[:min(len(held), signalled)]
+	if !c.All {
+		held = held[:min(len(held), signalled)]
+	}
 	heads := make([]ledger.Head, 0, len(free)+len(held))
 	for _, w := range free {
 		w.head.Session, w.head.Due = t, time.Time{}

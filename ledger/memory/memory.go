@@ -26,11 +26,17 @@ type Options struct {
 
 // Ledger is a ledger in memory. It implements [ledger.Ledger] and [ledger.Reader].
 type Ledger struct {
-	now      func() time.Time
-	identity string // who the "database" is
+	now func() time.Time
 
-	mu          sync.Mutex // guards everything below
-	closed      bool
+	mu       sync.Mutex // guards everything below
+	closed   bool
+	identity string                // who the "database" is
+	opened   map[saga.Token]string // on which database each session was opened
+	state
+}
+
+// state is what a database would hold.
+type state struct {
 	sessions    map[saga.Token]*session
 	works       []*work // works[i] has number i+1
 	byID        map[saga.ID]*work
@@ -65,12 +71,15 @@ var (
 // New returns an empty ledger. Nil options mean the defaults.
 func New(o *Options) *Ledger {
 	l := &Ledger{
-		now:         time.Now,
-		identity:    fmt.Sprintf("memory-%016x", random()),
-		sessions:    make(map[saga.Token]*session),
-		byID:        make(map[saga.ID]*work),
-		duplicates:  make(map[counter]ledger.Duplicate),
-		definitions: make(map[ledger.Version]ledger.Definition),
+		now:      time.Now,
+		identity: identity(),
+		opened:   make(map[saga.Token]string),
+		state: state{
+			sessions:    make(map[saga.Token]*session),
+			byID:        make(map[saga.ID]*work),
+			duplicates:  make(map[counter]ledger.Duplicate),
+			definitions: make(map[ledger.Version]ledger.Definition),
+		},
 	}
 	if o != nil && o.Now != nil {
 		l.now = o.Now
@@ -113,6 +122,7 @@ func (l *Ledger) OpenSession(ctx context.Context, ttl time.Duration, _ string) (
 		t = saga.Token(random())
 	}
 	l.sessions[t] = &session{expires: now.Add(ttl)}
+	l.opened[t] = l.identity
 	return ledger.Lease{Token: t, At: now, TTL: ttl, Database: l.identity}, nil
 }
 
@@ -123,6 +133,9 @@ func (l *Ledger) Renew(ctx context.Context, t saga.Token, ttl time.Duration) (le
 		return ledger.Lease{}, fmt.Errorf("renew session %s: %w", t, err)
 	}
 	defer unlock()
+	if err := l.same(t); err != nil {
+		return ledger.Lease{}, fmt.Errorf("renew session %s: %w", t, err)
+	}
 	if !l.live(t, now) {
 		return ledger.Lease{}, fmt.Errorf("renew session %s: %w", t, ledger.ErrSessionDead)
 	}
@@ -232,6 +245,8 @@ func (l *Ledger) Count(ctx context.Context, ds []ledger.Duplicate) error {
 	}
 	return nil
 }
+
+func identity() string { return fmt.Sprintf("memory-%016x", uint64(random())) }
 
 func random() int64 {
 	var b [8]byte
