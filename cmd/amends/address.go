@@ -43,10 +43,15 @@ func parseAddress(name string) (address, error) {
 		}
 		return address{migrations.SQLite, path}, nil
 	case isURL && (scheme == "postgres" || scheme == "postgresql"):
-		if _, err := url.Parse(name); err != nil || rest == "" {
+		u, err := url.Parse(name)
+		switch {
+		case err != nil || rest == "":
 			// The error of url.Parse shows the address, and with it the password.
 			return address{}, usage("it looks like postgres://user:password@host:5432/database; %-encode special characters in the password",
 				"the address of the Postgres database cannot be read")
+		case strings.Contains(u.Host, ",") && u.Port() != "": // it would be taken for one host of that name
+			return address{}, usage("with several hosts the ports go to the end: postgres://a,b/database?port=5432,5433",
+				"the address of the Postgres database has several hosts and a port among them")
 		}
 		return address{migrations.Postgres, name}, nil
 	case isURL:

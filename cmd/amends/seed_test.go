@@ -91,10 +91,10 @@ func shipping() (*saga.Definition[shopOrder], error) {
 func running(ctx context.Context, l store, fn func(context.Context, *coordinator.Coordinator) error) error {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	opened := make(chan struct{})
+	opened := make(chan struct{}, 1)
 	c, err := coordinator.New(l, &coordinator.Options{
 		Log: log, Poll: 10 * time.Millisecond,
-		Listener: &coordinator.Listener{SessionOpened: func(saga.Token) { close(opened) }},
+		Listener: &coordinator.Listener{SessionOpened: func(saga.Token) { tell(opened) }},
 	})
 	if err != nil {
 		return err
@@ -118,6 +118,14 @@ func running(ctx context.Context, l store, fn func(context.Context, *coordinator
 	case err := <-ended:
 		stop()
 		return err
+	}
+}
+
+// tell says on a channel that something happened, to whoever waits for it to happen once.
+func tell(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
 	}
 }
 

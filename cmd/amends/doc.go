@@ -1,0 +1,90 @@
+// Command amends reads the ledger of sagas and lets a person act on it. It needs the database only, not the
+// program that runs the sagas, and works while that program runs: reading takes no lock, creates no file and
+// migrates nothing.
+//
+//	amends VERB [WORK] [flags]
+//
+// # Which ledger
+//
+// --db, else the environment variable AMENDS_DB: the path of a SQLite file, sqlite:PATH, or
+// postgres://user@host/database. A password belongs in the environment (AMENDS_DB, PGPASSWORD), because other
+// users of the machine can read command lines; amends never shows it.
+//
+// # Verbs
+//
+//	list        List works, oldest first
+//	show        Show one work: its input, its steps, and what is safe to do next
+//	history     Show everything that happened to a work, record by record
+//	duplicates  Count the duplicates that were blocked, most recent first
+//	resolve     Decide on a step in review: it happened, or it did not
+//	cancel      Give a work up: undo what it has done
+//	check       Verify every chain and every head of the ledger
+//	migrate     Bring the database schema up to date, or show its version
+//	version     Show which amends this is, and the schema versions it needs
+//
+// A work is named by its work id. Where several sagas know the id, --saga says which. Resolve and cancel write a
+// signal: who says what, and why. The coordinator that holds or takes up the work applies it; amends itself never
+// changes where a work stands. Both take --dry-run and --wait.
+//
+// # Output
+//
+// What was asked for goes to stdout: as a table on a terminal, as plain aligned text elsewhere, and with -o json
+// as one JSON document. Hints, progress and errors go to stderr. Inputs and results are shown by size and hash
+// only, except by history --bodies. Texts from elsewhere are printed with control characters escaped. There are
+// no colours, and no questions: what could do harm wants a flag that says so.
+//
+// JSON is stable: fields are added, never renamed or removed. Times are RFC 3339 in UTC, null where there is
+// none. Fields that hold nothing are "", 0, null or [], except where a line says "only".
+//
+//	list        items[]: number, workId, saga, version, revision, status, reason, session (who holds it),
+//	            pendingSignals (a count), startedAt, updatedAt, dueAt, finishedAt
+//	            next: what to give to --after; null on the last page
+//	show        workId, saga, version, idempotencyKey (the root of the steps' keys), status, reason,
+//	            note (only in review: why, in words), revision, input: sha256, bytes
+//	            steps, an object by step name: done (the effect is there), status, externalId, attempts, error,
+//	            key (only once armed), repeat, evidence (only when done: done, found or resolved),
+//	            undo (only once begun; the same fields)
+//	            order: the names of the steps as defined
+//	            next: what happens by itself, and what is safe to do
+//	            startedAt, updatedAt, dueAt (only if due), finishedAt, number, session
+//	            pendingSignals[]: id, at, kind, key, actor, reason, step, direction, attempt, happened (null where
+//	            the signal does not speak of it), externalId
+//	            duplicates[]: as below
+//	history     workId, saga
+//	            records[]: seq, hash, session, at, kind, version, revision and nonce (only of the first record),
+//	            step, direction, attempt, externalId, body: sha256, bytes, content (only with --bodies),
+//	            bodyDropped, class, error, signals[] (the ids it consumed), status, reason, dueAt,
+//	            arm (null, or the attempt it set in motion): step, direction, attempt, key, reissue, deadline,
+//	            snapshot: as body
+//	duplicates  items[]: saga, workId, source, count, firstAt, lastAt
+//	            more: whether --limit left some out
+//	resolve     workId, saga, signal: as in pendingSignals, plan[] (what follows), dryRun, stored,
+//	cancel      applied (only with --wait can it be true), answer (the words of the record that read it),
+//	            status, reason, next: where the work stands now
+//	check       sound, works, records, moving (works that never stood still, whose head was not compared)
+//	            findings[]: saga, workId, number, seq (0: about the work as a whole), what, do
+//	migrate     ledger, database, before, after; status: ledger, database, version, latest, upToDate
+//	version     version, commit, date, modified, go, platform, schema: postgres, sqlite
+//
+// # Exit status
+//
+//	  0  done         done; a list may be empty
+//	  1  failed       failed: no connection, no ledger there, a schema that does not fit
+//	  2  usage        the command line is wrong, or does not say which of several works is meant
+//	  3  not-found    no such work
+//	  4  not-allowed  not allowed: credentials, permissions, a read-only database
+//	  5  conflict     refused: the work does not stand as the command takes for granted
+//	  6  findings     check found something (migrate status: only with --exit-code)
+//	  7  timed-out    --wait ran out; what was asked for is stored and still queued
+//	130  interrupted  interrupted
+//
+// An error is one line on stderr, "amends: what happened; why; what to do next", or with -o json an object with
+// code (the word above), exit, message, and details where there is something to choose from.
+//
+// # Reading the source
+//
+// main.go runs one command line, app.go has the table of verbs and the common flags, exit.go the table of exit
+// statuses. Each verb is a file; what resolve and cancel share is in speak.go, what names and reads one work in
+// work.go, and address.go opens the ledger. The tests are the scripts in testdata: what a person types and what
+// comes back.
+package main
