@@ -1,0 +1,143 @@
+package coordinator_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/ledger/memory"
+	"github.com/amends-dev/amends/saga"
+)
+
+// A process that claims a work while it answers a duplicate start of the same work still runs it: claimed and
+// forgotten would be lost until the process ends. I3: no lost work.
+func TestADuplicateStartDoesNotStrandAClaimedWork(t *testing.T) {
+	t.Parallel()
+	for _, when := range []string{"claimed while the start is under way", "started while the claim is loaded"} {
+		t.Run(when, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { strand(t, when == "started while the claim is loaded") })
+		})
+	}
+}
+
+func strand(t *testing.T, duringLoad bool) {
+	l, w := memory.New(nil), &world{}
+	w.watch(l)
+	boot(t, l, w, config{idle: true}).begin("o1") // stored, due, held by nobody
+	claimed, started, release := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	var once atomic.Bool
+	hook := &hooked{
+		claim: func(heads []ledger.Head) {
+			if len(heads) > 0 && !once.Swap(true) {
+				close(claimed)
+				if !duringLoad {
+					<-started
+				}
+			}
+		},
+		append: func(_ context.Context, es []ledger.Entry) error {
+			if es[0].Record.Seq == 1 {
+				close(started)
+				<-release
+			}
+			return nil
+		},
+	}
+	if duringLoad {
+		hook.load = func([]saga.ID) { <-started }
+	}
+	p := boot(t, l, w, config{hook: hook})
+	<-claimed
+	go p.Start(context.Background(), orderSaga, "o1", order{Customer: "c-o1", Total: 100}, nil) //nolint:errcheck // a duplicate
+	<-started
+	synctest.Wait()
+	close(release)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if s, err := p.Wait(ctx, orderSaga, "o1"); err != nil || s.Status != saga.Completed {
+		t.Errorf("the work was claimed and nobody ran it: %s, %v", s.Status, err)
+	}
+	verify(t, l, w, "o1")
+}
+
+// "Further ones are stored and taken up when there is room": a process that is full accepts a start all the same.
+func TestAFullProcessStoresAndRunsLater(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, w := memory.New(nil), &world{plan: on("invoice", saga.Forward, 1, fault{slow: 3 * time.Second})}
+		w.watch(l)
+		o := quick()
+		o.MaxWorks = 2
+		p := boot(t, l, w, config{opts: o})
+		synctest.Wait()
+		works := []string{"o1", "o2", "o3", "o4", "o5"}
+		for _, work := range works {
+			p.begin(work)
+		}
+		synctest.Wait()
+		for _, work := range works[2:] {
+			if n := w.count(work, "customer", saga.Forward); n != 0 {
+				t.Errorf("%s runs, though two works are all this process holds", work)
+			}
+		}
+		for _, work := range works {
+			p.want(work, saga.Completed, "")
+		}
+		verify(t, l, w, works...)
+	})
+}
+
+// "for longer ones it is put back into the ledger, where any process picks it up when it is due"; for shorter
+// ones it stays in hand.
+func TestALongWaitIsGivenBack(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		wait time.Duration
+		held bool
+	}{
+		"short": {2 * time.Second, true},
+		"long":  {20 * time.Second, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { waits(t, c.wait, c.held) })
+		})
+	}
+}
+
+func waits(t *testing.T, wait time.Duration, held bool) {
+	l, w := memory.New(nil), &world{plan: on("customer", saga.Forward, 1, fault{unsent: true, after: wait})}
+	w.watch(l)
+	p := boot(t, l, w, config{})
+	other := boot(t, l, w, config{})
+	synctest.Wait()
+	p.begin("o1")
+	synctest.Wait()
+	head := headOf(t, l, "o1")
+	if head.Status != saga.Retrying || (head.Session != 0) != held || head.Due.IsZero() != held {
+		t.Errorf("the head is %+v, want retrying and held: %t", head, held)
+	}
+	if held {
+		p.want("o1", saga.Completed, "")
+	} else {
+		p.halt() // it owes nothing any more: another process picks the work up
+		other.want("o1", saga.Completed, "")
+	}
+	if d := w.arrivals[1].at.Sub(w.arrivals[0].at); d < wait || d > wait+3*time.Second {
+		t.Errorf("the second try came after %s, the destination asked for %s", d, wait)
+	}
+	verify(t, l, w, "o1")
+}
+
+func headOf(t *testing.T, l ledger.Reader, work string) ledger.Head {
+	t.Helper()
+	heads, err := l.List(context.Background(), ledger.Filter{Work: work})
+	if err != nil || len(heads) != 1 {
+		t.Fatalf("head of %s: %v, %v", work, heads, err)
+	}
+	return heads[0]
+}

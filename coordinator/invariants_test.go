@@ -1,0 +1,124 @@
+package coordinator_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/ledger/ledgertest"
+	"github.com/amends-dev/amends/saga"
+)
+
+// watch makes the world ask the ledger about every request the moment it arrives. I8: "nothing arrives at a
+// destination that was not armed before (or adopted)"; A1: "a request's first byte leaves before its recorded
+// deadline or never".
+func (w *world) watch(l ledger.Reader) {
+	w.judge = func(a arrival) string {
+		rs, err := l.History(context.Background(), idOf(a.work))
+		if err != nil {
+			return fmt.Sprintf("%s arrived and the ledger says %v", a, err)
+		}
+		for i := range rs {
+			arm := rs[i].Arm
+			if arm == nil || arm.Step != a.step || arm.Direction != a.dir || arm.Attempt != a.attempt {
+				continue
+			}
+			if arm.Key != a.key {
+				return fmt.Sprintf("%s arrived, armed under key %s", a, arm.Key)
+			}
+			if a.at.After(rs[i].Deadline()) {
+				return fmt.Sprintf("%s arrived at %s, after its deadline %s", a, a.at, rs[i].Deadline())
+			}
+			return ""
+		}
+		return fmt.Sprintf("%s arrived and was never armed", a)
+	}
+}
+
+// verify checks what must hold of every work once all is quiet: I1, I2, I4, I5, I7, I8.
+func verify(t testing.TB, l ledgertest.Store, w *world, works ...string) {
+	t.Helper()
+	w.pending.Wait() // "stays 0 after the network drains"
+	for _, why := range w.illegal {
+		t.Errorf("I8: %s", why)
+	}
+	for _, work := range works {
+		verifyWork(t, l, w, work)
+	}
+	ledgertest.MustCheck(t, l)
+}
+
+func verifyWork(t testing.TB, l ledger.Reader, w *world, work string) {
+	t.Helper()
+	rs, err := l.History(context.Background(), idOf(work))
+	if err != nil {
+		t.Errorf("I3: %s: %v", work, err)
+		return
+	}
+	st, err := saga.Fold(idOf(work), rs) // it refuses a record behind a terminal one: I6
+	if err != nil {
+		t.Errorf("I5: %v", err)
+		return
+	}
+	if n := len(w.made("customer", "c-"+work)); n > 1 {
+		t.Errorf("I2: %d customers of %s", n, work)
+	}
+	if n := len(w.made("mark", work)); n > 1 {
+		t.Errorf("I2: %d marks of %s: the key changed between attempts", n, work)
+	}
+	if n := len(w.made("invoice", work)); n > 1 {
+		t.Errorf("%d invoices of %s, undone ones included", n, work)
+	}
+	if mails, licensed := len(w.made("receipt", work)), 1+licences(rs, "receipt"); mails > licensed {
+		t.Errorf("I1: %d mails for %s; %d were licensed", mails, work, licensed)
+	}
+	agrees(t, w, st, work)
+}
+
+// licences counts a person's verdicts that a step did not happen.
+func licences(rs []saga.Record, step string) (n int) {
+	for _, r := range rs {
+		if r.Kind == saga.KindResolved && r.Step == step && r.Class == saga.Unsent {
+			n++
+		}
+	}
+	return n
+}
+
+// agrees holds I4 "compensated ⇒ every compensable step's net effect is 0" and I7 "ledger and destination agree
+// both ways".
+func agrees(t testing.TB, w *world, st *saga.State, work string) {
+	t.Helper()
+	for _, step := range []string{"customer", "invoice", "mark", "receipt"} {
+		ref := work
+		if step == "customer" {
+			ref = "c-" + work
+		}
+		live := map[string]bool{}
+		for _, e := range w.made(step, ref) {
+			live[e.id] = !e.undone
+		}
+		recorded := ""
+		if ss := st.Step(step); ss != nil && ss.Forward.Phase == saga.Done && ss.Undo.Phase != saga.Done {
+			recorded = ss.ExternalID
+		}
+		switch st.Status {
+		case saga.Compensated:
+			for id, alive := range live {
+				if alive && step != "customer" {
+					t.Errorf("I4: %s is compensated and %s is alive", work, id)
+				}
+			}
+		case saga.Completed:
+			if recorded == "" || !live[recorded] {
+				t.Errorf("I7: %s is completed with %s %q, which is not there: %v", work, step, recorded, live)
+			}
+			for id, alive := range live {
+				if alive && id != recorded {
+					t.Errorf("I7: %s of %s is at its destination and not in the ledger", id, work)
+				}
+			}
+		}
+	}
+}

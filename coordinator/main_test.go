@@ -1,0 +1,23 @@
+package coordinator_test
+
+import (
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// TestMain finds goroutines that outlive the tests.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if code == 0 {
+		if err := goleak.Find(); err != nil {
+			os.Stderr.WriteString("goroutines outlive the tests:\n" + err.Error() + "\n")
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// nightly reports whether the long loops of `make nightly` are wanted.
+func nightly() bool { return os.Getenv("AMENDS_NIGHTLY") != "" }

@@ -1,0 +1,423 @@
+package coordinator_test
+
+import (
+	"context"
+	"io"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/ledger/ledgertest"
+	"github.com/amends-dev/amends/saga"
+)
+
+const orderSaga = "order-to-invoice"
+
+func idOf(work string) saga.ID { return saga.ID{Saga: orderSaga, Work: work} }
+
+// process is one running coordinator, with its own way to the ledger and to the world. Killing it takes both
+// away at one moment: whatever its goroutines still do afterwards reaches nobody, as after kill -9.
+type process struct {
+	*coordinator.Coordinator
+	t       testing.TB
+	world   *world
+	dead    chan struct{}
+	once    sync.Once
+	stop    context.CancelFunc
+	ended   chan struct{}
+	err     error // of Run, once ended is closed
+	records *recorder
+
+	mu         sync.Mutex
+	sends      int // requests that stood at this process's wire
+	dieBefore  int // the process dies before its n-th request leaves, or
+	dieBetween int // between the effect of its n-th request and the answer
+}
+
+// config is how a process is made. The zero value is the canonical one.
+type config struct {
+	opts    coordinator.Options
+	program func(*process) saga.Program // default: orders
+	tune    tuning
+	faults  []ledgertest.Fault
+	idle    bool    // it does not run until launch
+	hook    *hooked // between the process and its ledger
+	wireDie func(*process)
+}
+
+// hooked lets a test stand in the way of single calls. A nil hook lets them pass.
+type hooked struct {
+	ledgertest.Store
+	append func(context.Context, []ledger.Entry) error // before the call; an error is returned instead of an answer
+	renew  func(context.Context) error
+	claim  func([]ledger.Head) // after the call
+	load   func([]saga.ID)     // before the call
+}
+
+func (h *hooked) Append(ctx context.Context, t saga.Token, es []ledger.Entry) ([]ledger.Answer, error) {
+	if h.append != nil {
+		if err := h.append(ctx, es); err != nil {
+			return nil, err
+		}
+	}
+	return h.Store.Append(ctx, t, es)
+}
+
+func (h *hooked) Renew(ctx context.Context, t saga.Token, ttl time.Duration) (ledger.Lease, error) {
+	if h.renew != nil {
+		if err := h.renew(ctx); err != nil {
+			return ledger.Lease{}, err
+		}
+	}
+	return h.Store.Renew(ctx, t, ttl)
+}
+
+func (h *hooked) Claim(ctx context.Context, t saga.Token, c ledger.Claim) ([]ledger.Head, error) {
+	heads, err := h.Store.Claim(ctx, t, c)
+	if h.claim != nil && err == nil {
+		h.claim(heads)
+	}
+	return heads, err
+}
+
+func (h *hooked) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, error) {
+	if h.load != nil {
+		h.load(ids)
+	}
+	return h.Store.Load(ctx, ids)
+}
+
+// quick are options under which everything happens within seconds of virtual time.
+func quick() coordinator.Options {
+	return coordinator.Options{Lease: 6 * time.Second, Poll: 500 * time.Millisecond, Hold: 5 * time.Second, Drain: 10 * time.Second}
+}
+
+// boot makes a process over l, registers its program and sets it running. The test ends it.
+func boot(t testing.TB, l ledgertest.Store, w *world, cfg config) *process {
+	t.Helper()
+	p := &process{t: t, world: w, dead: make(chan struct{}), ended: make(chan struct{}), records: &recorder{}}
+	if cfg.wireDie != nil {
+		cfg.wireDie(p)
+	}
+	o := cfg.opts
+	if o.Lease == 0 {
+		limits := o.Destinations
+		o = quick()
+		o.Destinations = limits
+	}
+	if o.Log == nil {
+		o.Log = silent()
+	}
+	o.Listener = coordinator.Tee(p.records.listener(), orNothing(o.Listener))
+	way := ledgertest.Store(l)
+	if cfg.hook != nil {
+		cfg.hook.Store = l
+		way = cfg.hook
+	}
+	faulty := ledgertest.Faulty(way, cfg.faults...)
+	m := &mortal{Store: l, ledger: faulty, crashed: faulty.Crashed(), p: p}
+	c, err := coordinator.New(m, &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Coordinator = c
+	program := cfg.program
+	if program == nil {
+		program = func(p *process) saga.Program { return orders(p, cfg.tune) }
+	}
+	for try := 0; ; try++ {
+		if err := c.Register(t.Context(), program(p)); err == nil || p.isDead() {
+			break
+		} else if try == 3 {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	p.stop = cancel
+	if cfg.idle {
+		close(p.ended)
+		return p
+	}
+	p.launch(ctx)
+	t.Cleanup(func() { p.halt() })
+	return p
+}
+
+func (p *process) launch(ctx context.Context) {
+	go func() {
+		defer close(p.ended)
+		p.err = p.Run(ctx)
+	}()
+}
+
+// halt stops the process gracefully and returns what Run said.
+func (p *process) halt() error {
+	p.stop()
+	<-p.ended
+	return p.err
+}
+
+// kill ends the process as kill -9 does. Its goroutines are told to stop so that they do not outlive the test;
+// what they do meanwhile reaches nobody.
+func (p *process) kill() {
+	p.once.Do(func() { close(p.dead) })
+	p.stop()
+}
+
+func (p *process) die() { p.once.Do(func() { close(p.dead) }) }
+
+func (p *process) isDead() bool {
+	select {
+	case <-p.dead:
+		return true
+	default:
+		return false
+	}
+}
+
+// send is how actions reach the world: through the attempt's gate and this process's wire.
+func (p *process) send(ctx context.Context, c saga.Call[order], dir saga.Direction, target string) (thing, error) {
+	if err := c.Sending(); err != nil {
+		return thing{}, err
+	}
+	p.mu.Lock()
+	p.sends++
+	n := p.sends
+	p.mu.Unlock()
+	if n == p.dieBefore {
+		p.die()
+	}
+	if p.isDead() {
+		return thing{}, errDead
+	}
+	answer, err := p.world.request(ctx, arrival{
+		work: c.Work, step: c.Step, dir: dir, key: c.Key, attempt: c.Attempt, customer: c.Input.Customer, target: target,
+	})
+	if n == p.dieBetween {
+		p.die()
+	}
+	if p.isDead() {
+		return thing{}, errDead
+	}
+	return answer, err
+}
+
+// tuning is what the canonical saga lets a test choose. Zero fields keep what is written in orders.
+type tuning struct {
+	version         int
+	timeout, settle time.Duration
+	retry           saga.Retry
+	identity        func(order) any
+}
+
+// orders is the canonical saga: one step of each kind.
+func orders(p *process, o tuning) saga.Program {
+	if o.timeout == 0 {
+		o.timeout = 4 * time.Second
+	}
+	if o.settle == 0 {
+		o.settle = 3 * time.Second
+	}
+	if o.version == 0 {
+		o.version = 1
+	}
+	forward := func(ctx context.Context, c saga.Call[order]) (thing, error) { return p.send(ctx, c, saga.Forward, "") }
+	back := func(ctx context.Context, c saga.Call[order], made *thing) error {
+		target := ""
+		if made != nil {
+			target = made.ID
+		}
+		_, err := p.send(ctx, c, saga.Undo, target)
+		return err
+	}
+	find := func(ctx context.Context, c saga.Call[order]) (saga.Finding[thing], error) {
+		if p.isDead() {
+			return saga.Finding[thing]{}, errDead
+		}
+		return saga.Found(p.world.find(c.Step, c.Work)...), nil
+	}
+	step := func(name string) *saga.Action[order, thing] {
+		return saga.Do(name, forward).Timeout(o.timeout).Settle(o.settle).Retry(o.retry)
+	}
+	parts := []saga.Step[order]{
+		step("customer").Idempotent().NoUndo("customers outlive their orders").To("books"),
+		step("invoice").Find(find).Undo(back).To("books"),
+		step("mark").Keyed(24 * time.Hour).Undo(back).Pivot().To("shop"),
+		step("receipt").AtMostOnce().To("post"),
+	}
+	if o.identity != nil {
+		parts = append(parts, saga.Identity(o.identity))
+	}
+	d, err := saga.Define(orderSaga, o.version, parts...)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return d
+}
+
+// begin starts a work and fails the test when that does not succeed.
+func (p *process) begin(work string) coordinator.Started {
+	p.t.Helper()
+	s, err := p.Start(context.Background(), orderSaga, work, order{Customer: "c-" + work, Total: 100}, nil)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return s
+}
+
+// await waits for the end or the review of a work.
+func (p *process) await(work string) saga.Summary {
+	p.t.Helper()
+	s, err := p.Wait(context.Background(), orderSaga, work)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return s
+}
+
+// want waits for a work and compares its status and reason.
+func (p *process) want(work string, status saga.Status, reason saga.Reason) saga.Summary {
+	p.t.Helper()
+	s := p.await(work)
+	if s.Status != status || s.Reason != reason {
+		p.t.Errorf("%s is %s %s, want %s %s\n%s", work, s.Status, s.Reason, status, reason, s.Note)
+	}
+	return s
+}
+
+// recorder keeps what a process has made durable, in order.
+type recorder struct {
+	mu      sync.Mutex
+	records []recorded
+	lost    []error
+	opened  []saga.Token
+	claims  map[saga.ID]int
+}
+
+type recorded struct {
+	id saga.ID
+	saga.Record
+}
+
+func (r *recorder) listener() *coordinator.Listener {
+	r.claims = map[saga.ID]int{}
+	return &coordinator.Listener{
+		Recorded: func(id saga.ID, rec *saga.Record) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.records = append(r.records, recorded{id, *rec})
+		},
+		Claimed:       func(id saga.ID) { r.mu.Lock(); defer r.mu.Unlock(); r.claims[id]++ },
+		SessionOpened: func(t saga.Token) { r.mu.Lock(); defer r.mu.Unlock(); r.opened = append(r.opened, t) },
+		SessionLost:   func(_ saga.Token, why error) { r.mu.Lock(); defer r.mu.Unlock(); r.lost = append(r.lost, why) },
+	}
+}
+
+// of returns the records of one work that this process wrote.
+func (r *recorder) of(work string) []saga.Record {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var rs []saga.Record
+	for _, rec := range r.records {
+		if rec.id.Work == work {
+			rs = append(rs, rec.Record)
+		}
+	}
+	return rs
+}
+
+func (r *recorder) losses() []error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]error(nil), r.lost...)
+}
+
+func orNothing(l *coordinator.Listener) *coordinator.Listener {
+	if l == nil {
+		return &coordinator.Listener{}
+	}
+	return l
+}
+
+func silent() *logrus.Logger {
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	return log
+}
+
+// mortal is a process's way to its ledger. Once the process is dead no call has an effect or an answer.
+type mortal struct {
+	ledgertest.Store // the people's side, which no process writes by
+	ledger           ledger.Ledger
+	crashed          <-chan struct{}
+	p                *process
+}
+
+func (m *mortal) gone() bool {
+	select {
+	case <-m.crashed:
+		m.p.die()
+	default:
+	}
+	return m.p.isDead()
+}
+
+func through[T any](m *mortal, do func() (T, error)) (T, error) {
+	var none T
+	if m.gone() {
+		return none, errDead
+	}
+	answer, err := do()
+	if m.gone() {
+		return none, errDead
+	}
+	return answer, err
+}
+
+func none(do func() error) func() (struct{}, error) {
+	return func() (struct{}, error) { return struct{}{}, do() }
+}
+
+func (m *mortal) OpenSession(ctx context.Context, ttl time.Duration, label string) (ledger.Lease, error) {
+	return through(m, func() (ledger.Lease, error) { return m.ledger.OpenSession(ctx, ttl, label) })
+}
+
+func (m *mortal) Renew(ctx context.Context, t saga.Token, ttl time.Duration) (ledger.Lease, error) {
+	return through(m, func() (ledger.Lease, error) { return m.ledger.Renew(ctx, t, ttl) })
+}
+
+func (m *mortal) Bury(ctx context.Context, t saga.Token) error {
+	_, err := through(m, none(func() error { return m.ledger.Bury(ctx, t) }))
+	return err
+}
+
+func (m *mortal) Append(ctx context.Context, t saga.Token, es []ledger.Entry) ([]ledger.Answer, error) {
+	return through(m, func() ([]ledger.Answer, error) { return m.ledger.Append(ctx, t, es) })
+}
+
+func (m *mortal) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, error) {
+	return through(m, func() ([]ledger.Chain, error) { return m.ledger.Load(ctx, ids) })
+}
+
+func (m *mortal) Claim(ctx context.Context, t saga.Token, c ledger.Claim) ([]ledger.Head, error) {
+	return through(m, func() ([]ledger.Head, error) { return m.ledger.Claim(ctx, t, c) })
+}
+
+func (m *mortal) Post(ctx context.Context, id saga.ID, s saga.Signal) error {
+	_, err := through(m, none(func() error { return m.ledger.Post(ctx, id, s) }))
+	return err
+}
+
+func (m *mortal) Describe(ctx context.Context, spec *saga.Spec) error {
+	_, err := through(m, none(func() error { return m.ledger.Describe(ctx, spec) }))
+	return err
+}
+
+func (m *mortal) Count(ctx context.Context, ds []ledger.Duplicate) error {
+	_, err := through(m, none(func() error { return m.ledger.Count(ctx, ds) }))
+	return err
+}
