@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/ledger/sqlite"
@@ -14,14 +13,9 @@ import (
 
 type Trip struct{ From, To string }
 
-func book(what string) func(context.Context, saga.Call[Trip]) (string, error) {
-	return func(_ context.Context, c saga.Call[Trip]) (string, error) {
-		if what == "hotel" {
-			return "", saga.Permanent(errors.New("no room in " + c.Input.To))
-		}
-		fmt.Println("booked a", what, "to", c.Input.To) // send c.Key along: it is the same on every attempt
-		return what + "_1", nil
-	}
+func bookTrain(_ context.Context, c saga.Call[Trip]) (string, error) {
+	fmt.Println("train to", c.Input.To, "booked") // a real one sends c.Key along: the same on every attempt
+	return "ticket_1", nil
 }
 
 func cancelTrain(_ context.Context, _ saga.Call[Trip], ticket *string) error {
@@ -29,31 +23,31 @@ func cancelTrain(_ context.Context, _ saga.Call[Trip], ticket *string) error {
 	return nil
 }
 
-func main() {
-	ctx, stop := context.WithCancel(context.Background())
-	trip, err := saga.Define("book-trip", 1,
-		saga.Do("train", book("train")).Idempotent().ID(func(id string) string { return id }).Undo(cancelTrain),
-		saga.Do("hotel", book("hotel")).Idempotent().NoUndo("it is the last step: there is nothing after it to fail"),
-	)
-	check(err)
-	ledger, err := sqlite.Open(ctx, "trips.db", nil)
-	check(err)
-	c, err := coordinator.New(ledger, nil)
-	check(err)
-	check(c.Register(ctx, trip))
-	done := make(chan error)
-	go func() { done <- c.Run(ctx) }()
-	_, err = c.Start(ctx, "book-trip", "trip:4711", Trip{"Vienna", "Rome"}, nil) // again: the same trip, run once
-	check(err)
-	work, err := c.Wait(ctx, "book-trip", "trip:4711")
-	check(err)
-	fmt.Println(work.Status, "-", work.Next)
-	stop()
-	check(<-done)
+func bookHotel(_ context.Context, c saga.Call[Trip]) (string, error) {
+	return "", saga.Permanent(errors.New("no room in " + c.Input.To))
 }
 
-func check(err error) {
+func main() {
+	ctx, stop := context.WithCancel(context.Background())
+	trip := must(saga.Define("book-trip", 1,
+		saga.Do("train", bookTrain).Idempotent().Undo(cancelTrain),
+		saga.Do("hotel", bookHotel).Idempotent().Pivot(),
+	))
+	c := must(coordinator.New(must(sqlite.Open(ctx, "trips.db", nil)), nil))
+	must(0, c.Register(ctx, trip))
+	stopped := make(chan error)
+	go func() { stopped <- c.Run(ctx) }()
+
+	must(c.Start(ctx, "book-trip", "trip:4711", Trip{"Vienna", "Rome"}, nil)) // once, however often you run this
+	work := must(c.Wait(ctx, "book-trip", "trip:4711"))
+	fmt.Println(work.Status+":", work.Next)
+	stop()
+	must(0, <-stopped)
+}
+
+func must[T any](v T, err error) T {
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
+	return v
 }
