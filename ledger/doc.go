@@ -87,7 +87,8 @@
 //
 // A claim gives a work to one session. Two that claim at once must not wait for each other's works: a work that
 // is being claimed is passed over. A process also learns through Claim of signals to the works it holds, until a
-// record of its own consumes them.
+// record of its own consumes them. A claim whose answer was lost has given works to a process that does not know;
+// it asks for everything it holds.
 //
 // # Signals
 //

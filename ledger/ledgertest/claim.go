@@ -133,20 +133,6 @@ func claimParked(b *bench) {
 	}
 }
 
-// "All returns every work t holds": an answer that was lost may have given works to t that it does not know of.
-func claimAll(b *bench) {
-	t, other := b.session(), b.session()
-	due, mine := b.start(t, "due", started(), release), b.start(t, "mine", started(), hold)
-	b.start(other, "another's", started(), hold)
-	if got := b.claim(t, 10); len(got) != 1 || got[0].ID != due.id {
-		b.Fatalf("claimed %v, want the due work", works(got))
-	}
-	got := b.claimAs(t, ledger.Claim{Limit: 10, Known: known, All: true})
-	if len(got) != 2 || !slices.Contains(works(got), due.id.Work) || !slices.Contains(works(got), mine.id.Work) {
-		b.Errorf("claimed %v, want both works the session holds and nothing else", works(got))
-	}
-}
-
 // "Works of other definitions are claimed only once they have been overdue for Grace, so that some process which
 // knows them can take them first." A version is part of a definition.
 func claimUnknown(b *bench) {
@@ -225,14 +211,47 @@ func claimSignalled(b *bench) {
 	}
 }
 
+// All "returns every work t holds, not only those somebody has posted a signal to", however many there are:
+// also those that a claim gave it whose answer was lost.
+func claimAll(b *bench) {
+	t, other := b.session(), b.session()
+	const n = 1010
+	var batch []ledger.Entry
+	for i := range n {
+		batch = append(batch, b.fresh(t, order(i)).entry(started(), hold))
+	}
+	b.append(t, batch...)
+	b.start(other, "theirs", started(), hold)
+	b.start(other, "free", started(), release)
+	l := Faulty(b.Store, LoseAnswer(1, ClaimWorks))
+	c := ledger.Claim{Limit: 1, Known: known, Grace: time.Hour}
+	if _, err := l.Claim(b.Context(), t, c); err == nil {
+		b.Fatal("the answer was not lost")
+	}
+	if got := b.claimAs(t, c); len(got) != 0 {
+		b.Errorf("claimed %v, want nothing: the lost claim took it", works(got))
+	}
+	c.All = true
+	seen := map[string]bool{}
+	for _, h := range b.claimAs(t, c) {
+		if h.Session != t || seen[h.ID.Work] {
+			b.Errorf("%s is held by %s, or was named twice", h.ID, h.Session)
+		}
+		seen[h.ID.Work] = true
+	}
+	if len(seen) != n+1 || !seen["free"] || seen["theirs"] {
+		b.Errorf("named %d works, want the %d held ones and the one the lost claim took", len(seen), n)
+	}
+}
+
 // given remembers which session was given which work.
 type given struct {
 	mu    sync.Mutex
 	works map[saga.ID]saga.Token
 }
 
-// claimAll claims for session t, a few works at a time, until nothing is left twice in a row.
-func (g *given) claimAll(b *bench, s Store, t saga.Token) {
+// take claims for session t, a few works at a time, until nothing is left twice in a row.
+func (g *given) take(b *bench, s Store, t saga.Token) {
 	for empty := 0; empty < 2 && !b.Failed(); {
 		heads, err := s.Claim(b.Context(), t, ledger.Claim{Limit: 7, Known: known, Grace: time.Hour})
 		if err != nil {
@@ -276,7 +295,7 @@ func claimRace(b *bench) {
 	var wg sync.WaitGroup
 	for i := range claimers {
 		me := b.session()
-		wg.Go(func() { g.claimAll(b, stores[i%2], me) })
+		wg.Go(func() { g.take(b, stores[i%2], me) })
 	}
 	wg.Wait()
 	g.note(b, t, b.claim(t, n)) // a skipped lock may hide a work from one claim, never for good

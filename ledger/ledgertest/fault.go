@@ -78,8 +78,7 @@ func faultRepeat(b *bench) {
 	if n := len(b.signals(c.id)); n != 1 {
 		b.Errorf("%d signals, want 1", n)
 	}
-	// A claim whose answer was lost has taken the work all the same. The session holds it and does not know: it
-	// must bury itself, or find it in a listing.
+	// A claim whose answer was lost has taken the work all the same.
 	if h := free.now(); h.Session != t || !h.Due.IsZero() {
 		b.Errorf("the claimed work's head is %+v, want held", h)
 	}

@@ -16,7 +16,7 @@ type Backup struct{ state }
 func (l *Ledger) Backup() *Backup {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return &Backup{l.state.copy()}
+	return &Backup{l.snapshot()}
 }
 
 // FailOver puts b in the place of what l holds, under another identity: a fail-over to a standby that had not
@@ -25,7 +25,7 @@ func (l *Ledger) Backup() *Backup {
 func (l *Ledger) FailOver(b *Backup) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.state, l.identity = b.state.copy(), identity()
+	l.state, l.identity = b.snapshot(), identity()
 }
 
 // same reports whether this is the database session t was opened on.
@@ -36,8 +36,8 @@ func (l *Ledger) same(t saga.Token) error {
 	return nil
 }
 
-// copy shares nothing with s that either of them changes.
-func (s state) copy() state {
+// snapshot shares nothing with s that either of them changes.
+func (s state) snapshot() state {
 	c := state{
 		sessions:    make(map[saga.Token]*session, len(s.sessions)),
 		byID:        make(map[saga.ID]*work, len(s.byID)),
