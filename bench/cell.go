@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime/pprof"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,6 +21,12 @@ import (
 
 // maxSagas is how many sagas one cell can count, warm-up included.
 const maxSagas = 4 << 20
+
+// patience is how long a cell may take beyond its load. It opens a ledger, waits
+// for the last sagas and closes again.
+const patience = 2 * time.Minute
+
+var errStuck = errors.New("it did not end; its goroutines are above")
 
 // A cell is one engine at one load in one round. It runs in a process of its
 // own, which reads it from its argument and prints a report.Sample.
@@ -46,10 +53,17 @@ func (c cell) start(ctx context.Context) (s report.Sample, err error) {
 	if err != nil {
 		return s, err
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, c.WarmUp+c.Duration+patience, errStuck)
+	defer cancel()
 	cmd := exec.CommandContext(ctx, self, "cell", string(arg))
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGQUIT) } // it tells where it was
+	cmd.WaitDelay = 5 * time.Second
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, os.Stderr
 	if err := cmd.Run(); err != nil {
+		if context.Cause(ctx) != nil {
+			err = context.Cause(ctx)
+		}
 		return s, fmt.Errorf("%s on %s, %d in flight: %w", c.Engine, c.Ledger, c.InFlight, err)
 	}
 	if err := json.Unmarshal(out.Bytes(), &s); err != nil {

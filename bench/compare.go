@@ -38,18 +38,25 @@ func compareCommand() *cobra.Command {
 			return c.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	c.flags(cmd, 3, []int{1, 64, 1024})
+	c.flags(cmd, defaults{rounds: 3, loads: []int{1, 64, 1024}, warmUp: time.Second, duration: 3 * time.Second})
 	return cmd
 }
 
+// defaults are those in which the commands differ.
+type defaults struct {
+	rounds           int
+	loads            []int
+	warmUp, duration time.Duration
+}
+
 // flags declares what all comparisons can be told.
-func (c *comparison) flags(cmd *cobra.Command, rounds int, loads []int) {
+func (c *comparison) flags(cmd *cobra.Command, d defaults) {
 	f := cmd.Flags()
-	f.IntVar(&c.rounds, "rounds", rounds, "interleaved rounds; figures are their medians")
-	f.IntSliceVar(&c.loads, "in-flight", loads, "sagas in flight, one load each")
+	f.IntVar(&c.rounds, "rounds", d.rounds, "interleaved rounds; figures are their medians")
+	f.IntSliceVar(&c.loads, "in-flight", d.loads, "sagas in flight, one load each")
 	f.StringSliceVar(&c.ledgers, "ledgers", []string{onSQLite, onPostgres}, "ledgers to measure")
-	f.DurationVar(&c.warmUp, "warm-up", time.Second, "unmeasured start of each run")
-	f.DurationVar(&c.duration, "duration", 3*time.Second, "measured part of each run")
+	f.DurationVar(&c.warmUp, "warm-up", d.warmUp, "unmeasured start of each run")
+	f.DurationVar(&c.duration, "duration", d.duration, "measured part of each run")
 	f.StringVar(&c.dir, "dir", "", "folder on the disk to measure (default: the system's temporary folder)")
 	f.StringVar(&c.profiles, "profiles", "", "existing folder for a CPU profile of each run; profiling slows the runs down")
 }
@@ -103,7 +110,7 @@ func (c comparison) run(ctx context.Context, out, people io.Writer) (err error) 
 		}
 	}
 	groups := report.Groups(samples)
-	report.WriteTable(people, groups)
+	report.WriteTable(people, groups, "of floor")
 	return report.WriteJSON(out, report.Lines(groups))
 }
 

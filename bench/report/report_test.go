@@ -45,8 +45,8 @@ func TestLines(t *testing.T) {
 // The table shows every engine with its ratio to the floor of its own ledger and load.
 func TestTable(t *testing.T) {
 	var out bytes.Buffer
-	WriteTable(&out, example())
-	for _, want := range []string{"5000–9000", " 0.50 ", " 0.07 ", "floor x"} {
+	WriteTable(&out, example(), "of floor")
+	for _, want := range []string{"5000–9000", " 0.50 ", " 0.07 ", "floor x", "OF FLOOR"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the table lacks %q:\n%s", want, out.String())
 		}

@@ -9,13 +9,14 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// WriteTable writes the medians of all groups for people to read.
-func WriteTable(w io.Writer, groups []Group) {
+// WriteTable writes the medians of all groups for people to read. ratio is the
+// heading of the rates' quotient to the floor's.
+func WriteTable(w io.Writer, groups []Group, ratio string) {
 	t := table.NewWriter()
 	t.SetOutputMirror(w)
 	t.SetStyle(table.StyleLight)
 	header := table.Row{
-		"ledger", "in flight", "engine", "sagas/s", "min–max", "of floor",
+		"ledger", "in flight", "engine", "sagas/s", "min–max", ratio,
 		"p50 ms", "p99 ms", "commits", "log bytes", "CPU ms engine", "CPU ms db", "RSS MB",
 	}
 	t.AppendHeader(header)
