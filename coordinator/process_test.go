@@ -32,11 +32,17 @@ type process struct {
 	err     error // of Run, once ended is closed
 	records *recorder
 
-	mu         sync.Mutex
-	sends      int // requests that stood at this process's wire
-	dieBefore  int // the process dies before its n-th request leaves, or
-	dieBetween int // between the effect of its n-th request and the answer
+	doom func(arrival) death // when its requests are its death; nil: never
 }
+
+// death is when a process dies of a request.
+type death int
+
+const (
+	lives       death = iota
+	diesBefore        // it leaves
+	diesBetween       // its effect and its answer
+)
 
 // config is how a process is made. The zero value is the canonical one.
 type config struct {
@@ -46,7 +52,7 @@ type config struct {
 	faults  []ledgertest.Fault
 	idle    bool    // it does not run until launch
 	hook    *hooked // between the process and its ledger
-	wireDie func(*process)
+	doom    func(arrival) death
 }
 
 // hooked lets a test stand in the way of single calls. A nil hook lets them pass.
@@ -56,6 +62,16 @@ type hooked struct {
 	renew  func(context.Context) error
 	claim  func([]ledger.Head) // after the call
 	load   func([]saga.ID)     // before the call
+	open   func() error        // before the call
+}
+
+func (h *hooked) OpenSession(ctx context.Context, ttl time.Duration, label string) (ledger.Lease, error) {
+	if h.open != nil {
+		if err := h.open(); err != nil {
+			return ledger.Lease{}, err
+		}
+	}
+	return h.Store.OpenSession(ctx, ttl, label)
 }
 
 func (h *hooked) Append(ctx context.Context, t saga.Token, es []ledger.Entry) ([]ledger.Answer, error) {
@@ -99,10 +115,7 @@ func quick() coordinator.Options {
 // boot makes a process over l, registers its program and sets it running. The test ends it.
 func boot(t testing.TB, l ledgertest.Store, w *world, cfg config) *process {
 	t.Helper()
-	p := &process{t: t, world: w, dead: make(chan struct{}), ended: make(chan struct{}), records: &recorder{}}
-	if cfg.wireDie != nil {
-		cfg.wireDie(p)
-	}
+	p := &process{t: t, world: w, dead: make(chan struct{}), ended: make(chan struct{}), records: &recorder{}, doom: cfg.doom}
 	o := cfg.opts
 	if o.Lease == 0 {
 		limits := o.Destinations
@@ -184,20 +197,19 @@ func (p *process) send(ctx context.Context, c saga.Call[order], dir saga.Directi
 	if err := c.Sending(); err != nil {
 		return thing{}, err
 	}
-	p.mu.Lock()
-	p.sends++
-	n := p.sends
-	p.mu.Unlock()
-	if n == p.dieBefore {
+	a := arrival{work: c.Work, step: c.Step, dir: dir, key: c.Key, attempt: c.Attempt, customer: c.Input.Customer, target: target}
+	end := lives
+	if p.doom != nil {
+		end = p.doom(a)
+	}
+	if end == diesBefore {
 		p.die()
 	}
 	if p.isDead() {
 		return thing{}, errDead
 	}
-	answer, err := p.world.request(ctx, arrival{
-		work: c.Work, step: c.Step, dir: dir, key: c.Key, attempt: c.Attempt, customer: c.Input.Customer, target: target,
-	})
-	if n == p.dieBetween {
+	answer, err := p.world.request(ctx, a)
+	if end == diesBetween {
 		p.die()
 	}
 	if p.isDead() {
@@ -295,7 +307,6 @@ type recorder struct {
 	records []recorded
 	lost    []error
 	opened  []saga.Token
-	claims  map[saga.ID]int
 }
 
 type recorded struct {
@@ -304,14 +315,12 @@ type recorded struct {
 }
 
 func (r *recorder) listener() *coordinator.Listener {
-	r.claims = map[saga.ID]int{}
 	return &coordinator.Listener{
 		Recorded: func(id saga.ID, rec *saga.Record) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.records = append(r.records, recorded{id, *rec})
 		},
-		Claimed:       func(id saga.ID) { r.mu.Lock(); defer r.mu.Unlock(); r.claims[id]++ },
 		SessionOpened: func(t saga.Token) { r.mu.Lock(); defer r.mu.Unlock(); r.opened = append(r.opened, t) },
 		SessionLost:   func(_ saga.Token, why error) { r.mu.Lock(); defer r.mu.Unlock(); r.lost = append(r.lost, why) },
 	}

@@ -39,7 +39,7 @@ type world struct {
 	plan     func(arrival) fault  // what goes wrong; nil: nothing
 	judge    func(arrival) string // I8: says why a request must not be here
 	illegal  []string             // what judge said
-	pending  sync.WaitGroup       // late effects on their way
+	pending  sync.WaitGroup       // requests and late effects on their way
 }
 
 // arrival is one request that reached its destination. n counts the arrivals of the same step and direction of
@@ -90,6 +90,8 @@ var (
 
 // request is what a process sends. It returns what the destination answers.
 func (w *world) request(ctx context.Context, a arrival) (thing, error) {
+	w.pending.Add(1)
+	defer w.pending.Done()
 	f := w.arrive(&a)
 	if f.think > 0 {
 		time.Sleep(f.think) // virtual

@@ -1,0 +1,237 @@
+package coordinator_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/ledger/memory"
+	"github.com/amends-dev/amends/saga"
+)
+
+// A lease is renewed three times in its span, for as long as the process lives.
+func TestALeaseIsRenewed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, w := memory.New(nil), &world{}
+		var renewals atomic.Int64
+		p := boot(t, l, w, config{hook: &hooked{renew: func(context.Context) error { renewals.Add(1); return nil }}})
+		time.Sleep(10 * time.Minute)
+		if n := renewals.Load(); len(p.records.losses()) != 0 || n < 295 || n > 305 {
+			t.Errorf("%d renewals of a lease of 6s in ten minutes, lost %v; want about 300 and none", n, p.records.losses())
+		}
+		p.begin("o1")
+		p.want("o1", saga.Completed, "")
+		verify(t, l, w, "o1")
+	})
+}
+
+// A renewal that hangs is given up in time for another one: one dead connection does not cost the lease.
+func TestAHangingRenewalDoesNotCostTheLease(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, w := memory.New(nil), &world{}
+		var renewals atomic.Int64
+		p := boot(t, l, w, config{hook: &hooked{renew: func(ctx context.Context) error {
+			if renewals.Add(1) == 1 {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return nil
+		}}})
+		time.Sleep(time.Minute)
+		if lost := p.records.losses(); len(lost) != 0 {
+			t.Errorf("the session was lost: %v", lost)
+		}
+	})
+}
+
+// "The local deadline counts from before the renewal was sent; past it minus the margin the process arms
+// nothing." The attempt under way goes on, and its result is recorded, without an arm.
+func TestALeaseInQuestionArmsNothing(t *testing.T) {
+	t.Parallel()
+	for name, slow := range map[string]time.Duration{
+		"before the margin": 3 * time.Second,
+		"in the margin":     5500 * time.Millisecond,
+		"past the lease":    9 * time.Second,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { question(t, slow) })
+		})
+	}
+}
+
+func question(t *testing.T, slow time.Duration) {
+	l, w := memory.New(nil), &world{plan: on("invoice", saga.Forward, 1, fault{slow: slow})}
+	w.watch(l)
+	o := quick()
+	o.Margin = time.Second
+	opened := time.Now()
+	p := boot(t, l, w, config{opts: o, tune: tuning{timeout: 30 * time.Second}, hook: &hooked{
+		renew: func(context.Context) error {
+			if time.Since(opened) < 20*time.Second {
+				return errors.New("the database does not answer renewals")
+			}
+			return nil
+		},
+	}})
+	synctest.Wait()
+	p.begin("o1")
+	p.want("o1", saga.Completed, "")
+	trusted := opened.Add(o.Lease - o.Margin)
+	for _, r := range p.records.of("o1") {
+		switch at := r.At; {
+		case r.Arm != nil && r.Session == p.records.opened[0] && at.After(trusted):
+			t.Errorf("%s was armed %s after the lease came into question", r.Arm.Step, at.Sub(trusted))
+		case r.Kind == saga.KindDone && r.Step == "invoice" && at.Sub(opened) > slow+50*time.Millisecond:
+			t.Errorf("the invoice's answer came after %s and was recorded after %s", slow, at.Sub(opened))
+		}
+	}
+	if n := w.count("o1", "invoice", saga.Forward); n != 1 {
+		t.Errorf("%d requests for one invoice whose answer was at hand", n)
+	}
+	verify(t, l, w, "o1")
+}
+
+// A process that lost its lease takes up what it held under a new one.
+func TestALostSessionIsFollowedByAnother(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, w := memory.New(nil), &world{plan: on("customer", saga.Forward, 3, fault{unsent: true})}
+		w.watch(l)
+		p := boot(t, l, w, config{})
+		synctest.Wait()
+		p.begin("o1") // it backs off, in hand
+		synctest.Wait()
+		bury(t, l, p.records.opened[0])
+		p.want("o1", saga.Completed, "")
+		if n := len(p.records.opened); n != 2 {
+			t.Errorf("%d sessions, want 2", n)
+		}
+		if lost := p.records.losses(); len(lost) != 1 || !errors.Is(lost[0], ledger.ErrSessionDead) {
+			t.Errorf("the listener was told of %v, want one dead session", lost)
+		}
+		verify(t, l, w, "o1")
+	})
+}
+
+// Another process takes over when the lease has ended, and not before.
+func TestTakeoverAfterTheLease(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, w := memory.New(nil), &world{plan: on("customer", saga.Forward, 1, fault{unsent: true})}
+		w.watch(l)
+		a := boot(t, l, w, config{})
+		synctest.Wait()
+		a.begin("o1") // it backs off
+		synctest.Wait()
+		killed := time.Now()
+		a.kill()
+		b := boot(t, l, w, config{})
+		b.want("o1", saga.Completed, "")
+		took := b.records.of("o1")[0].At.Sub(killed)
+		if lease := quick().Lease; took < lease-50*time.Millisecond || took > lease+time.Second {
+			t.Errorf("the work was taken over after %s; the lease is %s", took, lease)
+		}
+		verify(t, l, w, "o1")
+	})
+}
+
+// Takeover "leaves an armed attempt alone until its recorded deadline, so that a late unopposed answer still
+// lands": the first process is only cut off from renewing, and its answer comes behind the takeover.
+func TestAnUnopposedAnswerLandsAfterATakeover(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, w := memory.New(nil), &world{plan: on("receipt", saga.Forward, 1, fault{slow: 12 * time.Second})}
+		w.watch(l)
+		a := boot(t, l, w, config{program: mailer, hook: &hooked{
+			renew: func(context.Context) error { return errors.New("no answer") },
+		}})
+		synctest.Wait()
+		a.begin("o1")
+		b := boot(t, l, w, config{program: mailer})
+		time.Sleep(10 * time.Second) // b holds the work by now
+		if h := headOf(t, l, "o1"); h.Session != b.records.opened[0] {
+			t.Errorf("the work is held by %s, want the second process", h.Session)
+		}
+		if s := b.await("o1"); s.Status != saga.Completed || s.Steps["receipt"].ExternalID == "" {
+			t.Errorf("the answer of the first process did not land: %+v", s)
+		}
+		rs, _ := l.History(t.Context(), idOf("o1"))
+		if last := rs[len(rs)-1]; last.Session != a.records.opened[0] || last.Kind != saga.KindDone {
+			t.Errorf("the last record is %s by %s, want done by the first process", last.Kind, last.Session)
+		}
+		verifyMails(t, l, w, 1, "o1")
+	})
+}
+
+// "If that attempt is closed by then, post it as a signal": an answer behind the deadline is evidence, and takes
+// a work out of review.
+func TestALateAnswerBecomesASignal(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, w := memory.New(nil), &world{plan: on("receipt", saga.Forward, 1, fault{slow: 40 * time.Second, ignore: true})}
+		w.watch(l)
+		p := boot(t, l, w, config{program: mailer})
+		synctest.Wait()
+		p.begin("o1")
+		p.want("o1", saga.Review, saga.ReasonInDoubt)
+		time.Sleep(30 * time.Second)
+		s := p.want("o1", saga.Completed, "")
+		if r := s.Steps["receipt"]; r.ExternalID != w.made("receipt", "o1")[0].id || r.Evidence != saga.KindFound {
+			t.Errorf("the late answer was recorded as %+v", r)
+		}
+		signals, err := l.Signals(t.Context(), idOf("o1"))
+		if err != nil || len(signals) != 1 || signals[0].Kind != saga.SignalLate {
+			t.Errorf("signals: %+v, %v", signals, err)
+		}
+		verifyMails(t, l, w, 1, "o1")
+	})
+}
+
+// A step whose process dies in flight five times is poison; other works go on.
+func TestFiveLostAttemptsArePoison(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, w := memory.New(nil), &world{}
+		w.watch(l)
+		var deaths atomic.Int64
+		deadly := config{doom: func(a arrival) death {
+			if a.work != "bad" || a.step != "customer" {
+				return lives
+			}
+			deaths.Add(1)
+			return diesBetween
+		}}
+		p := boot(t, l, w, deadly)
+		synctest.Wait()
+		p.begin("bad")
+		for range 8 {
+			<-time.After(30 * time.Second)
+			if !p.isDead() {
+				break
+			}
+			p.kill()
+			p = boot(t, l, w, deadly)
+		}
+		p.want("bad", saga.Review, saga.ReasonPoison)
+		if n := deaths.Load(); n != 5 {
+			t.Errorf("the step took %d processes down, want 5", n)
+		}
+		p.begin("good")
+		p.want("good", saga.Completed, "")
+		verify(t, l, w, "bad", "good")
+	})
+}
+
+func bury(t *testing.T, l ledger.Ledger, token saga.Token) {
+	t.Helper()
+	if err := l.Bury(context.Background(), token); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,265 @@
+package coordinator_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/ledger/ledgertest"
+	"github.com/amends-dev/amends/ledger/memory"
+	"github.com/amends-dev/amends/saga"
+)
+
+// mailing is a saga of one AtMostOnce step: whatever leaves it in doubt is a review.
+func mailing(p *process, act func(context.Context, saga.Call[order]) (thing, error)) saga.Program {
+	d, err := saga.Define(orderSaga, 1, saga.Do("receipt", act).AtMostOnce().NoUndo("a mail cannot be unsent").Timeout(20*time.Second).To("post"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return d
+}
+
+// "Graceful stop records not-sent for every attempt behind its gate, so deploys cause no reviews", and it does
+// not count as a try.
+func TestAStopBeforeTheGateIsNotSent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, w := memory.New(nil), &world{}
+		w.watch(l)
+		atTheGate, stopped := make(chan struct{}, 1), make(chan struct{})
+		program := func(p *process) saga.Program {
+			return mailing(p, func(ctx context.Context, c saga.Call[order]) (thing, error) {
+				select {
+				case atTheGate <- struct{}{}:
+					<-stopped
+				default:
+				}
+				return p.send(ctx, c, saga.Forward, "")
+			})
+		}
+		p := boot(t, l, w, config{program: program})
+		synctest.Wait()
+		p.begin("o1")
+		<-atTheGate
+		p.stop()
+		synctest.Wait()
+		close(stopped)
+		if err := p.halt(); err != nil {
+			t.Error(err)
+		}
+		if n := w.count("o1", "receipt", saga.Forward); n != 0 {
+			t.Errorf("%d mails left a process that was told to stop before its gate", n)
+		}
+		st := stateOf(t, l, "o1")
+		if e := st.Step("receipt").Forward; st.Status != saga.Running || e.Phase != saga.Ready || e.Tries != 0 {
+			t.Errorf("the work is %s, its step %s after %d counted tries; want running, ready, 0", st.Status, e.Phase, e.Tries)
+		}
+		next := boot(t, l, w, config{program: program})
+		before := time.Now()
+		next.want("o1", saga.Completed, "")
+		if took := time.Since(before); took > time.Second {
+			t.Errorf("the works of a process that stopped were taken over after %s, want at once", took)
+		}
+		verifyMails(t, l, w, 1, "o1")
+	})
+}
+
+// "Attempts that may have been sent are awaited": the answer is recorded before the process is gone.
+func TestAStopBehindTheGateIsAwaited(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, w := memory.New(nil), &world{plan: on("receipt", saga.Forward, 1, fault{slow: 4 * time.Second})}
+		w.watch(l)
+		p := boot(t, l, w, config{program: mailer})
+		synctest.Wait()
+		p.begin("o1")
+		synctest.Wait()
+		before := time.Now()
+		if err := p.halt(); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(before); took != 4*time.Second {
+			t.Errorf("the stop took %s, the answer 4s", took)
+		}
+		if st := stateOf(t, l, "o1"); st.Status != saga.Completed {
+			t.Errorf("the work is %s, want completed by the answer that was awaited", st.Status)
+		}
+		verifyMails(t, l, w, 1, "o1")
+	})
+}
+
+// What does not answer within Drain is abandoned, is in doubt, and Run says so.
+func TestADrainExceededIsTold(t *testing.T) {
+	t.Parallel()
+	for name, f := range map[string]fault{
+		"the action ends with its context": {slow: 15 * time.Second},
+		"the action notices nothing":       {slow: 15 * time.Second, ignore: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l, w := memory.New(nil), &world{plan: on("receipt", saga.Forward, 1, f)}
+				p := boot(t, l, w, config{program: mailer})
+				synctest.Wait()
+				p.begin("o1")
+				synctest.Wait()
+				err := p.halt()
+				if err == nil || !strings.Contains(err.Error(), "1 works did not come to rest within 10s") {
+					t.Errorf("Run said %v", err)
+				}
+				next := boot(t, l, w, config{program: mailer})
+				next.want("o1", saga.Review, saga.ReasonInDoubt)
+				verifyMails(t, l, w, 1, "o1")
+			})
+		})
+	}
+}
+
+// "Nothing new is armed", and no attempt that was armed is let go unsent: whatever the moment of the stop, every
+// work is at rest and none is in doubt.
+func TestAStopAtAnyMomentLeavesNoDoubt(t *testing.T) {
+	t.Parallel()
+	runs := 40
+	if nightly() {
+		runs = 2000
+	}
+	for range runs {
+		synctest.Test(t, func(t *testing.T) {
+			l, w := memory.New(nil), &world{}
+			w.watch(l)
+			p := boot(t, l, w, config{program: mailer})
+			synctest.Wait()
+			works := make([]string, 60)
+			for i := range works {
+				works[i] = fmt.Sprintf("o%d", i)
+				go p.Start(context.Background(), orderSaga, works[i], order{Customer: "c"}, nil) //nolint:errcheck // refused while stopping
+			}
+			if err := p.halt(); err != nil {
+				t.Error(err)
+			}
+			stored := 0
+			for _, work := range works {
+				st := maybe(l, work)
+				if st == nil {
+					continue
+				}
+				stored++
+				if ss := st.Step("receipt"); ss != nil && (ss.Forward.Phase == saga.Started || ss.Forward.Phase == saga.InDoubt) {
+					t.Errorf("%s is left %s by a graceful stop", work, ss.Forward.Phase)
+				}
+			}
+			next := boot(t, l, w, config{program: mailer})
+			for _, work := range works {
+				if maybe(l, work) != nil {
+					next.want(work, saga.Completed, "")
+				}
+			}
+			verifyMails(t, l, w, stored)
+		})
+	}
+}
+
+// A stop while no session is open (the last was lost, the next cannot be had) still awaits what was sent.
+func TestAStopBetweenSessionsKeepsResults(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, w := memory.New(nil), &world{plan: on("receipt", saga.Forward, 1, fault{slow: 10 * time.Second})}
+		w.watch(l)
+		var away atomic.Bool
+		hook := &hooked{renew: func(context.Context) error {
+			if away.Load() {
+				return ledger.ErrSessionDead
+			}
+			return nil
+		}}
+		hook.open = func() error {
+			if away.Load() {
+				return errors.New("the database is away")
+			}
+			return nil
+		}
+		p := boot(t, l, w, config{program: mailer, hook: hook})
+		synctest.Wait()
+		p.begin("o1")
+		synctest.Wait()
+		away.Store(true)
+		time.Sleep(5 * time.Second) // the next renewal tells that the session is dead
+		if len(p.records.losses()) != 1 {
+			t.Fatalf("the session was lost %d times, want once", len(p.records.losses()))
+		}
+		if err := p.halt(); err != nil {
+			t.Error(err)
+		}
+		next := boot(t, l, w, config{program: mailer})
+		next.want("o1", saga.Completed, "")
+		verifyMails(t, l, w, 1, "o1")
+	})
+}
+
+// A coordinator runs once: its works would be under way twice.
+func TestACoordinatorRunsOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := boot(t, memory.New(nil), &world{}, config{})
+		if err := p.halt(); err != nil {
+			t.Error(err)
+		}
+		if err := p.Run(t.Context()); err == nil {
+			t.Error("it ran again")
+		}
+		if _, err := p.Start(t.Context(), orderSaga, "o1", order{}, nil); err == nil {
+			t.Error("a stopped coordinator accepted a start")
+		}
+	})
+}
+
+// mailer is mailing with nothing between the action and the wire.
+func mailer(p *process) saga.Program {
+	return mailing(p, func(ctx context.Context, c saga.Call[order]) (thing, error) { return p.send(ctx, c, saga.Forward, "") })
+}
+
+func stateOf(t testing.TB, l ledger.Reader, work string) *saga.State {
+	t.Helper()
+	st := maybe(l, work)
+	if st == nil {
+		t.Fatalf("%s is not in the ledger", work)
+	}
+	return st
+}
+
+// maybe folds a work's chain, or returns nil when there is none.
+func maybe(l ledger.Reader, work string) *saga.State {
+	rs, err := l.History(context.Background(), idOf(work))
+	if err != nil {
+		return nil
+	}
+	st, err := saga.Fold(idOf(work), rs)
+	if err != nil {
+		return nil
+	}
+	return st
+}
+
+// verifyMails checks a world of mails only: so many of them, all armed before, in a sound ledger.
+func verifyMails(t *testing.T, l *memory.Ledger, w *world, mails int, works ...string) {
+	t.Helper()
+	w.pending.Wait()
+	for _, why := range w.illegal {
+		t.Errorf("I8: %s", why)
+	}
+	if n := w.count("", "receipt", saga.Forward); n != mails {
+		t.Errorf("%d mails, want %d", n, mails)
+	}
+	for _, work := range works {
+		if n := len(w.made("receipt", work)); n > 1 {
+			t.Errorf("I1: %d mails for %s", n, work)
+		}
+	}
+	ledgertest.MustCheck(t, l)
+}
