@@ -51,3 +51,8 @@ func connect(t *testing.T, url string) *sqlx.DB {
 	})
 	return db
 }
+
+func TestConformanceCatches(t *testing.T) {
+	t.Parallel()
+	ledgertest.Prove(t, "TestConformance")
+}

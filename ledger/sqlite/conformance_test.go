@@ -18,3 +18,8 @@ func TestConformance(t *testing.T) {
 		return l
 	})
 }
+
+func TestConformanceCatches(t *testing.T) {
+	t.Parallel()
+	ledgertest.Prove(t, "TestConformance")
+}

@@ -148,7 +148,7 @@ func (w *writer) prepare(ctx context.Context) error {
 func (w *writer) plain(ctx context.Context, fn func(engine.Queries) error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if err := ctx.Err(); err != nil {
+	if err := w.ready(ctx); err != nil {
 		return err
 	}
 	return fn(w.conn)
@@ -159,7 +159,7 @@ func (w *writer) plain(ctx context.Context, fn func(engine.Queries) error) error
 func (w *writer) transaction(ctx context.Context, fn func(engine.Queries) error) (err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if err := ctx.Err(); err != nil {
+	if err := w.ready(ctx); err != nil {
 		return err
 	}
 	if _, err := w.conn.ExecContext(ctx, `BEGIN IMMEDIATE`); err != nil {
@@ -177,13 +177,21 @@ func (w *writer) transaction(ctx context.Context, fn func(engine.Queries) error)
 	return nil
 }
 
+func (w *writer) ready(ctx context.Context) error {
+	if w.conn == nil {
+		return errors.New("the ledger is closed")
+	}
+	return ctx.Err()
+}
+
 func (w *writer) close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var err error
-	if w.conn != nil {
-		err = w.conn.Close()
+	if w.conn == nil {
+		return nil
 	}
+	err := w.conn.Close()
+	w.conn = nil
 	if derr := w.db.Close(); err == nil {
 		err = derr
 	}

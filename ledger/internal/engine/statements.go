@@ -78,7 +78,7 @@ const (
 
 	countDuplicate = `
 		INSERT INTO amends_duplicates AS d (saga, work, source, count, first, last)
-		VALUES ($2, $3, $4, $5, {now}, {now})
+		SELECT $2, $3, $4, $5, clock.now, clock.now FROM (SELECT {now} AS now) AS clock WHERE true
 		ON CONFLICT (saga, work, source) DO UPDATE SET count = d.count + excluded.count, last = excluded.last`
 )
 
