@@ -20,7 +20,7 @@ type checked struct {
 // What a person can do.
 const (
 	doCompare = "Compare this work with a backup; do not run it until the chain is explained."
-	doRebuild = "Rebuild the head from the chain (amends check --repair)."
+	doRebuild = "The chain counts: stop the coordinators and correct the head to what the chain says."
 )
 
 // check looks for everything that is wrong. The first stable findings are about the chain, which only grows: they
@@ -148,7 +148,7 @@ func (w *checked) differs(seq int64, what string, head, chain any) {
 func (w *checked) schedule() {
 	h := &w.head
 	held, due, pending := h.Session != 0, !h.Due.IsZero(), h.Posted > h.Consumed
-	const lost = "Post a resume signal to it, or rebuild the head from the chain (amends check --repair)."
+	const lost = "Stop the coordinators and give the head a due time; any signal posted to the work wakes it too."
 	switch {
 	case held && due:
 		w.addf(0, doRebuild, "It is held by session %s and also due at %s.", h.Session, stamp(h.Due))
