@@ -10,6 +10,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/examples/orders-to-accounting/world"
 )
@@ -39,11 +41,21 @@ func perform(ctx context.Context, o options, stdout, stderr io.Writer) (clean bo
 	fmt.Fprintf(talk, "%d paid orders, seed %d, %.0f %% of requests meet a fault, %d kills. Everything is on this machine.\n\n",
 		o.orders, o.seed, 100*o.faults, o.kills)
 	r := report{Seed: o.seed, Ledger: o.db, Folder: dir}
-	if err := runAmends(ctx, o, dir, talk, stderr, &r); err != nil {
-		return false, fmt.Errorf("the amends run (its log is in %s): %w", dir, err)
-	}
-	if err := runNaive(ctx, o, dir, talk, stderr, &r); err != nil {
-		return false, fmt.Errorf("the naive run (its log is in %s): %w", dir, err)
+	group, both := errgroup.WithContext(ctx) // two worlds that do not know of each other
+	group.Go(func() error {
+		if err := runAmends(both, o, dir, talk, stderr, &r); err != nil {
+			return fmt.Errorf("the amends run (its log is in %s): %w", dir, err)
+		}
+		return nil
+	})
+	group.Go(func() error {
+		if err := runNaive(both, o, dir, &r); err != nil {
+			return fmt.Errorf("the naive run (its log is in %s): %w", dir, err)
+		}
+		return nil
+	})
+	if err := group.Wait(); err != nil {
+		return false, err
 	}
 	r.Seconds = time.Since(began).Seconds()
 	if o.json {
@@ -63,7 +75,7 @@ type stage struct {
 	bar    progress
 }
 
-func newStage(ctx context.Context, o options, dir, role, label string, stderr io.Writer) (*stage, error) {
+func newStage(ctx context.Context, o options, dir, role string, bar progress) (*stage, error) {
 	w, err := world.Start(ctx, world.Config{
 		Dir: filepath.Join(dir, role), Seed: o.seed, Orders: o.orders, Faults: o.faults, Cancels: cancels,
 	})
@@ -77,7 +89,7 @@ func newStage(ctx context.Context, o options, dir, role, label string, stderr io
 	p := place{Shop: w.ShopURL, Books: w.BooksURL, Mail: w.MailAddr, Ledger: o.db, Answer: answer, Settle: w.Timing().Settled()}
 	return &stage{
 		world: w, log: log, random: rand.New(rand.NewPCG(o.seed, uint64(len(role)))),
-		procs: &supervisor{role: role, place: p, log: log}, bar: newProgress(stderr, label, o.orders),
+		procs: &supervisor{role: role, place: p, log: log}, bar: bar,
 	}, nil
 }
 
@@ -133,7 +145,7 @@ func runAmends(ctx context.Context, o options, dir string, talk, stderr io.Write
 		}
 		return err
 	}
-	s, err := newStage(ctx, o, dir, "sync", "amends", stderr)
+	s, err := newStage(ctx, o, dir, "sync", newProgress(stderr, "amends", o.orders))
 	if err != nil {
 		return err
 	}
@@ -166,9 +178,9 @@ func runAmends(ctx context.Context, o options, dir string, talk, stderr io.Write
 	return err
 }
 
-// runNaive is the same without a ledger.
-func runNaive(ctx context.Context, o options, dir string, _, stderr io.Writer, r *report) error {
-	s, err := newStage(ctx, o, dir, "naive", "naive ", stderr)
+// runNaive is the same without a ledger, beside it and without a word.
+func runNaive(ctx context.Context, o options, dir string, r *report) error {
+	s, err := newStage(ctx, o, dir, "naive", progress{})
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,8 @@ import (
 	"golang.org/x/term"
 )
 
-// progress shows how many orders are done: a bar on a terminal, a line for each fifth otherwise.
+// progress shows how many orders are done: a bar on a terminal, a line for each fifth otherwise. A zero progress
+// shows nothing.
 type progress struct {
 	bar   *progressbar.ProgressBar
 	out   io.Writer
@@ -29,6 +30,9 @@ func newProgress(out io.Writer, label string, total int) progress {
 }
 
 func (p progress) set(done int) {
+	if p.out == nil {
+		return
+	}
 	done = min(done, p.total)
 	if p.bar != nil {
 		_ = p.bar.Set(done) // a bar that cannot be drawn stops nothing
