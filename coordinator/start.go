@@ -154,11 +154,18 @@ func (c *Coordinator) appendStart(w *work, in intake, ours bool) (saga.Decision,
 			return d, a, nil
 		case a.Result == ledger.Exists:
 			return d, a, nil
+		case a.Result == ledger.Blocked: // whether the work is new is decided by somebody's open transaction
+			if err := sleep(c.life, blockedPause); err != nil {
+				return d, a, errors.Join(errRefusedStart, err)
+			}
 		default:
 			return d, a, fmt.Errorf("the ledger did not take the start (%s): %w", a.Result, errors.Join(errRefusedStart, a.Err))
 		}
 	}
 }
+
+// blockedPause is how long a start waits before it asks again whether the transaction in its way has ended.
+const blockedPause = 100 * time.Millisecond
 
 var errRefusedStart = errors.New("nothing was stored")
 
