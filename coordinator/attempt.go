@@ -39,13 +39,35 @@ func (w *work) attempt(cmd saga.Command) saga.Outcome {
 	inv := w.st.Invocation(cmd)
 	inv.Gate = w.openGate(deadline, cancel)
 	answer := make(chan saga.Outcome, 1)
-	go func() { answer <- w.program.Act(ctx, inv) }()
+	w.hand() <- func() { answer <- w.program.Act(ctx, inv) }
 
 	select {
 	case o := <-answer:
 		return o
 	case <-ctx.Done():
 		return w.overdue(inv, answer)
+	}
+}
+
+// hand is the goroutine in which the work's actions run, one after the other: an action that does not return
+// must not hold the work up. It is one for all attempts, because a new goroutine has to grow its stack anew.
+func (w *work) hand() chan<- func() {
+	if w.jobs == nil {
+		w.jobs = make(chan func(), 1)
+		go func(jobs <-chan func()) {
+			for job := range jobs {
+				job()
+			}
+		}(w.jobs)
+	}
+	return w.jobs
+}
+
+// dropHand lets the hand end once its action has returned.
+func (w *work) dropHand() {
+	if w.jobs != nil {
+		close(w.jobs)
+		w.jobs = nil
 	}
 }
 
@@ -71,6 +93,7 @@ func (w *work) overdue(inv *saga.Invocation, answer chan saga.Outcome) saga.Outc
 		return o
 	case <-t.C:
 	}
+	w.dropHand() // it may be busy for ever; the next attempt gets another
 	name := attemptName{inv.Step, inv.Direction, inv.Attempt}
 	go func() {
 		o := <-answer

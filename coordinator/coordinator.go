@@ -127,6 +127,7 @@ func (c *Coordinator) Run(ctx context.Context) error {
 func (c *Coordinator) runSession(ctx context.Context, s *session) (err error) {
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
+	defer context.AfterFunc(ctx, s.quiesce)() // also while a claim waits for a database that is away
 	kept := make(chan struct{})
 	go func() { defer close(kept); c.keepSession(background, s) }()
 	c.serve(ctx, s)
@@ -175,7 +176,6 @@ func (c *Coordinator) waitOutLease(ctx context.Context, s *session) {
 
 // stop ends the works in hand and hands them over.
 func (c *Coordinator) stop(ctx context.Context, s *session) error {
-	s.quiesce()
 	err := c.drain()
 	ctx, cancel := context.WithTimeout(ctx, c.opts.Lease)
 	defer cancel()

@@ -31,6 +31,8 @@ type process struct {
 	ended   chan struct{}
 	err     error // of Run, once ended is closed
 	records *recorder
+	store   ledgertest.Store // what the process has open, for those who only look
+	calls   func() int       // of the ledger, so far
 
 	doom func(arrival) death // when its requests are its death; nil: never
 }
@@ -137,7 +139,7 @@ func boot(t testing.TB, l ledgertest.Store, w *world, cfg config) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Coordinator = c
+	p.Coordinator, p.store, p.calls = c, l, func() int { return faulty.Calls() }
 	program := cfg.program
 	if program == nil {
 		program = func(p *process) saga.Program { return orders(p, cfg.tune) }

@@ -25,6 +25,7 @@ type work struct {
 	sent    time.Time    // before the latest append went out
 	slot    *destination // a send slot in hand, for the next attempt
 	hasSlot bool
+	jobs    chan func() // of the goroutine in which actions run; nil until there is one
 
 	spoken atomic.Bool   // somebody posted a signal
 	nudge  chan struct{} // wakes a waiting work when spoken is set
@@ -45,6 +46,7 @@ func (c *Coordinator) newWork(s *session, id saga.ID, p saga.Program) *work {
 func (w *work) run(cmd saga.Command, ok bool) {
 	defer w.c.letGo(w)
 	defer w.dropSlot()
+	defer w.dropHand()
 	for ok {
 		var ev saga.Event
 		if ev, ok = w.do(cmd); ok {

@@ -1,0 +1,275 @@
+package coordinator_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/ledger/ledgertest"
+	"github.com/amends-dev/amends/ledger/memory"
+	"github.com/amends-dev/amends/ledger/sqlite"
+	"github.com/amends-dev/amends/saga"
+)
+
+// Every boundary, by count: the canonical saga is run with one thing going wrong at its n-th call of the ledger or
+// its n-th request, for every n until a run passes untouched. After a crash a fresh process finishes. Whatever
+// happened, the invariants hold, and a person was asked only about the mail.
+
+// story is one course of the canonical saga.
+type story struct {
+	name string
+	plan func(arrival) fault
+	ends saga.Status
+}
+
+var stories = []story{
+	{"happy", nil, saga.Completed},
+	{"refused at the pivot", on("mark", saga.Forward, 99, fault{refuse: true}), saga.Compensated},
+	{"timeout after success", on("invoice", saga.Forward, 1, fault{mute: true}), saga.Completed},
+	{"late arrival, then refused at the pivot", func(a arrival) fault {
+		switch {
+		case a.step == "invoice" && a.dir == saga.Forward && a.n == 1:
+			return fault{late: 5 * time.Second} // its deadline is after 4 s, it has settled after 7 s
+		case a.step == "mark" && a.dir == saga.Forward:
+			return fault{refuse: true}
+		case a.dir == saga.Undo && a.n == 1:
+			return fault{cut: true}
+		default:
+			return fault{}
+		}
+	}, saga.Compensated},
+}
+
+// blow is one thing that goes wrong: at the n-th call of the ledger, or the n-th request.
+type blow struct {
+	name string
+	call func(n int, on ...ledgertest.Method) ledgertest.Fault
+	send death
+}
+
+var blows = []blow{
+	{name: "crash before a call", call: ledgertest.CrashBefore},
+	{name: "crash between effect and answer of a call", call: ledgertest.CrashDuring},
+	{name: "crash after a call", call: ledgertest.CrashAfter},
+	{name: "error before a call", call: ledgertest.FailBefore},
+	{name: "answer of a call lost", call: ledgertest.LoseAnswer},
+	{name: "crash before a request leaves", send: diesBefore},
+	{name: "crash between effect and answer of a request", send: diesBetween},
+}
+
+// strike makes the blow fall on the n-th occasion. hit tells whether it did.
+func (b blow) strike(n int, cfg *config) (hit func(*process) bool) {
+	if b.call != nil {
+		cfg.faults = append(cfg.faults, b.call(n))
+		return func(p *process) bool { return p.calls() >= n }
+	}
+	var sent atomic.Int64
+	cfg.doom = func(arrival) death {
+		if sent.Add(1) == int64(n) {
+			return b.send
+		}
+		return lives
+	}
+	return func(*process) bool { return sent.Load() >= int64(n) }
+}
+
+// trial is one ledger that several processes use one after the other.
+type trial struct {
+	t     *testing.T
+	w     *world
+	again func() ledgertest.Store // what a fresh process opens
+	gone  func(ledgertest.Store)  // what the end of a process does to it
+}
+
+// TestEveryBoundary on the ledger in memory.
+func TestEveryBoundary(t *testing.T) {
+	t.Parallel()
+	everyBoundary(t, func(t *testing.T, w *world) *trial {
+		l := memory.New(nil)
+		return &trial{t: t, w: w, again: func() ledgertest.Store { return l }, gone: func(ledgertest.Store) {}}
+	})
+}
+
+// TestEveryBoundaryOnSQLite: each process opens the file anew, as it must.
+func TestEveryBoundaryOnSQLite(t *testing.T) {
+	t.Parallel()
+	everyBoundary(t, onFile)
+}
+
+func onFile(t *testing.T, w *world) *trial {
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	return &trial{t: t, w: w,
+		again: func() ledgertest.Store {
+			l, err := sqlite.Open(context.Background(), path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return l
+		},
+		// What the kernel does to a dead process: its locks and files are gone, its open transaction is undone.
+		gone: func(l ledgertest.Store) {
+			if err := l.Close(); err != nil {
+				t.Error(err)
+			}
+		},
+	}
+}
+
+func everyBoundary(t *testing.T, open func(*testing.T, *world) *trial) {
+	for _, s := range stories {
+		for _, b := range blows {
+			t.Run(s.name+"/"+b.name, func(t *testing.T) {
+				t.Parallel()
+				for n, hit := 1, true; hit; n++ {
+					synctest.Test(t, func(t *testing.T) {
+						hit = open(t, &world{plan: s.plan}).run(s, []blow{b}, []int{n})
+					})
+					if t.Failed() {
+						t.Fatalf("at number %d", n)
+					}
+				}
+			})
+		}
+	}
+}
+
+// Two blows in one run: the second falls on the process that took over, or on the same one. A sample, with its
+// seed printed; AMENDS_SEED repeats it.
+func TestPairsOfBoundaries(t *testing.T) {
+	t.Parallel()
+	runs := 150
+	if nightly() {
+		runs = 20_000
+	}
+	seed := uint64(time.Now().UnixNano())
+	if s, err := strconv.ParseUint(os.Getenv("AMENDS_SEED"), 10, 64); err == nil {
+		seed = s
+	}
+	t.Logf("AMENDS_SEED=%d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	for range runs {
+		s := stories[r.IntN(len(stories))]
+		b := []blow{blows[r.IntN(len(blows))], blows[r.IntN(len(blows))]}
+		n := []int{1 + r.IntN(25), 1 + r.IntN(25)}
+		synctest.Test(t, func(t *testing.T) {
+			l := memory.New(nil)
+			tr := &trial{t: t, w: &world{plan: s.plan}, again: func() ledgertest.Store { return l }, gone: func(ledgertest.Store) {}}
+			tr.run(s, b, n)
+		})
+		if t.Failed() {
+			t.Fatalf("%s, %q at %d, then %q at %d", s.name, b[0].name, n[0], b[1].name, n[1])
+		}
+	}
+}
+
+// run tells the story once, with the blows at their numbers, and checks everything at its end. It reports
+// whether the first blow fell.
+func (tr *trial) run(s story, bs []blow, ns []int) bool {
+	const work = "o1"
+	hit := false
+	for i := 0; ; i++ {
+		cfg := config{}
+		struck := func(*process) bool { return false }
+		if i < len(bs) {
+			struck = bs[i].strike(ns[i], &cfg)
+		}
+		l := tr.again()
+		tr.w.watch(l)
+		p := boot(tr.t, l, tr.w, cfg)
+		tr.start(p, work)
+		tr.settle(p, work)
+		finished := !p.isDead()
+		if finished {
+			tr.audit(l, s, work)
+		}
+		if err := p.halt(); err != nil && !struck(p) {
+			tr.t.Error(err)
+		}
+		hit = hit || i == 0 && struck(p)
+		if finished {
+			verify(tr.t, l, tr.w, work)
+		}
+		tr.gone(l)
+		if finished {
+			return hit
+		}
+	}
+}
+
+// start starts the work until it is known to be stored, as a caller does, unless the process dies over it.
+func (tr *trial) start(p *process, work string) {
+	for !p.isDead() {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		_, err := p.Start(ctx, orderSaga, work, order{Customer: "c-" + work}, nil)
+		cancel()
+		if err == nil {
+			return
+		}
+	}
+}
+
+// settle waits until the work is at rest or the process is dead. A work in review about the mail is resolved by
+// a person who opens the mailbox.
+func (tr *trial) settle(p *process, work string) {
+	until := time.Now().Add(10 * time.Minute)
+	for !p.isDead() {
+		if time.Now().After(until) {
+			tr.t.Fatalf("%s did not come to rest", work)
+		}
+		st := maybe(p.store, work)
+		switch {
+		case st == nil:
+		case st.Status.Terminal():
+			return
+		case st.Status == saga.Review:
+			tr.person(p, st)
+		}
+		<-time.After(250 * time.Millisecond)
+	}
+}
+
+// person resolves a review. Only the step that can happen at most once may ask for one.
+func (tr *trial) person(p *process, st *saga.State) {
+	if st.Reason != saga.ReasonInDoubt || st.Steps[len(st.Steps)-1].Name != "receipt" {
+		tr.t.Fatalf("a review that nobody should be asked for: %s, %s\n%+v", st.Reason, st.Note, st.Steps)
+	}
+	verdict := coordinator.DidNotHappen()
+	if made := tr.w.made("receipt", st.ID.Work); len(made) > 0 {
+		verdict = coordinator.Happened(made[0].id)
+	}
+	by := coordinator.By{Actor: "a person", Reason: "looked into the mailbox"}
+	if err := coordinator.NewOperator(p.store).Resolve(context.Background(), st.ID, "receipt", verdict, by); err != nil {
+		tr.t.Fatal(err)
+	}
+}
+
+// audit checks how the story ended.
+func (tr *trial) audit(l ledgertest.Store, s story, work string) {
+	st := stateOf(tr.t, l, work)
+	if st.Status != s.ends {
+		tr.t.Errorf("%s: %s ends %s, want %s", s.name, work, st.Status, s.ends)
+	}
+	want := map[string]int{"customer": 1, "invoice": 1, "mark": 1, "receipt": 1}
+	if s.ends == saga.Compensated {
+		want["mark"], want["receipt"] = 0, 0
+	}
+	for step, n := range want {
+		ref := work
+		if step == "customer" {
+			ref = "c-" + work
+		}
+		if made := tr.w.made(step, ref); len(made) != n && !(step == "invoice" && len(made) == 0 && s.ends == saga.Compensated) {
+			tr.t.Errorf("%s: %d of %s were made, want %d", s.name, len(made), step, n)
+		}
+	}
+	if s.ends == saga.Compensated && tr.w.count(work, "receipt", saga.Forward) > 0 {
+		tr.t.Errorf("%s: a receipt left for an order that was taken back", s.name)
+	}
+}
