@@ -219,13 +219,16 @@ func tables(t *testing.T, db *sql.DB, d migrations.Dialect) []string {
 	if d == migrations.Postgres {
 		query = `SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1`
 	}
-	rows := must(db.QueryContext(t.Context(), query))(t)
+	var names []string
+	rows, err := db.QueryContext(t.Context(), query)
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer func() {
 		if err := rows.Close(); err != nil {
 			t.Error(err)
 		}
 	}()
-	var names []string
 	for rows.Next() {
 		var name string
 		if err := rows.Scan(&name); err != nil {

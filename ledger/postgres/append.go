@@ -44,7 +44,7 @@ func prepare(ctx context.Context, l *lanes) (w writing, err error) {
 		{&w.startOne, l.starts, startText(one(startColumns), "")},
 		{&w.startPlaces, l.starts, startPlacesText("")},
 	} {
-		if *s.stmt, err = s.lane.PreparexContext(ctx, s.text); err != nil {
+		if *s.stmt, err = s.lane.PreparexContext(ctx, s.text); err != nil { //nolint:sqlclosecheck // they live as long as the pool
 			return w, fmt.Errorf("prepare the write path: %w", err)
 		}
 	}

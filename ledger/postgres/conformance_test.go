@@ -13,11 +13,18 @@ import (
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	ledgertest.Harness{
-		Open: func(t *testing.T) ledgertest.Store { return open(t, pgtest.URL(t)) },
-		Again: func(t *testing.T, s ledgertest.Store) ledgertest.Store {
-			return open(t, s.(*store).url)
+		Open: func(t *testing.T) ledgertest.Store {
+			t.Helper()
+			return open(t, pgtest.URL(t))
 		},
-		DB: func(t *testing.T, s ledgertest.Store) *sqlx.DB { return connect(t, s.(*store).url) },
+		Again: func(t *testing.T, s ledgertest.Store) ledgertest.Store {
+			t.Helper()
+			return open(t, where(t, s))
+		},
+		DB: func(t *testing.T, s ledgertest.Store) *sqlx.DB {
+			t.Helper()
+			return connect(t, where(t, s))
+		},
 	}.Run(t)
 }
 
@@ -26,6 +33,15 @@ type store struct {
 	*postgres.Ledger
 
 	url string
+}
+
+func where(t *testing.T, s ledgertest.Store) string {
+	t.Helper()
+	l, ok := s.(*store)
+	if !ok {
+		t.Fatalf("a store of the suite is a %T", s)
+	}
+	return l.url
 }
 
 func open(t *testing.T, url string) *store {

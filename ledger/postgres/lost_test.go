@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -109,7 +110,7 @@ func newProxy(t *testing.T, server string) *proxy {
 	if strings.HasPrefix(cfg.Host, "/") {
 		p.network, p.address = "unix", filepath.Join(cfg.Host, ".s.PGSQL."+port)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +124,7 @@ func newProxy(t *testing.T, server string) *proxy {
 	q.Set("sslmode", "disable")
 	u.Host, u.RawQuery = listener.Addr().String(), q.Encode()
 	p.url = u.String()
-	p.wg.Go(func() { p.accept(listener) })
+	p.wg.Go(func() { p.accept(context.WithoutCancel(t.Context()), listener) })
 	t.Cleanup(func() {
 		_ = listener.Close()
 		p.wg.Wait()
@@ -131,13 +132,13 @@ func newProxy(t *testing.T, server string) *proxy {
 	return p
 }
 
-func (p *proxy) accept(listener net.Listener) {
+func (p *proxy) accept(ctx context.Context, listener net.Listener) {
 	for {
 		client, err := listener.Accept()
 		if err != nil {
 			return
 		}
-		server, err := net.Dial(p.network, p.address)
+		server, err := new(net.Dialer).DialContext(ctx, p.network, p.address)
 		if err != nil {
 			_ = client.Close()
 			continue

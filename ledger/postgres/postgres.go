@@ -107,7 +107,7 @@ func open(ctx context.Context, dsn string, o Options) (_ *Ledger, err error) {
 	}
 	defer func() {
 		if err != nil {
-			_ = l.lanes.close()
+			_ = l.close()
 		}
 	}()
 	if l.schema, err = firstSchema(ctx, l.rest); err != nil {
@@ -186,7 +186,7 @@ func (l *Ledger) database() *engine.Database {
 
 // Close closes every connection. It does not bury sessions.
 func (l *Ledger) Close() error {
-	if err := l.lanes.close(); err != nil {
+	if err := l.close(); err != nil {
 		return fmt.Errorf("close the ledger on Postgres: %w", err)
 	}
 	return nil

@@ -21,20 +21,21 @@ type batch struct {
 
 // append stores entries in one transaction, row by row.
 //
-// The statements run without the caller's context: the driver watches a context with a goroutine per
-// statement, which costs more than the statement. The transaction as a whole is short.
+// The statements cannot be cancelled one by one: the driver watches a context with a goroutine per statement,
+// which costs more than the statement. The transaction as a whole is short.
 func (l *Ledger) append(ctx context.Context, t saga.Token, entries []ledger.Entry) ([]ledger.Answer, error) {
 	answers := make([]ledger.Answer, len(entries))
 	err := l.writer.transaction(ctx, func(engine.Queries) error {
+		ctx := context.WithoutCancel(ctx)
 		b := batch{statements: l.writer.statements, now: l.clock()}
 		var n int
-		if err := b.lives.QueryRow(int64(t), b.now).Scan(&n); err != nil {
+		if err := b.lives.QueryRowContext(ctx, int64(t), b.now).Scan(&n); err != nil {
 			return err
 		}
 		b.live = n > 0
 		for i := range entries {
 			var err error
-			if answers[i], err = b.add(&entries[i]); err != nil {
+			if answers[i], err = b.add(ctx, &entries[i]); err != nil {
 				return err
 			}
 		}
@@ -47,26 +48,26 @@ func (l *Ledger) append(ctx context.Context, t saga.Token, entries []ledger.Entr
 }
 
 // add stores one entry or says why not. An error ends the batch; a value the database refuses does not.
-func (b *batch) add(e *ledger.Entry) (ledger.Answer, error) {
-	values, err := engine.Values(e)
-	if err != nil {
-		return ledger.Answer{Result: ledger.Invalid, Err: err}, nil
+func (b *batch) add(ctx context.Context, e *ledger.Entry) (ledger.Answer, error) {
+	values, fault := engine.Values(e)
+	if fault != nil {
+		return invalid(fault), nil
 	}
 	store := b.follow
 	if e.Record.Seq == 1 {
 		store = b.start
 	}
-	a, err := store(e, values)
+	a, err := store(ctx, e, values)
 	if refused(err) {
-		return ledger.Answer{Result: ledger.Invalid, Err: err}, nil
+		return invalid(err), nil
 	}
 	return a, err
 }
 
 // follow stores a record behind its predecessor.
-func (b *batch) follow(e *ledger.Entry, values []any) (ledger.Answer, error) {
+func (b *batch) follow(ctx context.Context, e *ledger.Entry, values []any) (ledger.Answer, error) {
 	if e.Record.Arm == nil || b.live {
-		res, err := b.addRecord.Exec(append(values, b.now, e.Head, e.Record.Seq-1, e.Prev[:], b.now)...)
+		res, err := b.addRecord.ExecContext(ctx, append(values, b.now, e.Head, e.Record.Seq-1, e.Prev[:], b.now)...)
 		if err != nil {
 			return ledger.Answer{}, err
 		}
@@ -75,10 +76,10 @@ func (b *batch) follow(e *ledger.Entry, values []any) (ledger.Answer, error) {
 			return ledger.Answer{}, err
 		}
 		if n == 1 {
-			return b.stored(e, b.now)
+			return b.stored(ctx, e, b.now)
 		}
 	}
-	place, before, err := b.look(e)
+	place, before, err := b.look(ctx, e)
 	if err != nil {
 		return ledger.Answer{}, err
 	}
@@ -86,17 +87,17 @@ func (b *batch) follow(e *ledger.Entry, values []any) (ledger.Answer, error) {
 		return a, nil
 	}
 	// Nothing speaks against it but the time of its predecessor: the clock went back. A chain's does not.
-	if _, err := b.addStart.Exec(append(values, before)...); err != nil {
+	if _, err := b.addStart.ExecContext(ctx, append(values, before)...); err != nil {
 		return ledger.Answer{}, err
 	}
-	return b.stored(e, before)
+	return b.stored(ctx, e, before)
 }
 
 // stored brings the head up to date and answers. When the head refuses, the record goes too.
-func (b *batch) stored(e *ledger.Entry, at int64) (ledger.Answer, error) {
+func (b *batch) stored(ctx context.Context, e *ledger.Entry, at int64) (ledger.Answer, error) {
 	if engine.Projects(e) {
-		if _, err := b.project.Exec(e.Head, e.Record.Seq); err != nil {
-			_, derr := b.dropRecord.Exec(e.Head, e.Record.Seq)
+		if _, err := b.project.ExecContext(ctx, e.Head, e.Record.Seq); err != nil {
+			_, derr := b.dropRecord.ExecContext(ctx, e.Head, e.Record.Seq)
 			return ledger.Answer{}, errors.Join(err, derr)
 		}
 	}
@@ -104,23 +105,23 @@ func (b *batch) stored(e *ledger.Entry, at int64) (ledger.Answer, error) {
 }
 
 // start stores a head and its first record, unless the work is known.
-func (b *batch) start(e *ledger.Entry, values []any) (ledger.Answer, error) {
+func (b *batch) start(ctx context.Context, e *ledger.Entry, values []any) (ledger.Answer, error) {
 	if e.Record.Arm == nil || b.live {
-		head, err := b.newHead(e)
+		head, err := b.newHead(ctx, e)
 		if err != nil {
 			return ledger.Answer{}, err
 		}
 		if head != 0 {
 			values[0] = head
-			if _, err := b.addStart.Exec(append(values, b.now)...); err != nil {
-				_, derr := b.dropHead.Exec(head)
+			if _, err := b.addStart.ExecContext(ctx, append(values, b.now)...); err != nil {
+				_, derr := b.dropHead.ExecContext(ctx, head)
 				return ledger.Answer{}, errors.Join(err, derr)
 			}
 			return appended(head, b.now), nil
 		}
 	}
 	var p engine.Place
-	err := b.startPlace.QueryRow(e.ID.Work, e.ID.Saga).Scan(&p.Head, &p.Own, &p.OwnAt)
+	err := b.startPlace.QueryRowContext(ctx, e.ID.Work, e.ID.Saga).Scan(&p.Head, &p.Own, &p.OwnAt)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return ledger.Answer{}, err
 	}
@@ -132,7 +133,7 @@ func (b *batch) start(e *ledger.Entry, values []any) (ledger.Answer, error) {
 }
 
 // newHead inserts the head of a new work and returns its number, 0 when the work is known.
-func (b *batch) newHead(e *ledger.Entry) (int64, error) {
+func (b *batch) newHead(ctx context.Context, e *ledger.Entry) (int64, error) {
 	r := &e.Record
 	hold := e.Schedule != nil && e.Schedule.Hold
 	var session, due, finished any
@@ -144,7 +145,7 @@ func (b *batch) newHead(e *ledger.Entry) (int64, error) {
 	case r.Status.Live():
 		due = b.now + r.Wait.Microseconds()
 	}
-	res, err := b.addHead.Exec(e.ID.Saga, e.ID.Work, r.Version, null(r.Revision), string(r.Status), null(string(r.Reason)),
+	res, err := b.addHead.ExecContext(ctx, e.ID.Saga, e.ID.Work, r.Version, null(r.Revision), string(r.Status), null(string(r.Reason)),
 		session, due, finished, b.now, b.now)
 	if err != nil {
 		return 0, err
@@ -156,9 +157,9 @@ func (b *batch) newHead(e *ledger.Entry) (int64, error) {
 }
 
 // look reads what stands at the entry's place, and the time of the record before it.
-func (b *batch) look(e *ledger.Entry) (p engine.Place, before int64, err error) {
+func (b *batch) look(ctx context.Context, e *ledger.Entry) (p engine.Place, before int64, err error) {
 	p.Head = e.Head
-	rows, err := b.place.Query(e.Head, e.Record.Seq-1, e.Record.Seq)
+	rows, err := b.place.QueryContext(ctx, e.Head, e.Record.Seq-1, e.Record.Seq)
 	if err != nil {
 		return p, 0, err
 	}
@@ -180,6 +181,8 @@ func (b *batch) look(e *ledger.Entry) (p engine.Place, before int64, err error) 
 	}
 	return p, before, rows.Err()
 }
+
+func invalid(err error) ledger.Answer { return ledger.Answer{Result: ledger.Invalid, Err: err} }
 
 func appended(head, at int64) ledger.Answer {
 	var m engine.Moment

@@ -1,8 +1,13 @@
 package sqlite_test
 
 import (
+	"fmt"
 	"path/filepath"
+	"sync"
 	"testing"
+	"time"
+
+	"github.com/jmoiron/sqlx"
 
 	"github.com/amends-dev/amends/ledger/ledgertest"
 	"github.com/amends-dev/amends/ledger/sqlite"
@@ -10,13 +15,33 @@ import (
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	ledgertest.Run(t, func(t *testing.T) ledgertest.Store {
-		l, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return l
-	})
+	var paths sync.Map // ledgertest.Store → its file
+	ledgertest.Harness{
+		Open: func(t *testing.T) ledgertest.Store {
+			t.Helper()
+			path := filepath.Join(t.TempDir(), "ledger.db")
+			l, err := sqlite.Open(t.Context(), path, &sqlite.Options{BusyTimeout: 100 * time.Millisecond})
+			if err != nil {
+				t.Fatal(err)
+			}
+			paths.Store(ledgertest.Store(l), path)
+			return l
+		},
+		DB: func(t *testing.T, s ledgertest.Store) *sqlx.DB {
+			t.Helper()
+			path, _ := paths.Load(s)
+			db, err := sqlx.Open("sqlite", fmt.Sprintf("file:%s?_txlock=immediate&_pragma=busy_timeout(5000)", path))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := db.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+			return db
+		},
+	}.Run(t)
 }
 
 func TestConformanceCatches(t *testing.T) {

@@ -40,8 +40,7 @@ func refused(err error) bool {
 
 // code is the primary result code of a SQLite error, 0 for others.
 func code(err error) int {
-	var e *sqlite.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
 		return e.Code() & 0xff
 	}
 	return 0

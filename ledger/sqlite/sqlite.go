@@ -43,7 +43,8 @@ func (o *Options) withDefaults() Options {
 // store is the part of the ledger that Postgres has as well.
 type store = engine.Store
 
-// Ledger is a ledger in a SQLite file. It implements [ledger.Ledger] and [ledger.Reader].
+// Ledger is a ledger in a SQLite file. It implements [ledger.Ledger], [ledger.Reader] and
+// [ledger.TxStarter].
 type Ledger struct {
 	*store
 
@@ -57,8 +58,9 @@ type Ledger struct {
 }
 
 var (
-	_ ledger.Ledger = (*Ledger)(nil)
-	_ ledger.Reader = (*Ledger)(nil)
+	_ ledger.Ledger    = (*Ledger)(nil)
+	_ ledger.Reader    = (*Ledger)(nil)
+	_ ledger.TxStarter = (*Ledger)(nil)
 )
 
 // Open opens the ledger in the file at path. A file that does not exist is created, an older schema is migrated.

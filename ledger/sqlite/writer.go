@@ -137,7 +137,7 @@ func (w *writer) prepare(ctx context.Context) error {
 		dropRecord: &w.dropRecord, dropHead: &w.dropHead,
 	} {
 		var err error
-		if *stmt, err = w.conn.PrepareContext(ctx, text); err != nil {
+		if *stmt, err = w.conn.PrepareContext(ctx, text); err != nil { //nolint:sqlclosecheck // they live as long as the connection
 			return fmt.Errorf("prepare %s: %w", text, err)
 		}
 	}

@@ -53,6 +53,7 @@ var databases = []struct {
 	open    func(b *testing.B) ledger.Ledger
 }{
 	{"sqlite", []int{1}, func(b *testing.B) ledger.Ledger {
+		b.Helper()
 		l, err := sqlite.Open(b.Context(), filepath.Join(b.TempDir(), "ledger.db"), nil)
 		if err != nil {
 			b.Fatal(err)
@@ -60,6 +61,7 @@ var databases = []struct {
 		return l
 	}},
 	{"postgres", []int{1, 2}, func(b *testing.B) ledger.Ledger {
+		b.Helper()
 		l, err := postgres.Open(b.Context(), pgtest.URL(b), &postgres.Options{Migrate: true})
 		if err != nil {
 			b.Fatal(err)
@@ -70,6 +72,7 @@ var databases = []struct {
 
 // run stores at least n records in batches.
 func run(b *testing.B, l ledger.Ledger, t saga.Token, writer, size, n int) error {
+	b.Helper()
 	for done := 0; done < n; {
 		entries := starts(t, size, fmt.Sprintf("%d-%d", writer, done))
 		for step := range 5 {

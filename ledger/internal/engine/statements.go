@@ -4,7 +4,7 @@ package engine
 const (
 	openSession = `
 		INSERT INTO amends_sessions (token, label, opened, renewed, expires)
-		SELECT $2, $3, clock.now, clock.now, clock.now + $4 * {ms} FROM (SELECT {now} AS now) AS clock
+		SELECT $2, $3, clock.now AS opened, clock.now AS renewed, clock.now + $4 * {ms} FROM (SELECT {now} AS now) AS clock
 		RETURNING renewed`
 
 	renewSession = `
