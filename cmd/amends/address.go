@@ -95,16 +95,8 @@ func (ad address) open(ctx context.Context) (store, error) {
 // isLedger looks at a SQLite file through a connection that cannot write, because opening a ledger would create
 // the file, or make a ledger of somebody else's.
 func (ad address) isLedger(ctx context.Context) error {
-	switch info, err := os.Stat(ad.place); {
-	case errors.Is(err, fs.ErrNotExist):
-		return &failure{
-			exit: exitFailed, what: fmt.Sprintf("there is no file %s", ad.full()),
-			next: "reading a ledger never creates one: look at --db and AMENDS_DB; a coordinator creates the file when it first opens it",
-		}
-	case err != nil:
+	if err := ad.isFile(); err != nil {
 		return err
-	case info.IsDir():
-		return &failure{exit: exitFailed, what: ad.full() + " is a directory", next: "name the ledger's file in it"}
 	}
 	db, err := ad.connect()
 	if err != nil {
@@ -116,6 +108,25 @@ func (ad address) isLedger(ctx context.Context) error {
 		return fmt.Errorf("read %s: %w", ad.full(), err)
 	}
 	return ad.readable(version, migrations.Latest(migrations.SQLite))
+}
+
+// isFile says why there is no file to be read.
+func (ad address) isFile() error {
+	f, err := os.Open(ad.place)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return &failure{
+			exit: exitFailed, what: fmt.Sprintf("there is no file %s", ad.full()),
+			next: "reading a ledger never creates one: look at --db and AMENDS_DB; a coordinator creates the file when it first opens it",
+		}
+	case err != nil:
+		return err
+	}
+	defer func() { _ = f.Close() }() // nothing was read
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		return &failure{exit: exitFailed, what: ad.full() + " is a directory", next: "name the ledger's file in it"}
+	}
+	return nil
 }
 
 // readable says why a file with that schema is not opened: opening it would migrate it.

@@ -64,7 +64,7 @@ func (a *app) progress() (tell func(ledger.Report), done func()) {
 	return func(r ledger.Report) {
 		if now := a.now(); now.Sub(last) >= interval {
 			last = now
-			a.say("%d works checked, %d records, %d findings so far", r.Works, r.Records, len(r.Findings))
+			a.sayf("%d works checked, %d records, %d findings so far", r.Works, r.Records, len(r.Findings))
 		}
 	}, func() {}
 }

@@ -19,7 +19,7 @@
 //	resolve     Decide on a step in review: it happened, or it did not
 //	cancel      Give a work up: undo what it has done
 //	check       Verify every chain and every head of the ledger
-//	migrate     Bring the database schema up to date, or show its version
+//	migrate     Bring the database schema up to date, or show where it stands
 //	version     Show which amends this is, and the schema versions it needs
 //
 // A work is named by its work id. Where several sagas know the id, --saga says which. Resolve and cancel write a
@@ -76,7 +76,7 @@
 //	  5  conflict     refused: the work does not stand as the command takes for granted
 //	  6  findings     check found something (migrate status: only with --exit-code)
 //	  7  timed-out    --wait ran out; what was asked for is stored and still queued
-//	130  interrupted  interrupted
+//	130  interrupted  stopped by Ctrl-C or a signal
 //
 // An error is one line on stderr, "amends: what happened; why; what to do next", or with -o json an object with
 // code (the word above), exit, message, and details where there is something to choose from.

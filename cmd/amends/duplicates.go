@@ -75,7 +75,7 @@ func (a *app) runDuplicates(cmd *cobra.Command, f ledger.Filter) error {
 		return a.printJSON(out)
 	}
 	if len(ds) == 0 {
-		a.say("no duplicate was blocked")
+		a.sayf("no duplicate was blocked")
 		return nil
 	}
 	g := grid{header: []string{"saga", "work", "source", "blocked", "first", "last"}}
@@ -85,7 +85,7 @@ func (a *app) runDuplicates(cmd *cobra.Command, f ledger.Filter) error {
 	}
 	a.print(&g)
 	if more {
-		a.say("there are older ones: say --limit %d", 10*limit)
+		a.sayf("there are older ones: say --limit %d", 10*limit)
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ var exits = []struct {
 	{exitConflict, "conflict", "refused: the work does not stand as the command takes for granted"},
 	{exitFindings, "findings", "check found something (migrate status: only with --exit-code)"},
 	{exitTimedOut, "timed-out", "--wait ran out; what was asked for is stored and still queued"},
-	{exitInterrupted, "interrupted", "interrupted"},
+	{exitInterrupted, "interrupted", "stopped by Ctrl-C or a signal"},
 }
 
 func (e exit) word() string {

@@ -143,12 +143,12 @@ func (a *app) runList(cmd *cobra.Command, f ledger.Filter) error {
 		return a.printJSON(out)
 	}
 	if len(heads) == 0 {
-		a.say("no works match")
+		a.sayf("no works match")
 		return nil
 	}
 	a.printHeads(heads)
 	if more {
-		a.say("there are more; the next page: %s --after %d", again(cmd), heads[limit-1].Number)
+		a.sayf("there are more; the next page: %s --after %d", again(cmd), heads[limit-1].Number)
 	}
 	return nil
 }

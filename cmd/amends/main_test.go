@@ -79,18 +79,18 @@ func TestPostgres(t *testing.T) {
 	server := pgtest.URL(t) // skips here where there is no Postgres, not in every script
 	scripts(t, "postgres", func(env *testscript.Env) error {
 		for _, name := range []string{"AMENDS_DB", "EMPTY"} {
-			url, drop, err := pgtest.Database(context.Background(), server)
+			url, drop, err := pgtest.Database(t.Context(), server)
 			if err != nil {
 				return err
 			}
 			env.Defer(func() { _ = drop(context.Background()) })
 			env.Setenv(name, url)
 		}
-		l, err := postgres.Open(context.Background(), env.Getenv("AMENDS_DB"), &postgres.Options{Migrate: true})
+		l, err := postgres.Open(t.Context(), env.Getenv("AMENDS_DB"), &postgres.Options{Migrate: true})
 		if err != nil {
 			return err
 		}
-		return errors.Join(seed(context.Background(), l), l.Close())
+		return errors.Join(seed(t.Context(), l), l.Close())
 	})
 }
 

@@ -17,7 +17,7 @@ func (a *app) migrate() *cobra.Command {
 	apply := func(cmd *cobra.Command, _ []string) error { return a.migrateUp(cmd.Context()) }
 	cmd := &cobra.Command{
 		Use: "migrate [up | status] [flags]", Args: noArguments, RunE: apply,
-		Short: "Bring the database schema up to date, or show its version",
+		Short: "Bring the database schema up to date, or show where it stands",
 		Long: `Bring the database schema up to date: "migrate" and "migrate up" are the same. "migrate status" changes nothing.
 
 A Postgres database is migrated by this command, or by a program that asks for it, so that a deploy holds no
@@ -151,7 +151,7 @@ func (a *app) migrateUp(ctx context.Context) error {
 		a.field("schema", fmt.Sprintf("version %d; it was %d", after, before))
 	}
 	if ad.dialect == migrations.SQLite {
-		a.say("a SQLite ledger is also migrated by every coordinator that opens it; there is no need to do it by hand")
+		a.sayf("a SQLite ledger is also migrated by every coordinator that opens it; there is no need to do it by hand")
 	}
 	return nil
 }

@@ -37,8 +37,8 @@ func (a *app) printJSON(v any) error {
 	return enc.Encode(v)
 }
 
-// say tells something on stderr that is not the answer itself. Programs that asked for JSON are not told.
-func (a *app) say(format string, args ...any) {
+// sayf tells something on stderr that is not the answer itself. Programs that asked for JSON are not told.
+func (a *app) sayf(format string, args ...any) {
 	if !a.json {
 		fmt.Fprintln(a.err, visible(fmt.Sprintf(format, args...)))
 	}
@@ -96,13 +96,17 @@ func fits(s string, width int) bool {
 }
 
 // paragraph writes words behind a margin, wrapped to the terminal if there is one.
-func (a *app) paragraph(margin, words string) {
+func (a *app) paragraph(margin, words string) { a.block(margin, margin, words) }
+
+// block is paragraph with a margin of its own for the first line.
+func (a *app) block(first, margin, words string) {
 	words = visible(words)
 	if width := a.screen.width - len(margin); a.screen.terminal && width > 20 {
 		words = text.WrapSoft(words, width)
 	}
 	for line := range strings.SplitSeq(words, "\n") {
-		fmt.Fprintln(a.out, margin+strings.TrimRight(line, " "))
+		fmt.Fprintln(a.out, first+strings.TrimRight(line, " "))
+		first = margin
 	}
 }
 

@@ -54,6 +54,11 @@ func TestParagraph(t *testing.T) {
 		t.Errorf("wrapped:\n%q\nwant\n%q", out.String(), want)
 	}
 	out.Reset()
+	a.field("because", words)
+	if want := "because   Look at the\n          destination of step\n          receipt for its key\n"; out.String() != want {
+		t.Errorf("a field:\n%s\nwant\n%s", out.String(), want)
+	}
+	out.Reset()
 	a.screen = screen{}
 	if a.paragraph("  ", words); out.String() != "  "+words+"\n" {
 		t.Errorf("in a file: %q", out.String())

@@ -92,7 +92,7 @@ func running(ctx context.Context, l store, fn func(context.Context, *coordinator
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	opened := make(chan struct{}, 1)
-	c, err := coordinator.New(l, &coordinator.Options{
+	c, err := coordinator.New(l, &coordinator.Options{ //nolint:contextcheck // it starts nothing; Run gets the context
 		Log: log, Poll: 10 * time.Millisecond,
 		Listener: &coordinator.Listener{SessionOpened: func(saga.Token) { tell(opened) }},
 	})

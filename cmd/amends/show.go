@@ -130,7 +130,8 @@ func (a *app) printView(v *view) {
 	a.printNext(v)
 }
 
-func (a *app) field(name, value string) { a.paragraph(fmt.Sprintf("%-9s ", name), value) }
+// field writes a name and its value.
+func (a *app) field(name, value string) { a.block(fmt.Sprintf("%-9s ", name), "          ", value) }
 
 // standing is a status with the reason of a review.
 func standing(s saga.Status, r saga.Reason) string {

@@ -172,6 +172,3 @@ func specOf(ctx context.Context, s store, name string, version int) (*saga.Spec,
 	}
 	return &ds[i].Spec, nil
 }
-
-// id is the work.
-func (v *view) id() saga.ID { return v.head.ID }
