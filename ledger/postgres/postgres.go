@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -99,11 +100,11 @@ func open(ctx context.Context, dsn string, o Options) (_ *Ledger, err error) {
 	}
 	l := &Ledger{server: s, now: func() any { return nil }}
 	l.lanes = lanes{
-		records: s.pool(o.Writers, steady, "enable_hashjoin=off", "enable_mergejoin=off", "enable_seqscan=off"),
+		records: s.pool(o.Writers, append(slices.Clone(byIndex), steady)...),
 		starts: s.pool(1, steady, "enable_nestloop=off",
 			fmt.Sprintf("lock_timeout=%dms", o.StartLockTimeout.Milliseconds())),
 		pulse: s.pool(1),
-		rest:  s.pool(o.Readers),
+		rest:  s.pool(o.Readers, byIndex...),
 	}
 	defer func() {
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -35,13 +36,17 @@ func newServer(dsn string, o Options) (*server, error) {
 	return &server{connector: c}, nil
 }
 
-// steady keeps one plan per statement, whatever the tables' size was when it was made.
+// steady keeps one plan per statement, whatever the parameters are.
 const steady = "plan_cache_mode=force_generic_plan"
+
+// byIndex are plans that do not depend on how large the tables were when they were made: a plan made while a
+// table was small reads all of it for ever, or until somebody analyses the table.
+var byIndex = []string{"enable_hashjoin=off", "enable_mergejoin=off", "enable_seqscan=off"}
 
 // pool returns a pool of at most n connections with the given settings.
 func (s *server) pool(n int, settings ...string) *sqlx.DB {
 	// A plan that avoids what is switched off looks expensive; compiling it would cost more than running it.
-	settings = append(settings, "jit=off")
+	settings = append(slices.Clone(settings), "jit=off")
 	db := sql.OpenDB(&door{server: s, greeting: greeting(settings)})
 	db.SetMaxOpenConns(n)
 	db.SetMaxIdleConns(n)

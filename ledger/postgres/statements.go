@@ -182,8 +182,8 @@ func qualify(text, schema string) string {
 // $4 limit, $5 the session, $6 the limit of held works.
 //
 // Who holds works is read from the index by leaps, one per holder, so that neither the number of works nor that
-// of dead sessions matters. Up to the limit is locked of what is due and of what is orphaned; the longest
-// waiting of both are taken. Rows that another process has locked are passed by.
+// of dead sessions matters. Up to the limit is locked of what is due and of what each lost session held, in the
+// order of the index; the longest waiting of all are taken. Rows that another process has locked are passed by.
 const claimText = `WITH RECURSIVE
 	clock AS MATERIALIZED (SELECT ` + clock + ` AS now),
 	known AS MATERIALIZED (
@@ -199,17 +199,19 @@ const claimText = `WITH RECURSIVE
 		WHERE holder.session IS NOT NULL AND (s.token IS NULL OR s.dead)),
 	orphaned AS MATERIALIZED (
 		SELECT h.number, lost.expires AS since
-		FROM lost JOIN amends_heads AS h ON h.session = lost.session CROSS JOIN clock
-		WHERE lost.expires + $3 * interval '1 millisecond' <= clock.now
-			OR (h.saga, h.version) IN (SELECT saga, version FROM known)
-		ORDER BY lost.expires, h.number LIMIT $4 FOR UPDATE OF h SKIP LOCKED),
+		FROM lost CROSS JOIN LATERAL (
+			SELECT h.number FROM amends_heads AS h
+			WHERE h.session = lost.session
+				AND (lost.expires + $3 * interval '1 millisecond' <= (SELECT now FROM clock)
+					OR (h.saga, h.version) IN (SELECT saga, version FROM known))
+			ORDER BY h.session, h.due LIMIT $4 FOR UPDATE OF h SKIP LOCKED) AS h),
 	ripe AS MATERIALIZED (
 		SELECT h.number, h.due AS since
 		FROM amends_heads AS h
 		WHERE h.session IS NULL AND h.due <= (SELECT now FROM clock)
 			AND (h.due + $3 * interval '1 millisecond' <= (SELECT now FROM clock)
 				OR (h.saga, h.version) IN (SELECT saga, version FROM known))
-		ORDER BY h.due LIMIT $4 FOR UPDATE OF h SKIP LOCKED),
+		ORDER BY h.session, h.due LIMIT $4 FOR UPDATE OF h SKIP LOCKED),
 	chosen AS MATERIALIZED (
 		SELECT number, since FROM (SELECT * FROM orphaned UNION ALL SELECT * FROM ripe) AS candidates
 		ORDER BY since, number LIMIT $4),
