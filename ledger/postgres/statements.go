@@ -222,4 +222,8 @@ const claimText = `WITH RECURSIVE
 	SELECT * FROM taken
 	UNION ALL
 	(SELECT ` + engine.HeadColumns + `, (SELECT now FROM clock) FROM amends_heads AS h
-		WHERE h.session = $5 AND ($7 OR h.posted > h.consumed) LIMIT $6)`
+		WHERE h.session = $5 AND h.posted > h.consumed
+	UNION ALL
+	SELECT ` + engine.HeadColumns + `, (SELECT now FROM clock) FROM amends_heads AS h
+		WHERE $7::boolean AND h.session = $5 AND NOT h.posted > h.consumed
+	LIMIT $6)`

@@ -22,7 +22,7 @@ func (l *Ledger) claim(ctx context.Context, q engine.Queries, c engine.ClaimArgs
 		}
 	}
 	var free []struct{ Number, Since int64 }
-	if err := sqlx.SelectContext(ctx, q, &free, claimable, now, c.Known, c.GraceMS, c.Limit, c.Token); err != nil {
+	if err := sqlx.SelectContext(ctx, q, &free, claimable, now, c.Known, c.GraceMS, c.Limit); err != nil {
 		return nil, err
 	}
 	if len(free) == 0 {

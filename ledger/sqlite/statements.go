@@ -69,20 +69,36 @@ const (
 )
 
 // Claiming: what is due, and what is held by a session that is dead or was never there. A work of an unknown
-// definition must have waited for the grace. The parameters: $1 now, $2 known versions, $3 grace in
-// milliseconds, $4 limit, $5 the session.
+// definition must have waited for the grace. Who holds works is read from the index by leaps, one per holder. The
+// parameters: $1 now, $2 known versions, $3 grace in milliseconds, $4 limit.
 const (
-	claimable = `
-		SELECT number, since FROM (
-			SELECT h.number, h.saga, h.version, h.due AS since FROM amends_heads AS h
-			WHERE h.session IS NULL AND h.due <= $1
+	claimable = `WITH RECURSIVE
+		holder (session) AS (
+			SELECT min(session) FROM amends_heads WHERE session IS NOT NULL
 			UNION ALL
-			SELECT h.number, h.saga, h.version, coalesce(s.expires, 0) AS since
-			FROM amends_heads AS h LEFT JOIN amends_sessions AS s ON s.token = h.session
-			WHERE h.session IS NOT NULL AND h.session <> $5 AND (s.token IS NULL OR s.dead)
+			SELECT (SELECT min(session) FROM amends_heads WHERE session > holder.session)
+			FROM holder WHERE holder.session IS NOT NULL),
+		lost AS MATERIALIZED (
+			SELECT holder.session, coalesce(s.expires, 0) AS expires
+			FROM holder LEFT JOIN amends_sessions AS s ON s.token = holder.session
+			WHERE holder.session IS NOT NULL AND (s.token IS NULL OR s.dead)
+			ORDER BY expires)
+		SELECT number, since FROM (
+			SELECT * FROM (
+				SELECT h.number, h.due AS since FROM amends_heads AS h
+				WHERE h.session IS NULL AND h.due <= $1
+					AND (h.due + $3 * 1000 <= $1
+						OR (h.saga, h.version) IN (SELECT value ->> 0, value ->> 1 FROM json_each($2)))
+				ORDER BY h.session, h.due LIMIT $4)
+			UNION ALL
+			SELECT * FROM (
+				SELECT h.number, lost.expires AS since
+				FROM lost CROSS JOIN amends_heads AS h
+				WHERE h.session = lost.session
+					AND (lost.expires + $3 * 1000 <= $1
+						OR (h.saga, h.version) IN (SELECT value ->> 0, value ->> 1 FROM json_each($2)))
+				LIMIT $4)
 		)
-		WHERE since + $3 * 1000 <= $1
-			OR (saga, version) IN (SELECT value ->> 0, value ->> 1 FROM json_each($2))
 		ORDER BY since, number LIMIT $4`
 
 	take = `UPDATE amends_heads SET session = $1, due = NULL WHERE number IN (SELECT value FROM json_each($2))`
@@ -91,7 +107,11 @@ const (
 
 	// signalled finds works the session already holds: all of them, or those somebody has posted a signal to.
 	signalled = `SELECT ` + engine.HeadColumns + ` FROM amends_heads AS h
-		WHERE h.session = $1 AND ($3 OR h.posted > h.consumed) LIMIT $2`
+		WHERE h.session = $1 AND h.posted > h.consumed
+		UNION ALL
+		SELECT ` + engine.HeadColumns + ` FROM amends_heads AS h
+		WHERE $3 AND h.session = $1 AND NOT h.posted > h.consumed
+		LIMIT $2`
 
 	whoAmI = `SELECT identity FROM amends_database`
 )

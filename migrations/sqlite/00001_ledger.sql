@@ -65,6 +65,9 @@ CREATE UNIQUE INDEX amends_heads_work ON amends_heads (work, saga);
 -- What can be claimed, by holder and due time. Parked and finished works are not in it.
 CREATE INDEX amends_heads_schedule ON amends_heads (session, due) WHERE session IS NOT NULL OR due IS NOT NULL;
 
+-- Held works with unread signals. Costs a work without signals nothing.
+CREATE INDEX amends_heads_signalled ON amends_heads (session) WHERE posted > consumed;
+
 -- What waits for a person. Costs a work that goes well nothing.
 CREATE INDEX amends_heads_parked ON amends_heads (number) WHERE status IN ('review', 'paused');
 
