@@ -262,7 +262,7 @@ func (st *State) arm(r *Record) error {
 	}
 	ss := st.Step(a.Step)
 	if ss == nil {
-		st.Steps = append(st.Steps, StepState{Name: a.Step})
+		st.Steps = append(slices.Grow(st.Steps, max(1, 4-len(st.Steps))), StepState{Name: a.Step})
 		ss = &st.Steps[len(st.Steps)-1]
 	}
 	if a.Direction == Forward && (st.Turned || r.Status == Compensating) {
@@ -352,7 +352,7 @@ func (ss *StepState) open() Direction {
 // clone returns a copy that can be folded further without touching st.
 func (st *State) clone() *State {
 	c := *st
-	c.Steps = append(make([]StepState, 0, len(st.Steps)+1), st.Steps...)
+	c.Steps = slices.Clone(st.Steps)
 	c.Consumed = slices.Clip(st.Consumed)
 	return &c
 }
