@@ -8,9 +8,17 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
-	"testing"
 	"time"
 )
+
+// tester is what the desk needs of a test, be it Go's or rapid's.
+type tester interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Error(args ...any)
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+}
 
 // noon is when every story begins.
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -29,7 +37,7 @@ func (t thing) ExternalID() string { return t.ID }
 // repeat, and options. It goes through Define, so no test works on a definition a user could not have.
 //
 //	invoice keyed=1h lookup undo settle=10s
-func structure(t testing.TB, lines string) *Spec {
+func structure(t tester, lines string) *Spec {
 	t.Helper()
 	spec, err := define(order.Saga, 1, lines)
 	if err != nil {
@@ -115,7 +123,7 @@ func parseStep(words []string) (*Action[string, thing], error) {
 // desk drives one work as a coordinator over a ledger without faults does: it decides, appends, folds. Every
 // decision is checked against R3 and R4 on the way.
 type desk struct {
-	t     testing.TB
+	t     tester
 	spec  *Spec
 	st    *State
 	chain []Record
@@ -127,13 +135,13 @@ type desk struct {
 	last  Decision
 }
 
-func newDesk(t testing.TB, lines string) *desk {
+func newDesk(t tester, lines string) *desk {
 	t.Helper()
 	return &desk{t: t, spec: structure(t, lines), st: &State{ID: order}, now: noon}
 }
 
 // begin returns a desk whose work was just started.
-func begin(t testing.TB, lines string) *desk {
+func begin(t tester, lines string) *desk {
 	t.Helper()
 	d := newDesk(t, lines)
 	d.start()
@@ -222,7 +230,13 @@ func (d *desk) succeed(id string) *desk {
 }
 
 // output is the result of a step that made id.
-func output(id string) json.RawMessage { return json.RawMessage(fmt.Sprintf(`{"id":%q}`, id)) }
+func output(id string) json.RawMessage {
+	b, err := json.Marshal(thing{id})
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
 
 func (d *desk) fail(c Class) *desk {
 	d.t.Helper()
@@ -311,7 +325,7 @@ func (d *desk) armed() *Arm {
 
 func (d *desk) key() string { d.t.Helper(); return d.armed().Key }
 
-func dump(t testing.TB, v any) []byte {
+func dump(t tester, v any) []byte {
 	t.Helper()
 	b, err := json.Marshal(v)
 	if err != nil {

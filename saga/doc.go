@@ -58,7 +58,8 @@
 //
 //   - A1: a request's first byte leaves before its recorded deadline or never, and no answer is awaited past it.
 //   - A2: a request that was not answered by its deadline takes effect within [Action.Settle] of it, or never.
-//   - A3: a lookup sees every effect that is older than the settle time.
+//   - A3: a lookup made later than that sees the effect. So the settle time covers both: how late a request may
+//     arrive, and how long the destination takes to show what it did.
 //   - A4: decisions are made on what the primary database says, never on a replica's word.
 //   - A5: clocks run at the same rate; that they agree is not assumed. A [Moment] bounds the database's clock
 //     from both sides: "settled?" is asked of the lower bound, "expired?" of the upper one.

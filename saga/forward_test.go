@@ -269,17 +269,17 @@ func TestF12PastWindow(t *testing.T) {
 
 // "The window is asked of the latest time it may be, and a whole attempt must fit into what is left."
 func TestF12WindowIsAskedOfLatest(t *testing.T) {
-	// The window of 2 h ends at 14:00. Five minutes (ttl/20, at most 5 m) of margin and 30 s for an attempt
-	// leave 13:54:30.
+	// The window of 2 h ends at 14:00. Five minutes (ttl/20, at most 5 m) and 10 s to settle are its margin, an
+	// attempt takes 30 s: that leaves 13:54:20.
 	for _, c := range []struct {
 		at   time.Duration
 		lag  time.Duration
 		want string
 	}{
-		{114*time.Minute + 29*time.Second, 0, "act a forward"},
-		{114*time.Minute + 30*time.Second, 0, "rest"},
-		{114*time.Minute + 29*time.Second, time.Second, "rest"},
-		{114*time.Minute + 28*time.Second, time.Second, "act a forward"},
+		{114*time.Minute + 19*time.Second, 0, "act a forward"},
+		{114*time.Minute + 20*time.Second, 0, "rest"},
+		{114*time.Minute + 19*time.Second, time.Second, "rest"},
+		{114*time.Minute + 18*time.Second, time.Second, "act a forward"},
 	} {
 		d := begin(t, "a keyed=2h undo timeout=30s settle=10s")
 		d.lag = c.lag
@@ -294,9 +294,9 @@ func TestF12WindowIsAskedOfLatest(t *testing.T) {
 // be remembered then, so a short window is not trusted to its end.
 func TestF12WindowCoversSettling(t *testing.T) {
 	d := begin(t, "a keyed=5m undo timeout=30s settle=1m")
-	d.wait(3*time.Minute+29*time.Second).wants("act a forward", Running)
+	d.wait(3*time.Minute+14*time.Second).wants("act a forward", Running)
 	d = begin(t, "a keyed=5m undo timeout=30s settle=1m")
-	d.wait(3*time.Minute + 31*time.Second).review(ReasonInDoubt)
+	d.wait(3*time.Minute + 16*time.Second).review(ReasonInDoubt)
 }
 
 // "F13: nobody looks before every unanswered attempt has settled: the earliest time it may be is at or past

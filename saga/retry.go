@@ -66,8 +66,8 @@ func (r Retry) Backoff(key string, n int) time.Duration {
 }
 
 // keyMargin is how long before a destination's key window ends we stop trusting it: a twentieth of the
-// window, between a millisecond and five minutes, for clock rates; and never less than the settle time, within
+// window, between a millisecond and five minutes, for clock rates and slow appends; and the settle time, within
 // which an attempt may still arrive after its deadline.
 func (s *StepSpec) keyMargin() time.Duration {
-	return max(min(max(s.TTL/20, time.Millisecond), 5*time.Minute), s.Settle)
+	return min(max(s.TTL/20, time.Millisecond), 5*time.Minute) + s.Settle
 }

@@ -1,0 +1,110 @@
+package saga
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// Whatever anybody feeds to the machine, sensible or not: it does not panic; what does not fit is an error and
+// no record (R2); what is decided is a function and leaves the state alone (R3); every decided record folds, in
+// any process and from any snapshot (R4); the record is one that a ledger can take.
+func TestArbitraryEvents(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		spec, err := define(order.Saga, 1, drawDefinition(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := &desk{t: t, spec: spec, st: &State{ID: order}, now: noon}
+		d.start()
+		for range rapid.IntRange(1, 300).Draw(t, "events") {
+			d.now = d.now.Add(time.Duration(rapid.Int64Range(0, int64(time.Minute)).Draw(t, "time")))
+			d.lag = time.Duration(rapid.Int64Range(0, int64(2*time.Second)).Draw(t, "clock"))
+			d.busy, d.alone = rapid.Bool().Draw(t, "busy"), rapid.IntRange(0, 4).Draw(t, "alone") == 4
+			n := len(d.chain)
+			err := d.try(drawEvent(t, d))
+			if err != nil && !errors.Is(err, errNotFitting) {
+				t.Fatalf("an error of another kind: %v", err)
+			}
+			if len(d.chain) > n {
+				storable(t, d.tail())
+			}
+			if d.last.Do.Do == "" {
+				t.Fatalf("a decision without a command: %+v", d.last)
+			}
+		}
+		for i := range d.chain {
+			if i > 0 && d.chain[i].Snapshot == nil {
+				continue
+			}
+			st, err := Fold(order, d.chain[i:])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, want := string(dump(t, st)), string(dump(t, d.st)); got != want {
+				t.Fatalf("R4: from record %d:\n%s\nlive:\n%s", i+1, got, want)
+			}
+		}
+	})
+}
+
+func drawEvent(t *rapid.T, d *desk) Event {
+	step := rapid.SampledFrom([]string{"s0", "s1", "s2", "s3"}).Draw(t, "step")
+	id := rapid.SampledFrom([]string{"", "1", "2", "bad \xff\x00"}).Draw(t, "id")
+	body := rapid.SampledFrom([]json.RawMessage{nil, output("1"), []byte(` { "a" : "<" } `)}).Draw(t, "body")
+	after := time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "retry after"))
+	switch rapid.IntRange(0, 5).Draw(t, "event") {
+	case 0:
+		class := rapid.SampledFrom([]Class{succeeded, succeeded, Unknown, Unsent, Refused, Fault, stopped, ""}).Draw(t, "class")
+		o := Outcome{Class: class, Error: id, RetryAfter: after, Shutdown: rapid.Bool().Draw(t, "shutdown")}
+		if class == succeeded {
+			o.ExternalID, o.Output, o.Error = id, output(id), ""
+		}
+		return Event{Outcome: &o}
+	case 1:
+		kind := rapid.SampledFrom([]Kind{KindFound, KindUnfinished, KindNotFound, KindUnclear, KindSeveral, "", KindDone}).Draw(t, "kind")
+		f := Evidence{Step: step, Kind: kind, ExternalID: id, RetryAfter: after, IDs: []string{id, "2"}}
+		if d.last.Do.Do == Look {
+			f.Step = d.last.Do.Step
+		}
+		return Event{Evidence: &f}
+	case 2:
+		kind := rapid.SampledFrom([]SignalKind{SignalCancel, SignalResolve, SignalResolve, SignalConflict, SignalLate, SignalResume, "x"}).Draw(t, "signal")
+		s := Signal{ID: rapid.Int64Range(1, 400).Draw(t, "id"), Kind: kind, Actor: id, Verdict: Verdict{
+			Step: step, Direction: rapid.SampledFrom([]Direction{Forward, Undo, ""}).Draw(t, "direction"),
+			Attempt: rapid.IntRange(0, 3).Draw(t, "attempt"), Happened: rapid.Bool().Draw(t, "happened"), ExternalID: id, Output: body,
+		}}
+		if ss, dir := d.st.Issue(d.spec); ss != nil && rapid.Bool().Draw(t, "about the issue") {
+			s.Step, s.Direction, s.Attempt = ss.Name, dir, ss.effort(dir).Attempts
+		}
+		return Event{Signal: &s}
+	default:
+		if d.st.Seq > 0 && rapid.IntRange(0, 20).Draw(t, "park") == 20 && !d.st.Status.Terminal() {
+			d.store(*Park(d.st, "nobody knows it "+id).Record)
+		}
+		return Event{}
+	}
+}
+
+// storable holds a record against what every ledger asks of one.
+func storable(t *rapid.T, r *Record) {
+	switch s := r.Status; {
+	case !s.Valid():
+		t.Fatalf("status %q", s)
+	case (s == Review) != (r.Reason != ""):
+		t.Fatalf("%s with the reason %q", s, r.Reason)
+	case r.Wait < 0 || r.Wait%time.Millisecond != 0 || r.Wait > 0 && !s.Live():
+		t.Fatalf("%s and a wait of %s", s, r.Wait)
+	case r.Arm != nil && (r.Wait != 0 || s != Running && s != Compensating || r.Arm.Budget%time.Millisecond != 0):
+		t.Fatalf("arms %+v, %s, wait %s", r.Arm, s, r.Wait)
+	case clean(r.Error, maxText) != r.Error || clean(r.ExternalID, maxExternalID) != r.ExternalID:
+		t.Fatalf("texts %q, %q", r.Error, r.ExternalID)
+	case r.Body != nil && !json.Valid(r.Body), r.Snapshot != nil && !json.Valid(r.Snapshot):
+		t.Fatalf("bodies %q, %q", r.Body, r.Snapshot)
+	case r.Status == Review && r.Error == "":
+		t.Fatalf("record %d (%s) parks without words", r.Seq, r.Kind)
+	}
+}
