@@ -89,11 +89,25 @@ func (c *Coordinator) take(s *session, chain *ledger.Chain) {
 	w := c.newWork(s, id, c.program(ledger.Version{Saga: id.Saga, Version: st.Version}))
 	w.st, w.head, w.inHead = st, chain.Head.Number, true
 	w.spoken.Store(len(chain.Signals) > 0)
+	w.idle = commands(st, chain.Signals)
 	if !c.adopt(w) {
 		return
 	}
 	c.tell.claimed(id)
 	go func() { w.run(w.advance(saga.Event{})) }()
+}
+
+// commands picks the unread signals that are noted while nobody knows the work's definition (S11). Evidence and the
+// word that somebody knows it now are left for whoever does.
+func commands(st *saga.State, signals []saga.Signal) (ids []int64) {
+	for i := range signals {
+		switch s := &signals[i]; {
+		case st.Saw(s.ID), s.Kind == saga.SignalLate, s.Kind == saga.SignalResume:
+		default:
+			ids = append(ids, s.ID)
+		}
+	}
+	return ids
 }
 
 // resumeKnown tells works that were parked because nobody knew their definition that this process does.

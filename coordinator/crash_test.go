@@ -127,6 +127,21 @@ func emptyFile(t *testing.T) []byte {
 	return content
 }
 
+// openFile opens the ledger at path for the length of the test.
+func openFile(t *testing.T, path string) *sqlite.Ledger {
+	t.Helper()
+	l, err := sqlite.Open(t.Context(), path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
 func onFile(t *testing.T, w *world, empty []byte) *trial {
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	if err := os.WriteFile(path, empty, 0o600); err != nil {

@@ -135,7 +135,14 @@ func boot(t testing.TB, l ledgertest.Store, w *world, cfg config) *process {
 	}
 	faulty := ledgertest.Faulty(way, cfg.faults...)
 	m := &mortal{Store: l, ledger: faulty, crashed: faulty.Crashed(), p: p}
-	c, err := coordinator.New(m, &o)
+	door := ledger.Ledger(m)
+	if tx, ok := l.(ledger.TxStarter); ok {
+		door = struct {
+			*mortal
+			ledger.TxStarter
+		}{m, tx}
+	}
+	c, err := coordinator.New(door, &o)
 	if err != nil {
 		t.Fatal(err)
 	}

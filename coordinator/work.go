@@ -31,6 +31,7 @@ type work struct {
 	nudge  chan struct{} // wakes a waiting work when spoken is set
 	gone   chan struct{} // closed when the work is out of our hands
 	final  *saga.Summary // set before gone is closed, when the work is terminal or parked
+	idle   []int64       // signals that nobody can act on while the definition is unknown
 	again  *session      // claimed anew while it is in hand; guarded by the coordinator's mu
 
 	mu     sync.Mutex
@@ -151,7 +152,9 @@ func (w *work) decide(ev saga.Event, arm bool) (saga.Command, bool) {
 func (w *work) judge(ev saga.Event) (saga.Decision, error) {
 	spec := w.spec()
 	if spec == nil {
-		return saga.Park(w.st, fmt.Sprintf("no process that is running knows %s version %d", w.id.Saga, w.st.Version)), nil
+		d := saga.Park(w.st, fmt.Sprintf("no process that is running knows %s version %d", w.id.Saga, w.st.Version))
+		d.Record.Signals = w.idle
+		return d, nil
 	}
 	d, err := saga.Decide(spec, w.st, ev)
 	if err == nil && d.Record != nil && d.Record.Arm != nil && !w.trySlot(d.Record.Arm.Step) {

@@ -1,0 +1,285 @@
+package coordinator_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/ledger/memory"
+	"github.com/amends-dev/amends/saga"
+)
+
+var anna = coordinator.By{Actor: "anna", Reason: "the customer called"}
+
+// S2: "cancel turns the work, from any place before the pivot may have happened".
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		plan func(arrival) fault
+		when time.Duration
+		ends saga.Status
+	}{
+		"during a backoff in hand":          {on("mark", saga.Forward, 99, fault{unsent: true}), time.Second, saga.Compensated},
+		"during a backoff in the ledger":    {on("mark", saga.Forward, 99, fault{unsent: true, after: time.Hour}), time.Second, saga.Compensated},
+		"while an attempt is under way":     {on("invoice", saga.Forward, 1, fault{slow: 3 * time.Second}), time.Second, saga.Compensated},
+		"while a step in doubt settles":     {on("invoice", saga.Forward, 1, fault{mute: true}), 5 * time.Second, saga.Compensated},
+		"too late: the pivot may have been": {on("mark", saga.Forward, 1, fault{slow: 3 * time.Second}), time.Second, saga.Completed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l, w := memory.New(nil), &world{plan: c.plan}
+				w.watch(l)
+				p := boot(t, l, w, config{})
+				synctest.Wait()
+				p.begin("o1")
+				time.Sleep(c.when)
+				if err := p.Cancel(t.Context(), idOf("o1"), anna); err != nil {
+					t.Fatal(err)
+				}
+				p.want("o1", c.ends, "")
+				if err := p.Cancel(t.Context(), idOf("o1"), anna); !errors.Is(err, coordinator.ErrFinished) {
+					t.Errorf("cancelling a work that has ended: %v", err)
+				}
+				verify(t, l, w, "o1")
+			})
+		})
+	}
+}
+
+// "Pending signals are fed before anything is armed", also those that wait behind the open attempt of a dead
+// process: at its deadline the cancel is consumed, and the step is not armed once more over its head.
+func TestACancelBehindALostAttemptComesFirst(t *testing.T) {
+	t.Parallel()
+	for _, after := range []time.Duration{7 * time.Second, 7300 * time.Millisecond, 8900 * time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			l, w := memory.New(nil), &world{plan: on("mark", saga.Forward, 1, fault{mute: true})}
+			w.watch(l)
+			tune := tuning{timeout: 10 * time.Second}
+			a := boot(t, l, w, config{tune: tune, doom: func(a arrival) death {
+				if a.step == "invoice" {
+					return diesBetween
+				}
+				return lives
+			}})
+			synctest.Wait()
+			go a.Start(context.Background(), orderSaga, "o1", order{Customer: "c-o1"}, nil) //nolint:errcheck // its process dies
+			b := boot(t, l, w, config{tune: tune})
+			time.Sleep(after) // b holds the work and waits for the deadline of the dead process's invoice
+			if err := b.Cancel(t.Context(), idOf("o1"), anna); err != nil {
+				t.Fatal(err)
+			}
+			b.want("o1", saga.Compensated, "")
+			if n := w.count("o1", "mark", saga.Forward); n != 0 {
+				t.Errorf("%d marks were armed over the head of a cancel", n)
+			}
+			rs := b.records.of("o1")
+			i := slices.IndexFunc(rs, func(r saga.Record) bool { return r.Kind == saga.KindCancelled })
+			j := slices.IndexFunc(rs, func(r saga.Record) bool { return r.Arm != nil })
+			if i < 0 || j >= 0 && j < i {
+				t.Errorf("after %s: the cancel is record %d of the second process, its first arm record %d", after, i, j)
+			}
+			verify(t, l, w, "o1")
+		})
+	}
+}
+
+// The same for a step that could be repeated at once.
+func TestASignalBehindALostAttemptIsNotArmedOver(t *testing.T) {
+	t.Parallel()
+	for _, after := range []time.Duration{7 * time.Second, 7300 * time.Millisecond, 8900 * time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			l, w := memory.New(nil), &world{}
+			w.watch(l)
+			tune := tuning{timeout: 10 * time.Second}
+			a := boot(t, l, w, config{tune: tune, doom: func(arrival) death { return diesBetween }})
+			synctest.Wait()
+			go a.Start(context.Background(), orderSaga, "o1", order{Customer: "c-o1"}, nil) //nolint:errcheck // its process dies
+			b := boot(t, l, w, config{tune: tune})
+			time.Sleep(after)
+			if err := b.Cancel(t.Context(), idOf("o1"), anna); err != nil {
+				t.Fatal(err)
+			}
+			b.want("o1", saga.Compensated, "")
+			if n := w.count("o1", "customer", saga.Forward); n != 1 {
+				t.Errorf("after %s: %d requests, want only the one whose process died", after, n)
+			}
+			verify(t, l, w, "o1")
+		})
+	}
+}
+
+// S5, S6: a person's verdict on a step that nobody can tell about, both ways.
+func TestResolveForward(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		f       fault
+		verdict func(*world) coordinator.Verdict
+		mails   int
+	}{
+		"it happened": {fault{mute: true}, func(w *world) coordinator.Verdict {
+			return coordinator.Happened(w.made("receipt", "o1")[0].id)
+		}, 1},
+		"it did not": {fault{drop: true}, func(*world) coordinator.Verdict { return coordinator.DidNotHappen() }, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l, w := memory.New(nil), &world{plan: on("receipt", saga.Forward, 1, c.f)}
+				w.watch(l)
+				p := boot(t, l, w, config{})
+				synctest.Wait()
+				p.begin("o1")
+				p.want("o1", saga.Review, saga.ReasonInDoubt)
+				refusedVerdicts(t, p)
+				if err := p.Resolve(t.Context(), idOf("o1"), "receipt", c.verdict(w), anna); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(30 * time.Second)
+				s := p.want("o1", saga.Completed, "")
+				if made := w.made("receipt", "o1"); len(made) != 1 || s.Steps["receipt"].ExternalID != made[0].id {
+					t.Errorf("the ledger says %+v, the mailbox %+v", s.Steps["receipt"], made)
+				}
+				keys := map[string]bool{}
+				for _, a := range w.arrivals {
+					if a.step == "receipt" {
+						keys[a.key] = true
+					}
+				}
+				if len(keys) != c.mails {
+					t.Errorf("%d keys, want %d: a verdict that it did not happen is a new key", len(keys), c.mails)
+				}
+				verify(t, l, w, "o1")
+			})
+		})
+	}
+}
+
+func refusedVerdicts(t *testing.T, p *process) {
+	t.Helper()
+	ctx, id := t.Context(), idOf("o1")
+	if err := p.Resolve(ctx, id, "receipt", coordinator.DidNotHappen(), coordinator.By{}); err == nil {
+		t.Error("a verdict of nobody, for no reason, was taken")
+	}
+	if err := p.Resolve(ctx, id, "invoice", coordinator.DidNotHappen(), anna); !errors.Is(err, coordinator.ErrOtherStep) {
+		t.Errorf("a verdict on another step: %v", err)
+	}
+	if err := p.Resolve(ctx, idOf("nowhere"), "invoice", coordinator.DidNotHappen(), anna); !errors.Is(err, ledger.ErrNotFound) {
+		t.Errorf("a verdict on an unknown work: %v", err)
+	}
+}
+
+// C8: an undo that is refused goes to review; a person says whether it is undone.
+func TestResolveUndo(t *testing.T) {
+	t.Parallel()
+	for name, happened := range map[string]bool{"undone by hand": true, "to be tried again": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l, w := memory.New(nil), &world{}
+				w.watch(l)
+				w.plan = func(a arrival) fault {
+					return fault{refuse: a.step == "mark" || a.step == "invoice" && a.dir == saga.Undo && a.n == 1}
+				}
+				p := boot(t, l, w, config{})
+				synctest.Wait()
+				p.begin("o1")
+				p.want("o1", saga.Review, saga.ReasonUndoFailed)
+				verdict := coordinator.DidNotHappen()
+				if happened {
+					w.take(arrival{work: "o1", step: "invoice", dir: saga.Undo})
+					verdict = coordinator.Happened("")
+				}
+				if err := p.Resolve(t.Context(), idOf("o1"), "invoice", verdict, anna); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(30 * time.Second)
+				p.want("o1", saga.Compensated, "")
+				if n := w.count("o1", "invoice", saga.Undo); n != map[bool]int{true: 1, false: 2}[happened] {
+					t.Errorf("%d requests to void the invoice", n)
+				}
+				verify(t, l, w, "o1")
+			})
+		})
+	}
+}
+
+// "A command is stale when the step attempt it speaks of has moved on": the second of two verdicts changes
+// nothing and is on record.
+func TestTheSecondVerdictIsNoted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, w := memory.New(nil), &world{plan: on("receipt", saga.Forward, 1, fault{mute: true})}
+		w.watch(l)
+		p := boot(t, l, w, config{})
+		synctest.Wait()
+		p.begin("o1")
+		p.want("o1", saga.Review, saga.ReasonInDoubt)
+		made := w.made("receipt", "o1")[0].id
+		for _, v := range []coordinator.Verdict{coordinator.Happened(made), coordinator.DidNotHappen()} {
+			if err := p.Resolve(t.Context(), idOf("o1"), "receipt", v, anna); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(30 * time.Second)
+		p.want("o1", saga.Completed, "")
+		if n := len(w.made("receipt", "o1")); n != 1 {
+			t.Errorf("%d mails after a verdict that was overtaken", n)
+		}
+		verify(t, l, w, "o1")
+	})
+}
+
+// S11: "A work whose version nobody knows is parked. Resume takes it up where it was." Older and newer versions
+// run side by side, each work with the version it started with.
+func TestUnknownVersions(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, w := memory.New(nil), &world{plan: on("invoice", saga.Forward, 1, fault{unsent: true, after: 20 * time.Second})}
+		w.watch(l)
+		old := boot(t, l, w, config{})
+		synctest.Wait()
+		old.begin("o1") // version 1, in the ledger for twenty seconds
+		synctest.Wait()
+		old.halt() //nolint:errcheck // nothing was under way
+		second := tuning{version: 2}
+		o := quick()
+		o.Grace = 30 * time.Second
+		next := boot(t, l, w, config{opts: o, tune: second})
+		next.begin("o2")
+		next.want("o2", saga.Completed, "")
+		time.Sleep(25 * time.Second)
+		if h := headOf(t, l, "o1"); h.Status != saga.Retrying || h.Session != 0 {
+			t.Errorf("overdue for less than the grace, the work is %s, held by %s", h.Status, h.Session)
+		}
+		next.want("o1", saga.Review, saga.ReasonUnknownVersion)
+		if err := next.Cancel(t.Context(), idOf("o1"), anna); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(5 * time.Minute)
+		if n := stateOf(t, l, "o1").Seq; n > 12 {
+			t.Errorf("a command to a work that nobody knows has made %d records in five minutes", n)
+		}
+		both := boot(t, l, w, config{tune: second, program: func(p *process) saga.Program {
+			if err := p.Register(t.Context(), orders(p, tuning{})); err != nil {
+				t.Error(err)
+			}
+			return orders(p, second)
+		}})
+		time.Sleep(time.Minute)
+		both.want("o1", saga.Completed, "")
+		both.begin("o3")
+		both.want("o3", saga.Completed, "")
+		for work, version := range map[string]int{"o1": 1, "o2": 2, "o3": 2} {
+			if got := headOf(t, l, work).Version; got != version {
+				t.Errorf("%s has version %d, want %d", work, got, version)
+			}
+		}
+		verify(t, l, w, "o1", "o2", "o3")
+	})
+}
