@@ -1,0 +1,157 @@
+package saga_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/amends-dev/amends/saga"
+)
+
+type Order struct {
+	Number string
+	Lines  int
+}
+
+type Invoice struct {
+	Number string
+	Total  int
+}
+
+func (i Invoice) ExternalID() string { return i.Number }
+
+// Books is the part of an accounting system that the examples need.
+type Books struct{ cancelled bool }
+
+func (b *Books) ensureCustomer(context.Context, saga.Call[Order]) (string, error) {
+	return "cus_7", nil
+}
+
+func (b *Books) createInvoice(_ context.Context, c saga.Call[Order]) (Invoice, error) {
+	fmt.Printf("create an invoice of %d lines for %s\n", c.Input.Lines, c.ExternalID("customer"))
+	return Invoice{"inv_5530", 99}, nil
+}
+
+func (b *Books) findInvoice(context.Context, saga.Call[Order]) (saga.Finding[Invoice], error) {
+	return saga.NotFound[Invoice](), nil
+}
+
+func (b *Books) voidInvoice(_ context.Context, _ saga.Call[Order], i *Invoice) error {
+	if i == nil { // nobody knows whether there is one: look for our reference, and be content with nothing
+		return nil
+	}
+	fmt.Println("void", i.Number)
+	return nil
+}
+
+func (b *Books) markSynced(context.Context, saga.Call[Order]) (string, error) {
+	if b.cancelled {
+		return "", saga.Permanent(errors.New("the order was cancelled"))
+	}
+	return "marked", nil
+}
+
+func (b *Books) clearSynced(context.Context, saga.Call[Order], *string) error { return nil }
+
+func itself(s string) string { return s }
+
+func orderToInvoice(b *Books) (*saga.Definition[Order], error) {
+	return saga.Define("order-to-invoice", 1,
+		saga.Do("customer", b.ensureCustomer).ID(itself).Idempotent().NoUndo("customers outlive their orders"),
+		saga.Do("invoice", b.createInvoice).Find(b.findInvoice).Undo(b.voidInvoice),
+		saga.Do("mark-synced", b.markSynced).Idempotent().Undo(b.clearSynced).Pivot(),
+	)
+}
+
+// A definition is a value: it can be read back as its structure.
+func ExampleDefine() {
+	d, err := orderToInvoice(&Books{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, s := range d.Spec().Steps {
+		fmt.Printf("%-12s %-11s undo %-5v pivot %v\n", s.Name, s.Repeat, s.Undo, s.Pivot)
+	}
+	// Output:
+	// customer     idempotent  undo false pivot false
+	// invoice      find        undo true  pivot false
+	// mark-synced  idempotent  undo true  pivot true
+}
+
+// Every fault is reported at once.
+func ExampleDefine_faults() {
+	b := &Books{}
+	_, err := saga.Define("order-to-invoice", 1,
+		saga.Do("invoice", b.createInvoice).Undo(b.voidInvoice),
+		saga.Do("mark synced", b.markSynced).Idempotent().Pivot(),
+		saga.Do("again", b.markSynced).Idempotent().Undo(b.clearSynced),
+	)
+	fmt.Println(err)
+	// Output:
+	// saga "order-to-invoice" version 1 is wrong:
+	// step "invoice": it does not say how it is safe to repeat: Idempotent, Keyed, Find or AtMostOnce
+	// step "mark synced": its name "mark synced" may only have letters, digits, '-', '_' and '.', and starts with a letter or digit
+	// step "again": it stands after the pivot, where nothing is undone: its Undo would never run
+}
+
+// The smallest caller of the machine: it keeps the chain in a slice, acts, and feeds back what came of it. The
+// order was cancelled meanwhile, so the pivot refuses and the invoice is voided. Where the work stands is a fold
+// of its records.
+func ExampleFold() {
+	d, err := orderToInvoice(&Books{cancelled: true})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	id := saga.ID{Saga: "order-to-invoice", Work: "shop:order:10492"}
+	in, err := d.Accept(id.Work, Order{"10492", 3})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	st := &saga.State{ID: id}
+	var chain []saga.Record
+	ev := saga.Event{Start: &saga.Start{Input: in.Input}}
+	for !st.Status.Terminal() {
+		ev.Now, ev.Slot = saga.Moment{Earliest: now, Latest: now}, true
+		dec, err := saga.Decide(d.Spec(), st, ev)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		r := dec.Record // 1. append
+		r.Seal(id, st.Seq, st.Tail, 1)
+		r.At = now
+		chain = append(chain, *r)
+		if err := st.Apply(r); err != nil {
+			fmt.Println(err)
+			return
+		}
+		if dec.Do.Do == saga.Act { // 2. act
+			o := d.Act(context.Background(), st.Invocation(dec.Do))
+			ev = saga.Event{Outcome: &o} // 3. feed back
+		}
+	}
+
+	st, err = saga.Fold(id, chain)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Printf("%s after %d records\n", st.Status, st.Seq)
+	for _, s := range st.Steps {
+		line, _ := json.Marshal([]any{s.Name, s.Forward.Phase, s.ExternalID, s.Undo.Phase})
+		fmt.Println(string(line))
+	}
+	// Output:
+	// create an invoice of 3 lines for cus_7
+	// void inv_5530
+	// compensated after 5 records
+	// ["customer","done","cus_7",""]
+	// ["invoice","done","inv_5530","done"]
+	// ["mark-synced","refused","",""]
+}
