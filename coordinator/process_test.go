@@ -34,7 +34,8 @@ type process struct {
 	store   ledgertest.Store // what the process has open, for those who only look
 	calls   func() int       // of the ledger, so far
 
-	doom func(arrival) death // when its requests are its death; nil: never
+	doom   func(arrival) death // when its requests are its death; nil: never
+	canary string
 }
 
 // death is when a process dies of a request.
@@ -55,6 +56,7 @@ type config struct {
 	idle    bool    // it does not run until launch
 	hook    *hooked // between the process and its ledger
 	doom    func(arrival) death
+	canary  string // in everything a destination answers
 }
 
 // hooked lets a test stand in the way of single calls. A nil hook lets them pass.
@@ -117,7 +119,7 @@ func quick() coordinator.Options {
 // boot makes a process over l, registers its program and sets it running. The test ends it.
 func boot(t testing.TB, l ledgertest.Store, w *world, cfg config) *process {
 	t.Helper()
-	p := &process{t: t, world: w, dead: make(chan struct{}), ended: make(chan struct{}), records: &recorder{}, doom: cfg.doom}
+	p := &process{t: t, world: w, dead: make(chan struct{}), ended: make(chan struct{}), records: &recorder{}, doom: cfg.doom, canary: cfg.canary}
 	o := cfg.opts
 	if o.Lease == 0 {
 		limits := o.Destinations
@@ -224,6 +226,7 @@ func (p *process) send(ctx context.Context, c saga.Call[order], dir saga.Directi
 	if p.isDead() {
 		return thing{}, errDead
 	}
+	answer.Memo = p.canary
 	return answer, err
 }
 
@@ -259,7 +262,11 @@ func orders(p *process, o tuning) saga.Program {
 		if p.isDead() {
 			return saga.Finding[thing]{}, errDead
 		}
-		return saga.Found(p.world.find(c.Step, c.Work)...), nil
+		found := p.world.find(c.Step, c.Work)
+		for i := range found {
+			found[i].Memo = p.canary
+		}
+		return saga.Found(found...), nil
 	}
 	step := func(name string) *saga.Action[order, thing] {
 		return saga.Do(name, forward).Timeout(o.timeout).Settle(o.settle).Retry(o.retry)

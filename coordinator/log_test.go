@@ -1,0 +1,197 @@
+package coordinator_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/ledger/memory"
+	"github.com/amends-dev/amends/saga"
+)
+
+// lines is where a logger writes, as JSON.
+type lines struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.Buffer.Write(b)
+}
+
+func (l *lines) logger() *logrus.Logger {
+	log := logrus.New()
+	log.SetOutput(l)
+	log.SetLevel(logrus.TraceLevel)
+	log.SetFormatter(&logrus.JSONFormatter{})
+	return log
+}
+
+func (l *lines) all(t *testing.T) (out []map[string]any) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for line := range strings.Lines(l.String()) {
+		var m map[string]any
+		if err := json.Unmarshal([]byte(line), &m); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// "One line per state change, fields saga, work, key, step, attempt, session."
+func TestOneLinePerStateChange(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, w := memory.New(nil), &world{plan: on("mark", saga.Forward, 1, fault{refuse: true})}
+		out := &lines{}
+		o := quick()
+		o.Log = out.logger()
+		p := boot(t, l, w, config{opts: o})
+		synctest.Wait()
+		p.begin("o1")
+		p.want("o1", saga.Compensated, "")
+		rs := p.records.of("o1")
+		bySeq := map[float64]map[string]any{}
+		for _, line := range out.all(t) {
+			if seq, ok := line["seq"].(float64); ok && line["work"] == "o1" {
+				if bySeq[seq] != nil {
+					t.Errorf("record %v has two lines", seq)
+				}
+				bySeq[seq] = line
+			}
+		}
+		if len(bySeq) != len(rs) {
+			t.Errorf("%d lines about %d records", len(bySeq), len(rs))
+		}
+		for _, r := range rs {
+			line := bySeq[float64(r.Seq)]
+			want := map[string]any{"saga": orderSaga, "work": "o1", "session": r.Session.String(), "status": string(r.Status)}
+			if r.Step != "" {
+				want["step"], want["attempt"] = r.Step, float64(r.Attempt)
+			}
+			if r.Arm != nil {
+				want["key"] = r.Arm.Key
+			}
+			for k, v := range want {
+				if line[k] != v {
+					t.Errorf("the line of record %d says %s %v, want %v", r.Seq, k, line[k], v)
+				}
+			}
+		}
+		verify(t, l, w, "o1")
+	})
+}
+
+// I14: "canary secrets never appear in logs". The canary is in the input, in every output, and in what a lookup
+// finds; every level is on, and everything that can be logged happens.
+func TestBodiesAreNeverLogged(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const canary = "canary-4711-do-not-print"
+		l, w := memory.New(nil), &world{}
+		w.plan = func(a arrival) fault {
+			switch {
+			case a.work == "o1" && a.step == "invoice" && a.n == 1:
+				return fault{mute: true}
+			case a.work == "o2" && a.step == "mark":
+				return fault{refuse: true}
+			case a.work == "o3" && a.step == "receipt":
+				return fault{slow: 30 * time.Second, ignore: true}
+			default:
+				return fault{explode: a.step == "customer" && a.n == 1}
+			}
+		}
+		out := &lines{}
+		o := quick()
+		o.Log = out.logger()
+		var once sync.Once
+		p := boot(t, l, w, config{opts: o, canary: canary, hook: &hooked{
+			renew: func(context.Context) (err error) { once.Do(func() { err = errors.New("away") }); return err },
+		}})
+		synctest.Wait()
+		for _, work := range []string{"o1", "o2", "o3"} {
+			input := order{Customer: "c-" + work, Memo: canary}
+			if _, err := p.Start(t.Context(), orderSaga, work, input, nil); err != nil {
+				t.Fatal(err)
+			}
+			input.Total = 7
+			if _, err := p.Start(t.Context(), orderSaga, work, input, nil); !errors.Is(err, coordinator.ErrConflict) || strings.Contains(err.Error(), canary) {
+				t.Errorf("the conflict says %v", err)
+			}
+		}
+		time.Sleep(2 * time.Minute)
+		p.want("o1", saga.Completed, "")
+		p.want("o2", saga.Compensated, "")
+		p.want("o3", saga.Completed, "")
+		if err := p.halt(); err != nil {
+			t.Error(err)
+		}
+		rs, err := l.History(t.Context(), idOf("o1"))
+		if err != nil || !strings.Contains(string(rs[0].Body), canary) || !strings.Contains(string(rs[len(rs)-1].Body), canary) {
+			t.Fatalf("the canary is not where it must be seen: %v", err)
+		}
+		if len(out.all(t)) < 20 {
+			t.Errorf("only %d lines: nothing much was logged", len(out.all(t)))
+		}
+		if strings.Contains(out.String(), canary) {
+			t.Error("a body was logged")
+		}
+	})
+}
+
+// Tee tells every listener, in order, and a listener with nil fields is skipped.
+func TestTeeTellsAllInOrder(t *testing.T) {
+	t.Parallel()
+	var told []string
+	listener := func(name string) *coordinator.Listener {
+		return &coordinator.Listener{
+			Recorded:      func(saga.ID, *saga.Record) { told = append(told, name+" recorded") },
+			Duplicate:     func(saga.ID, string) { told = append(told, name+" duplicate") },
+			Conflict:      func(saga.ID, string) { told = append(told, name+" conflict") },
+			Claimed:       func(saga.ID) { told = append(told, name+" claimed") },
+			Committed:     func(int, time.Duration) { told = append(told, name+" committed") },
+			SessionOpened: func(saga.Token) { told = append(told, name+" opened") },
+			SessionLost:   func(saga.Token, error) { told = append(told, name+" lost") },
+		}
+	}
+	l := coordinator.Tee(listener("a"), &coordinator.Listener{}, listener("b"))
+	l.Recorded(saga.ID{}, &saga.Record{})
+	l.Duplicate(saga.ID{}, "")
+	l.Conflict(saga.ID{}, "")
+	l.Claimed(saga.ID{})
+	l.Committed(1, 0)
+	l.SessionOpened(1)
+	l.SessionLost(1, nil)
+	want := "a recorded, b recorded, a duplicate, b duplicate, a conflict, b conflict, a claimed, b claimed, a committed, b committed, a opened, b opened, a lost, b lost"
+	if got := strings.Join(told, ", "); got != want {
+		t.Errorf("told\n%s, want\n%s", got, want)
+	}
+}
+
+// Every fault of the options is reported at once.
+func TestOptionsReportEveryFault(t *testing.T) {
+	t.Parallel()
+	_, err := coordinator.New(memory.New(nil), &coordinator.Options{
+		MaxWorks: -1, MaxBatch: -1, Writers: -1, Lease: time.Millisecond, Margin: -1, Poll: -1, Hold: -1, Grace: -1, Drain: -1,
+		Destinations: map[string]coordinator.Limit{"books": {PerSecond: -1}},
+	})
+	for _, want := range []string{"MaxWorks", "MaxBatch", "Writers", "Lease", "Margin", "Poll", "Hold", "Grace", "Drain", `"books"`} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error does not mention %s: %v", want, err)
+		}
+	}
+}
