@@ -1,0 +1,290 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/ledger/memory"
+	"github.com/amends-dev/amends/saga"
+)
+
+// scripted is a ledger whose Append does what a test says. It notes every batch.
+type scripted struct {
+	ledger.Ledger
+	batches chan batch
+	answer  func(batch) ([]ledger.Answer, error)
+}
+
+type batch struct {
+	token   saga.Token
+	entries []ledger.Entry
+	n       int
+}
+
+func (s *scripted) Append(_ context.Context, t saga.Token, es []ledger.Entry) ([]ledger.Answer, error) {
+	b := batch{t, es, len(s.batches) + 1}
+	s.batches <- b
+	return s.answer(b)
+}
+
+func (b batch) String() string {
+	text := fmt.Sprintf("%d:", b.token)
+	for _, e := range b.entries {
+		text += " " + e.ID.Work
+	}
+	return text
+}
+
+// all answers every entry alike, with its index in the batch as the head's number.
+func all(b batch, r ledger.Result) ([]ledger.Answer, error) {
+	as := make([]ledger.Answer, len(b.entries))
+	for i := range as {
+		as[i] = ledger.Answer{Result: r, At: time.Now(), Head: int64(i + 1)}
+	}
+	return as, nil
+}
+
+func lane(t *testing.T, l ledger.Ledger, maxBatch, writers int) (*committer, context.CancelFunc) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	return &committer{ledger: l, clock: &ledgerClock{}, listener: &Listener{}, log: log, ctx: ctx, maxBatch: maxBatch, writers: writers}, cancel
+}
+
+func queued(c *committer, token saga.Token, works ...string) (ops []*commit) {
+	for _, w := range works {
+		op := &commit{token: token, entry: ledger.Entry{ID: saga.ID{Work: w}}, done: make(chan struct{})}
+		ops = append(ops, op)
+		c.submit(op)
+	}
+	return ops
+}
+
+// plug makes the first batch wait, so that whatever a test submits meanwhile is queued behind it.
+func plug(c *committer, s *scripted) (pull func()) {
+	ready := make(chan struct{})
+	answer := s.answer
+	s.answer = func(b batch) ([]ledger.Answer, error) {
+		if b.entries[0].ID.Work == "plug" {
+			<-ready
+			return all(b, ledger.Appended)
+		}
+		return answer(b)
+	}
+	queued(c, 9, "plug")
+	return func() { close(ready) }
+}
+
+// A writer that is free takes what is queued, in order: as much as one call may carry, of one session at a time.
+// Every caller gets the answer to its own record.
+func TestBatches(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{batches: make(chan batch, 20), answer: func(b batch) ([]ledger.Answer, error) { return all(b, ledger.Appended) }}
+		c, cancel := lane(t, s, 3, 1)
+		defer cancel()
+		pull := plug(c, s)
+		synctest.Wait()
+		ops := queued(c, 1, "a", "b", "c", "d")
+		ops = append(ops, queued(c, 2, "e")...)
+		ops = append(ops, queued(c, 1, "f", "g")...)
+		pull()
+		for i, op := range ops {
+			<-op.done
+			if want := []int64{1, 2, 3, 1, 1, 1, 2}[i]; op.answer.Head != want || op.err != nil {
+				t.Errorf("%s got answer %d of its batch, want %d (%v)", op.entry.ID.Work, op.answer.Head, want, op.err)
+			}
+		}
+		for _, want := range []string{"9: plug", "1: a b c", "1: d", "2: e", "1: f g"} {
+			if got := (<-s.batches).String(); got != want {
+				t.Errorf("batch %q, want %q", got, want)
+			}
+		}
+	})
+}
+
+// A work alone waits for nobody: there is no timer in front of a batch, and at most Writers are under way.
+func TestWritersAreBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		s := &scripted{batches: make(chan batch, 20), answer: func(b batch) ([]ledger.Answer, error) { <-release; return all(b, ledger.Appended) }}
+		c, cancel := lane(t, s, 1, 2)
+		defer cancel()
+		ops := queued(c, 1, "a", "b", "c", "d")
+		synctest.Wait()
+		if n := len(s.batches); n != 2 {
+			t.Errorf("%d batches are under way at once, want 2", n)
+		}
+		close(release)
+		for _, op := range ops {
+			<-op.done
+		}
+	})
+}
+
+// "Append the same record until the answer is known and decide nothing else meanwhile": after an error the very
+// same entries come again, in the same order, with nothing added.
+func TestAnErrorRepeatsTheSameEntries(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{batches: make(chan batch, 20)}
+		s.answer = func(b batch) ([]ledger.Answer, error) {
+			if b.n < 4 { // the plug is the first
+				return nil, errors.New("connection cut")
+			}
+			return all(b, ledger.Mine)
+		}
+		c, cancel := lane(t, s, 10, 1)
+		defer cancel()
+		pull := plug(c, s)
+		synctest.Wait()
+		ops := queued(c, 1, "a", "b")
+		pull()
+		synctest.Wait()
+		later := queued(c, 1, "c")
+		for _, op := range append(ops, later...) {
+			<-op.done
+			if op.answer.Result != ledger.Mine {
+				t.Errorf("%s got %s, want mine", op.entry.ID.Work, op.answer.Result)
+			}
+		}
+		for _, want := range []string{"9: plug", "1: a b", "1: a b", "1: a b", "1: c"} {
+			if got := (<-s.batches).String(); got != want {
+				t.Errorf("batch %q, want %q", got, want)
+			}
+		}
+	})
+}
+
+// A committer that has to end without an answer says that it does not know, and a changed database is told to
+// every caller.
+func TestNoAnswer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		cut := errors.New("connection cut")
+		s := &scripted{batches: make(chan batch, 2000), answer: func(batch) ([]ledger.Answer, error) { return nil, cut }}
+		c, cancel := lane(t, s, 10, 1)
+		ops := queued(c, 1, "a", "b")
+		time.Sleep(time.Minute)
+		cancel()
+		for _, op := range ops {
+			<-op.done
+			if !errors.Is(op.err, errUnknown) || !errors.Is(op.err, cut) {
+				t.Errorf("%s got %v", op.entry.ID.Work, op.err)
+			}
+		}
+		if n := len(s.batches); n < 50 || n > 100 {
+			t.Errorf("%d tries in a minute, want about one a second", n)
+		}
+		c, cancel = lane(t, &scripted{batches: s.batches, answer: func(batch) ([]ledger.Answer, error) {
+			return nil, fmt.Errorf("append: %w", ledger.ErrDatabaseChanged)
+		}}, 10, 1)
+		defer cancel()
+		for _, op := range queued(c, 1, "a", "b") {
+			<-op.done
+			if op.answer.Result != ledger.Missing || op.err != nil {
+				t.Errorf("%s got %+v, %v; want missing", op.entry.ID.Work, op.answer, op.err)
+			}
+		}
+	})
+}
+
+// "Equal starts in one batch are answered from the first": one is stored, one is told that the work exists.
+func TestEqualStartsInOneBatch(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, cancel := lane(t, memory.New(nil), 10, 1)
+		defer cancel()
+		var ops []*commit
+		for nonce := range int64(3) {
+			e := ledger.Entry{ID: saga.ID{Saga: "s", Work: "w"}, Schedule: &ledger.Schedule{}}
+			e.Record = saga.Record{Kind: saga.KindStarted, Version: 1, Nonce: nonce, Status: saga.Running}
+			e.Record.Seal(e.ID, 0, saga.Hash{}, 1)
+			ops = append(ops, &commit{token: 1, entry: e, done: make(chan struct{})})
+		}
+		c.mu.Lock() // all of them are in the queue before a writer looks
+		c.queue, c.active = ops[:2:2], 1
+		c.mu.Unlock()
+		c.submit(ops[2])
+		c.drain()
+		for i, want := range []ledger.Result{ledger.Appended, ledger.Exists, ledger.Exists} {
+			<-ops[i].done
+			if ops[i].answer.Result != want {
+				t.Errorf("start %d got %s, want %s", i+1, ops[i].answer.Result, want)
+			}
+		}
+	})
+}
+
+// "One bad value must not fail a batch, least of all after an effect": the result is recorded without its body,
+// and the others in the batch never notice.
+func TestABadValueCostsOnlyItself(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := memory.New(nil)
+		c, err := New(l, &Options{Log: quiet()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := saga.Define("s", 1, saga.Do("call", func(_ context.Context, call saga.Call[string]) (string, error) {
+			if call.Work == "bad" {
+				return "", errors.New("said \x00 \xff")
+			}
+			return "fine", nil
+		}).Idempotent().NoUndo("none").ID(func(string) string { return "id-1" }).Retry(saga.Retry{Attempts: 1, GiveUp: saga.ToReview}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		bad := &badOutput{Program: d}
+		if err := c.Register(t.Context(), bad); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- c.Run(ctx) }()
+		synctest.Wait()
+		for work, want := range map[string]saga.Status{"good": saga.Completed, "worse": saga.Completed, "bad": saga.Review} {
+			if _, err := c.Start(ctx, "s", work, "in", nil); err != nil {
+				t.Fatal(err)
+			}
+			sum, err := c.Wait(ctx, "s", work)
+			if err != nil || sum.Status != want {
+				t.Errorf("%s is %s (%v), want %s", work, sum.Status, err, want)
+			}
+			if r, _ := sum.Result("call"); work == "worse" && (r.ExternalID != "id-1" || r.Output != nil) {
+				t.Errorf("the result of a bad body is %+v, want its external id alone", r)
+			}
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// badOutput answers the work "worse" with an output that no text column takes.
+type badOutput struct{ saga.Program }
+
+func (b *badOutput) Act(ctx context.Context, inv *saga.Invocation) saga.Outcome {
+	o := b.Program.Act(ctx, inv)
+	if inv.Work == "worse" {
+		o.Output = []byte("\"\x00\xff\"")
+	}
+	return o
+}
+
+func quiet() *logrus.Logger {
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	return log
+}
