@@ -45,15 +45,15 @@ func TestCall(t *testing.T) {
 		t.Errorf("the outcome is %+v", o)
 	}
 	o = run(t, func(_ context.Context, c Call[string]) (thing, error) {
-		return thing{c.ExternalID("customer") + " " + ResultOf[thing](c, "customer").ID}, nil
+		return thing{c.ExternalID("customer") + "," + ResultOf[thing](c, "customer").ID}, nil
 	}, NewGate(nil))
-	if o.ExternalID != "cus_7 cus_7" {
+	if o.ExternalID != "cus_7,cus_7" {
 		t.Errorf("the outcome is %+v", o)
 	}
 }
 
 // "Asking a Call for a step that is unknown or not done is a definition fault caught before anything is sent,
-// never an empty string."
+// never an empty string".
 func TestCallFaults(t *testing.T) {
 	t.Parallel()
 	for what, ask := range map[string]func(Call[string]){
@@ -226,7 +226,7 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// "Undo gets *Out, nil when the result is not known."
+// "Undo gets *Out, nil when the result is not known".
 func TestUndoGetsTheResult(t *testing.T) {
 	t.Parallel()
 	var got []*thing

@@ -19,7 +19,7 @@ func (d *desk) undone() (steps []string) {
 	return steps
 }
 
-// "C1: undos run in strictly the reverse order of arming, one at a time."
+// "C1: undos run in strictly the reverse order of arming, one at a time".
 func TestC1ReverseOrder(t *testing.T) {
 	d := begin(t, fourSteps).succeed("1").succeed("2").succeed("3").fail(Refused)
 	for _, step := range []string{"c", "b", "a"} {
@@ -99,7 +99,7 @@ func TestC2OwedAndC3Skipped(t *testing.T) {
 }
 
 // "C4: nothing is undone before every unanswered attempt of it has settled, even when it is done: a late
-// arrival would outlive its undo."
+// arrival would outlive its undo".
 func TestC4SettleBeforeUndo(t *testing.T) {
 	const b = "a idempotent undo\nb idempotent undo timeout=10s settle=1m\nc find undo"
 	t.Run("in doubt", func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestC4SettleBeforeUndo(t *testing.T) {
 	t.Run("done by a late answer of one of two attempts", func(t *testing.T) {
 		d := begin(t, b).succeed("1").fail(Unknown).due().fail(Unknown)
 		until := d.st.Step("b").Forward.Deadline.Add(time.Minute)
-		d.late("b", 1, "2").fail(Refused)
+		d.late("b", "2").fail(Refused)
 		if d.last.Do.Do != Wait || d.last.Do.Until.Before(until) {
 			t.Fatalf("%s: the other attempt settles at %s", d.last.Do, until)
 		}
@@ -146,7 +146,7 @@ func TestC4SettleBeforeUndo(t *testing.T) {
 	})
 }
 
-// "C5: a step in doubt with a lookup is looked up first, to learn its external id."
+// "C5: a step in doubt with a lookup is looked up first, to learn its external id".
 func TestC5LookBeforeUndo(t *testing.T) {
 	for _, repeat := range []string{"find", "idempotent lookup", "keyed=1h lookup"} {
 		d := begin(t, "a "+repeat+" undo").cancelAfter(Unknown).wants("wait", Compensating).due()
@@ -169,7 +169,7 @@ func TestC5CannotTell(t *testing.T) {
 	d.found(KindNotFound).wants("rest", Compensated)
 }
 
-// "C6: the undo gets the result, or what a lookup found half-made, or nil when nothing is known."
+// "C6: the undo gets the result, or what a lookup found half-made, or nil when nothing is known".
 func TestC6UndoGets(t *testing.T) {
 	d := begin(t, "a idempotent undo").cancelAfter(Unknown).due().wants("act a undo", Compensating)
 	if in := d.st.Invocation(d.last.Do); in.Undoing != nil {
@@ -190,7 +190,7 @@ func TestC6UndoGets(t *testing.T) {
 }
 
 // "C7: an undo is a step of its own: its own key, attempts, retry policy and crashes. In doubt it is repeated
-// under the same key."
+// under the same key".
 func TestC7UndoIsAStep(t *testing.T) {
 	for _, repeat := range []string{"idempotent", "find", "keyed=1h", "at-most-once lookup"} {
 		d := begin(t, "a "+repeat+" undo attempts=3\nb at-most-once no-undo").fail(Unsent).due().succeed("1").fail(Refused)
@@ -210,7 +210,7 @@ func TestC7UndoIsAStep(t *testing.T) {
 	}
 }
 
-// "C8: an undo that is refused or given up: review, undo-failed. Never silently compensated."
+// "C8: an undo that is refused or given up: review, undo-failed. Never silently compensated".
 func TestC8UndoFailed(t *testing.T) {
 	const ab = "a idempotent undo\nb find undo attempts=2\nc find undo"
 	failing := func() *desk { return begin(t, ab).succeed("1").succeed("2").fail(Refused) }
@@ -246,7 +246,7 @@ func TestC8UndoFailed(t *testing.T) {
 	})
 }
 
-// "C9: when nothing is left to undo the work is compensated. That there was nothing is success."
+// "C9: when nothing is left to undo the work is compensated. That there was nothing is success".
 func TestC9NothingToUndo(t *testing.T) {
 	d := newDesk(t, fourSteps)
 	d.busy = true
@@ -255,10 +255,10 @@ func TestC9NothingToUndo(t *testing.T) {
 	begin(t, "a find undo\nb find undo").succeed("1").fail(Refused).succeed("").wants("rest", Compensated)
 }
 
-// "C10: nothing is armed forward once compensation began."
+// "C10: nothing is armed forward once compensation began".
 func TestC10NothingForward(t *testing.T) {
 	d := begin(t, fourSteps).succeed("1").cancelAfter(Unknown)
-	d.late("b", 1, "2").wants("wait", Compensating).due().wants("act b undo", Compensating)
+	d.late("b", "2").wants("wait", Compensating).due().wants("act b undo", Compensating)
 	d.succeed("").wants("act a undo", Compensating).succeed("").wants("rest", Compensated)
 	for i := range d.chain {
 		if a := d.chain[i].Arm; a != nil && a.Direction == Forward && d.chain[i].Seq > 3 {
@@ -283,7 +283,7 @@ func (d *desk) forged(r Record, n int) error {
 	return st.Apply(&r)
 }
 
-// "C11: there is no automatic way back behind the pivot."
+// "C11: there is no automatic way back behind the pivot".
 func TestC11NoWayBack(t *testing.T) {
 	behind := func() *desk {
 		return begin(t, "a idempotent undo\np idempotent undo pivot\nr find").succeed("1").succeed("2")
@@ -299,7 +299,7 @@ func TestC11NoWayBack(t *testing.T) {
 	}
 }
 
-// "C12: a work that has ended never changes."
+// "C12: a work that has ended never changes".
 func TestC12TheEnd(t *testing.T) {
 	ends := map[Status]*desk{
 		Completed:   begin(t, "a idempotent undo").succeed("1"),

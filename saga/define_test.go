@@ -92,6 +92,7 @@ func TestDefineReportsEverythingAtOnce(t *testing.T) {
 	if err == nil {
 		t.Fatal("no fault is found")
 	}
+	//nolint:dupword // each line names its step
 	want := `saga "bad name" version 0 is wrong:
 the saga's name "bad name" may only have letters, digits, '-', '_' and '.', and starts with a letter or digit
 the version is 0; versions start at 1
@@ -189,7 +190,7 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// "Input faults are refused at Start, every reason at once."
+// "Input faults are refused at Start, every reason at once".
 func TestAcceptFaults(t *testing.T) {
 	t.Parallel()
 	d := cartSaga(t)

@@ -86,15 +86,11 @@ func (d *destination) make(r *request) string {
 		}
 		return ""
 	}
-	switch r.step.Repeat {
-	case RepeatIdempotent: // a PUT under the work's own name
-		if there := d.things[name]; len(there) > 0 {
-			return there[0].id
-		}
-	case RepeatKeyed:
-		if m, ok := d.keys[r.key]; ok && r.arrives.Before(m.until) {
-			return m.id
-		}
+	if there := d.things[name]; r.step.Repeat == RepeatIdempotent && len(there) > 0 {
+		return there[0].id // a PUT under the work's own name
+	}
+	if m, ok := d.keys[r.key]; r.step.Repeat == RepeatKeyed && ok && r.arrives.Before(m.until) {
+		return m.id
 	}
 	d.effects[name]++
 	d.perKey[r.key]++

@@ -2,7 +2,6 @@ package saga_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -144,14 +143,13 @@ func ExampleFold() {
 	}
 	fmt.Printf("%s after %d records\n", st.Status, st.Seq)
 	for _, s := range st.Steps {
-		line, _ := json.Marshal([]any{s.Name, s.Forward.Phase, s.ExternalID, s.Undo.Phase})
-		fmt.Println(string(line))
+		fmt.Printf("%s: %s %q, undo %q\n", s.Name, s.Forward.Phase, s.ExternalID, s.Undo.Phase)
 	}
 	// Output:
 	// create an invoice of 3 lines for cus_7
 	// void inv_5530
 	// compensated after 5 records
-	// ["customer","done","cus_7",""]
-	// ["invoice","done","inv_5530","done"]
-	// ["mark-synced","refused","",""]
+	// customer: done "cus_7", undo ""
+	// invoice: done "inv_5530", undo "done"
+	// mark-synced: refused "", undo ""
 }

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// "R1: one record for one decision. What an event taught and what follows from it are the same record."
+// "R1: one record for one decision. What an event taught and what follows from it are the same record".
 func TestR1OneRecord(t *testing.T) {
 	d := begin(t, orderToInvoice)
 	d.succeed("cus_7").fail(Unknown).due().found(KindFound, "inv_1").fail(Unsent).due().succeed("").succeed("mail_1")
@@ -26,7 +26,7 @@ func TestR1OneRecord(t *testing.T) {
 	}
 }
 
-// "R2: an event that does not fit the chain is an error and makes no record: the caller's view is stale."
+// "R2: an event that does not fit the chain is an error and makes no record: the caller's view is stale".
 func TestR2EventsThatDoNotFit(t *testing.T) {
 	outcome := Event{Outcome: &Outcome{Class: succeeded}}
 	evidence := func(step string) Event { return Event{Evidence: &Evidence{Step: step, Kind: KindNotFound}} }
@@ -57,6 +57,7 @@ func TestR2EventsThatDoNotFit(t *testing.T) {
 
 // longStory drives a work through more records than one snapshot's worth, with everything a state can hold.
 func longStory(t *testing.T) *desk {
+	t.Helper()
 	d := begin(t, "a idempotent undo attempts=1000 within=100000h\nb find undo attempts=1000 within=100000h\nc idempotent undo pivot")
 	d.fail(Unknown).due().succeed("<1> & é")
 	for range 40 {
@@ -72,7 +73,7 @@ func (d *desk) signalIfIdle(s Signal) *desk {
 }
 
 // "R4: ... a fold from the first record equals a fold from any record with a snapshot. A snapshot is taken
-// after 64 records without one."
+// after 64 records without one".
 func TestR4Snapshots(t *testing.T) {
 	d := longStory(t)
 	var at []int64
@@ -172,7 +173,7 @@ func TestFoldFaults(t *testing.T) {
 }
 
 // "R5: texts in a record are valid UTF-8 without NUL and bounded; a bad byte never makes a record unstorable,
-// least of all after an effect."
+// least of all after an effect".
 func TestR5Texts(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{

@@ -15,7 +15,7 @@ const orderToInvoice = `
 `
 
 // "F1: nothing is sent that was not armed by a stored record with its key and deadline. The step that is armed
-// is the first that is not done, and one attempt is open at a time."
+// is the first that is not done, and one attempt is open at a time".
 func TestF1ArmedBeforeSent(t *testing.T) {
 	d := begin(t, orderToInvoice).wants("act customer forward", Running)
 	want := Arm{Step: "customer", Direction: Forward, Attempt: 1, Budget: DefaultTimeout,
@@ -34,7 +34,7 @@ func TestF1ArmedBeforeSent(t *testing.T) {
 }
 
 // "F2: no step is armed until its send slot is in hand. Without it the record says what was learned, and the
-// step is armed by a record of its own."
+// step is armed by a record of its own".
 func TestF2NoArmWithoutSlot(t *testing.T) {
 	d := begin(t, orderToInvoice)
 	d.busy = true
@@ -96,7 +96,7 @@ func TestF3Success(t *testing.T) {
 }
 
 // "F4: provably not sent, and no earlier attempt may have happened: ready again after the backoff, whatever
-// the step said about repeating."
+// the step said about repeating".
 func TestF4NotSent(t *testing.T) {
 	for _, repeat := range []string{"idempotent", "keyed=1h", "find", "at-most-once", "at-most-once lookup"} {
 		t.Run(repeat, func(t *testing.T) {
@@ -117,7 +117,7 @@ func TestF4NotSent(t *testing.T) {
 	}
 }
 
-// "F5: provably not sent, but an earlier attempt may have happened: in doubt."
+// "F5: provably not sent, but an earlier attempt may have happened: in doubt".
 func TestF5NotSentAfterMaybe(t *testing.T) {
 	for _, repeat := range []string{"idempotent", "keyed=1h", "keyed=1h lookup"} {
 		t.Run(repeat, func(t *testing.T) {
@@ -132,7 +132,7 @@ func TestF5NotSentAfterMaybe(t *testing.T) {
 }
 
 // "F6: refused, up to and including the pivot, and no earlier attempt may have happened: the saga turns to
-// compensation, and the step is owed nothing."
+// compensation, and the step is owed nothing".
 func TestF6Refused(t *testing.T) {
 	t.Run("the first step", func(t *testing.T) {
 		d := begin(t, orderToInvoice).fail(Refused).wants("rest", Compensated)
@@ -154,7 +154,7 @@ func TestF6Refused(t *testing.T) {
 
 // "F7: refused, but an earlier attempt may have happened: the saga turns, and the step is owed an undo. A
 // refusal of attempt k proves nothing about attempt k−1. A pivot in this place that has no undo goes to review
-// instead."
+// instead".
 func TestF7RefusedAfterMaybe(t *testing.T) {
 	for _, at := range []string{"undo", "undo pivot"} {
 		t.Run(at, func(t *testing.T) {
@@ -169,7 +169,7 @@ func TestF7RefusedAfterMaybe(t *testing.T) {
 	})
 }
 
-// "F8: refused behind the pivot: review. There is no automatic way back."
+// "F8: refused behind the pivot: review. There is no automatic way back".
 func TestF8RefusedBehindPivot(t *testing.T) {
 	d := begin(t, orderToInvoice).succeed("cus_7").succeed("inv_1").succeed("")
 	d.fail(Refused).review(ReasonAfterPivot)
@@ -179,7 +179,7 @@ func TestF8RefusedBehindPivot(t *testing.T) {
 	}
 }
 
-// "F9: every other end of an attempt leaves the step in doubt. Unknown is not failed."
+// "F9: every other end of an attempt leaves the step in doubt. Unknown is not failed".
 func TestF9Unknown(t *testing.T) {
 	for _, class := range []Class{Unknown, "", "no such class"} {
 		d := begin(t, "a find undo").fail(class)
@@ -192,7 +192,7 @@ func TestF9Unknown(t *testing.T) {
 }
 
 // "F10: an open attempt whose process is gone is left alone until its deadline, so that a late answer can
-// land. Then it is lost, and the step in doubt."
+// land. Then it is lost, and the step in doubt".
 func TestF10Lost(t *testing.T) {
 	d := begin(t, "a find undo")
 	d.lag = time.Second // settled and over are asked of the earliest time
@@ -216,7 +216,7 @@ func TestF10LateAnswerLands(t *testing.T) {
 	d.succeed("1").wants("rest", Completed)
 }
 
-// "When every other process is proven gone nobody waits."
+// "When every other process is proven gone nobody waits".
 func TestF10Alone(t *testing.T) {
 	d := begin(t, "a idempotent undo")
 	d.alone = true
@@ -229,7 +229,7 @@ func TestF10Alone(t *testing.T) {
 	d.wait(time.Second).wants("wait until 12:01:00", Retrying) // settling counts from the deadline all the same
 }
 
-// "F11: in doubt and Idempotent, or Keyed inside the window: armed again after the backoff, same key."
+// "F11: in doubt and Idempotent, or Keyed inside the window: armed again after the backoff, same key".
 func TestF11Resend(t *testing.T) {
 	for _, repeat := range []string{"idempotent", "idempotent lookup", "keyed=1h", "keyed=1h lookup"} {
 		for _, end := range []string{"unknown", "lost"} {
@@ -250,7 +250,7 @@ func TestF11Resend(t *testing.T) {
 	}
 }
 
-// "F12: Keyed past the window: as Find, else review."
+// "F12: Keyed past the window: as Find, else review".
 func TestF12PastWindow(t *testing.T) {
 	begin(t, "a keyed=1h undo").wait(time.Hour).review(ReasonInDoubt)
 
@@ -267,7 +267,7 @@ func TestF12PastWindow(t *testing.T) {
 	}
 }
 
-// "The window is asked of the latest time it may be, and a whole attempt must fit into what is left."
+// "The window is asked of the latest time it may be, and a whole attempt must fit into what is left".
 func TestF12WindowIsAskedOfLatest(t *testing.T) {
 	// The window of 2 h ends at 14:00. Five minutes (ttl/20, at most 5 m) and 10 s to settle are its margin, an
 	// attempt takes 30 s: that leaves 13:54:20.
@@ -300,7 +300,7 @@ func TestF12WindowCoversSettling(t *testing.T) {
 }
 
 // "F13: nobody looks before every unanswered attempt has settled: the earliest time it may be is at or past
-// the latest deadline plus the settle time."
+// the latest deadline plus the settle time".
 func TestF13SettleBeforeLookup(t *testing.T) {
 	d := begin(t, "a find undo timeout=10s settle=20s").fail(Unknown).wants("wait until 12:00:30", Retrying)
 	d.lag = 2 * time.Second
@@ -320,7 +320,7 @@ func TestF13LatestDeadlineCounts(t *testing.T) {
 	d.cancel().wants("wait until 12:01:40", Compensating).due().wants("look a forward", Compensating)
 }
 
-// "F14: a lookup that found it makes the step done; the finding is adopted with its external id."
+// "F14: a lookup that found it makes the step done; the finding is adopted with its external id".
 func TestF14Found(t *testing.T) {
 	for _, repeat := range []string{"find no-undo", "at-most-once lookup no-undo"} {
 		d := begin(t, "a "+repeat+"\nb at-most-once no-undo").fail(Unknown).due().found(KindFound, "inv_9").wants("act b forward", Running)
@@ -334,7 +334,7 @@ func TestF14Found(t *testing.T) {
 	}
 }
 
-// "F15: a lookup that found it half-made arms the next attempt with what was found, to finish it."
+// "F15: a lookup that found it half-made arms the next attempt with what was found, to finish it".
 func TestF15Unfinished(t *testing.T) {
 	d := begin(t, "a find undo")
 	key := d.key()
@@ -356,7 +356,7 @@ func TestF15Unfinished(t *testing.T) {
 	}
 }
 
-// "F16: a lookup that found nothing allows the next attempt, after which the step is as never sent."
+// "F16: a lookup that found nothing allows the next attempt, after which the step is as never sent".
 func TestF16NotFound(t *testing.T) {
 	d := begin(t, "a find undo\nb find undo").succeed("1")
 	key := d.key()
@@ -367,7 +367,7 @@ func TestF16NotFound(t *testing.T) {
 	d.fail(Refused).wants("act a undo", Compensating) // F6, not F7: nothing may have happened
 }
 
-// "F17: except for AtMostOnce: there a lookup is evidence and never a licence to send again. Review."
+// "F17: except for AtMostOnce: there a lookup is evidence and never a licence to send again. Review".
 func TestF17NotFoundIsNoLicence(t *testing.T) {
 	d := begin(t, "a at-most-once lookup undo").fail(Unknown).due().found(KindNotFound).review(ReasonInDoubt)
 	d.wait(time.Hour).review(ReasonInDoubt)
@@ -387,7 +387,7 @@ func TestF17NotFoundThenCancel(t *testing.T) {
 }
 
 // "F18: a lookup that cannot tell is repeated after a backoff, at most 12 times in a row. Then, or as soon as
-// more than one was found: review, with all ids."
+// more than one was found: review, with all ids".
 func TestF18CannotTell(t *testing.T) {
 	d := begin(t, "a find undo").fail(Unknown).due()
 	for range maxLookups - 1 {
@@ -427,7 +427,7 @@ func TestF18ZeroFinding(t *testing.T) {
 	}
 }
 
-// "F19: AtMostOnce in doubt without a lookup: review."
+// "F19: AtMostOnce in doubt without a lookup: review".
 func TestF19AtMostOnce(t *testing.T) {
 	begin(t, "a at-most-once no-undo").fail(Unknown).review(ReasonInDoubt)
 	d := begin(t, "a at-most-once no-undo").tick()

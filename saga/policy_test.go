@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// "F20: a step that was in flight at 5 crashes is poison: review."
+// "F20: a step that was in flight at 5 crashes is poison: review".
 func TestF20Poison(t *testing.T) {
 	for _, repeat := range []string{"idempotent", "keyed=24h"} {
 		d := begin(t, "a "+repeat+" undo")
@@ -31,7 +31,7 @@ func TestF20FirstCrashDoesNotWait(t *testing.T) {
 	d.crash().wants("wait", Retrying)
 }
 
-// "An announced shutdown is no crash, and does not count as a try."
+// "An announced shutdown is no crash, and does not count as a try".
 func TestF20Shutdown(t *testing.T) {
 	d := begin(t, "a idempotent undo attempts=2")
 	for n := 2; n < 20; n++ {
@@ -59,7 +59,7 @@ func TestF20ShutdownWithAnswer(t *testing.T) {
 	}
 }
 
-// "F21: an action or definition at fault has sent nothing: review."
+// "F21: an action or definition at fault has sent nothing: review".
 func TestF21Fault(t *testing.T) {
 	d := begin(t, "a idempotent undo\nb find undo").succeed("1").fail(Fault).review(ReasonPoison)
 	if e := d.st.Step("b").Forward; e.Phase != Ready || !e.Unanswered.IsZero() {
@@ -70,7 +70,7 @@ func TestF21Fault(t *testing.T) {
 }
 
 // "F22: when the next try comes is the Retry policy's: exponential, capped. A Retry-After lengthens a wait and
-// never shortens it."
+// never shortens it".
 func TestF22Backoff(t *testing.T) {
 	d := begin(t, "a idempotent undo initial=10s max=1m attempts=9")
 	key := d.key()
@@ -121,7 +121,7 @@ func TestF22WaitIsKept(t *testing.T) {
 }
 
 // "F23: a step whose policy is used up turns the saga, or goes to review when it says so. Behind the pivot it
-// goes to review, and so does a pivot that may have happened and has no undo."
+// goes to review, and so does a pivot that may have happened and has no undo".
 func TestF23Exhausted(t *testing.T) {
 	const a = "a idempotent undo\n"
 	exhaust := func(d *desk, c Class) *desk {
@@ -177,7 +177,7 @@ func TestF23TurningIsRecorded(t *testing.T) {
 }
 
 // "F24: a key derives from saga, work, revision, step, direction and reissue. Never from time, attempt or the
-// definition's version."
+// definition's version".
 func TestF24KeyIsStable(t *testing.T) {
 	keys := map[string]bool{}
 	for version := 1; version < 4; version++ {
@@ -199,7 +199,7 @@ func TestF24KeyIsStable(t *testing.T) {
 }
 
 // "F25: a key is replaced (reissued) only when nothing happened under the old one: a person said so, or its
-// window is over and a lookup, or the attempts themselves, showed it."
+// window is over and a lookup, or the attempts themselves, showed it".
 func TestF25Reissue(t *testing.T) {
 	t.Run("not sent, inside the window", func(t *testing.T) {
 		if a := begin(t, "a keyed=1h undo").fail(Unsent).due().armed(); a.Reissue != 0 {

@@ -63,6 +63,7 @@ const dashes = "----"
 
 // tell plays a story and returns it with what the machine says now.
 func tell(t *testing.T, text string) string {
+	t.Helper()
 	var out strings.Builder
 	s := &story{desk: desk{t: t, st: &State{ID: order}, now: noon}}
 	for block := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n\n") {

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// late posts the answer of an attempt that was closed before it came.
-func (d *desk) late(step string, attempt int, id string) *desk {
+// late posts the answer of a step's first attempt, which was closed before it came.
+func (d *desk) late(step, id string) *desk {
 	d.t.Helper()
 	return d.signal(Signal{Kind: SignalLate, Verdict: Verdict{
-		Step: step, Direction: Forward, Attempt: attempt, Happened: true, ExternalID: id, Output: output(id),
+		Step: step, Direction: Forward, Attempt: 1, Happened: true, ExternalID: id, Output: output(id),
 	}})
 }
 
@@ -25,7 +25,7 @@ func (d *desk) noted(words string) *desk {
 	return d
 }
 
-// "S1: a signal is consumed once, by a record that names it, and never while an attempt is open."
+// "S1: a signal is consumed once, by a record that names it, and never while an attempt is open".
 func TestS1ConsumedOnce(t *testing.T) {
 	cancel := Event{Signal: &Signal{ID: 41, Kind: SignalCancel, Actor: "anna", Reason: "wrong order"}}
 	d := begin(t, "a idempotent undo")
@@ -52,7 +52,7 @@ func TestS1ConsumedOnce(t *testing.T) {
 }
 
 // "S2: cancel turns the work, from any place before the pivot may have happened: during a backoff, in doubt,
-// in review."
+// in review".
 func TestS2Cancel(t *testing.T) {
 	const ab = "a idempotent undo\nb find undo\np idempotent undo pivot"
 	for _, c := range []struct {
@@ -75,7 +75,7 @@ func TestS2Cancel(t *testing.T) {
 	}
 }
 
-// "S3: cancel when the pivot may have happened comes too late, and is noted."
+// "S3: cancel when the pivot may have happened comes too late, and is noted".
 func TestS3CancelTooLate(t *testing.T) {
 	t.Run("in doubt", func(t *testing.T) {
 		begin(t, "p idempotent undo pivot\nr find").fail(Unknown).cancel().noted("too late").wants("wait", Retrying)
@@ -101,14 +101,14 @@ func TestS3CancelTooLate(t *testing.T) {
 	})
 }
 
-// "S4: cancel of a work that turned already is noted."
+// "S4: cancel of a work that turned already is noted".
 func TestS4CancelTwice(t *testing.T) {
 	begin(t, "a idempotent undo").cancelAfter(Unknown).cancel().noted("already").wants("wait", Compensating)
 	begin(t, "a idempotent undo\nb find undo").succeed("1").fail(Refused).fail(Refused).review(ReasonUndoFailed).
 		cancel().noted("already").review(ReasonUndoFailed)
 }
 
-// "S5: a verdict 'it happened' makes the step (or undo) in review done, with the external id it names."
+// "S5: a verdict 'it happened' makes the step (or undo) in review done, with the external id it names".
 func TestS5Happened(t *testing.T) {
 	d := begin(t, "a at-most-once undo\nb at-most-once no-undo").fail(Unknown).review(ReasonInDoubt)
 	d.verdict("mail_7").wants("act b forward", Running)
@@ -132,7 +132,7 @@ func TestS5Happened(t *testing.T) {
 }
 
 // "S6: a verdict 'it did not happen' makes it ready under a new key, with a fresh policy. Nothing is armed
-// before the attempts of the old key have settled."
+// before the attempts of the old key have settled".
 func TestS6DidNotHappen(t *testing.T) {
 	d := begin(t, "a at-most-once undo timeout=10s settle=20s attempts=1").fail(Unknown).review(ReasonInDoubt)
 	key := d.st.Step("a").Forward.Key
@@ -168,7 +168,7 @@ func TestS6CrashesCountAnew(t *testing.T) {
 }
 
 // "S7: a verdict is stale, and noted, when the work is not in review, the review is about another step or
-// direction, or the attempt has moved on."
+// direction, or the attempt has moved on".
 func TestS7StaleVerdict(t *testing.T) {
 	word := func(step string, dir Direction, attempt int) Signal {
 		return Signal{Kind: SignalResolve, Verdict: Verdict{Step: step, Direction: dir, Attempt: attempt}}
@@ -177,6 +177,7 @@ func TestS7StaleVerdict(t *testing.T) {
 		begin(t, "a find undo").fail(Unknown).signal(word("a", Forward, 1)).noted("not in review").wants("wait", Retrying)
 	})
 	review := func(t *testing.T) *desk {
+		t.Helper()
 		d := begin(t, "a idempotent no-undo\nb at-most-once no-undo").succeed("1").fail(Unsent).due().fail(Unknown).review(ReasonInDoubt)
 		return d
 	}
@@ -208,7 +209,7 @@ func TestS7StaleVerdict(t *testing.T) {
 	})
 }
 
-// "S8: a late answer of success closes a step in doubt as done. Evidence is always asked first."
+// "S8: a late answer of success closes a step in doubt as done. Evidence is always asked first".
 func TestS8LateAnswer(t *testing.T) {
 	for _, c := range []struct {
 		where string
@@ -222,7 +223,7 @@ func TestS8LateAnswer(t *testing.T) {
 	} {
 		t.Run(c.where, func(t *testing.T) {
 			attempt := c.d.st.Step("a").Forward.Attempts
-			c.d.late("a", 1, "inv_9").wants("act b forward", Running)
+			c.d.late("a", "inv_9").wants("act b forward", Running)
 			ss := c.d.st.Step("a")
 			if ss.ExternalID != "inv_9" || ss.Evidence != KindFound || ss.Forward.Phase != Done || ss.Forward.Attempts != attempt {
 				t.Errorf("the step is %+v", ss)
@@ -231,7 +232,7 @@ func TestS8LateAnswer(t *testing.T) {
 	}
 	t.Run("a refused step behind the pivot", func(t *testing.T) {
 		begin(t, "p idempotent undo pivot\nr idempotent").succeed("1").fail(Unknown).due().fail(Refused).
-			review(ReasonAfterPivot).late("r", 1, "2").wants("rest", Completed)
+			review(ReasonAfterPivot).late("r", "2").wants("rest", Completed)
 	})
 	t.Run("an unknown step, a failure, an undo", func(t *testing.T) {
 		for _, v := range []Verdict{{Step: "z", Happened: true}, {Step: "a"}, {Step: "a", Direction: Undo, Happened: true}} {
@@ -239,7 +240,7 @@ func TestS8LateAnswer(t *testing.T) {
 		}
 	})
 	t.Run("on the way back", func(t *testing.T) {
-		d := begin(t, "a find undo").cancelAfter(Unknown).late("a", 1, "inv_9").wants("wait", Compensating)
+		d := begin(t, "a find undo").cancelAfter(Unknown).late("a", "inv_9").wants("wait", Compensating)
 		d.due().wants("act a undo", Compensating)
 		if in := d.st.Invocation(d.last.Do); in.Undoing == nil || in.Undoing.ExternalID != "inv_9" {
 			t.Errorf("the undo gets %+v", in.Undoing)
@@ -251,7 +252,7 @@ func TestS8LateAnswer(t *testing.T) {
 func TestS8LateAnswerElsewhere(t *testing.T) {
 	d := begin(t, "a idempotent undo\nb find undo\nc find undo").succeed("1").succeed("2").fail(Refused).fail(Refused).review(ReasonUndoFailed)
 	note := d.st.Note
-	d.late("c", 1, "3").review(ReasonUndoFailed)
+	d.late("c", "3").review(ReasonUndoFailed)
 	if d.st.Note != note {
 		t.Errorf("the review was about %q and is now about %q", note, d.st.Note)
 	}
@@ -260,17 +261,17 @@ func TestS8LateAnswerElsewhere(t *testing.T) {
 	d.noted("not about step")
 }
 
-// "S9: a late answer that names another external id than the recorded one is noted: look for a duplicate."
+// "S9: a late answer that names another external id than the recorded one is noted: look for a duplicate".
 func TestS9LateAnswerContradicts(t *testing.T) {
 	d := begin(t, "a idempotent undo\nb find undo").fail(Unknown).due().succeed("inv_1").fail(Unknown)
-	d.late("a", 1, "inv_2").noted("duplicate").wants("wait", Retrying)
+	d.late("a", "inv_2").noted("duplicate").wants("wait", Retrying)
 	if !strings.Contains(d.tail().Error, "inv_1") || !strings.Contains(d.tail().Error, "inv_2") {
 		t.Errorf("both ids must be named: %q", d.tail().Error)
 	}
-	d.late("a", 1, "inv_1").noted("confirms").wants("wait", Retrying)
+	d.late("a", "inv_1").noted("confirms").wants("wait", Retrying)
 }
 
-// "S10: a conflict is noted. The work goes on with what it was started with."
+// "S10: a conflict is noted. The work goes on with what it was started with".
 func TestS10Conflict(t *testing.T) {
 	d := begin(t, "a find undo").fail(Unknown)
 	d.signal(Signal{Kind: SignalConflict}).noted("another identity").wants("wait", Retrying)
@@ -279,7 +280,7 @@ func TestS10Conflict(t *testing.T) {
 }
 
 // "S11: a work whose version nobody knows is parked. Resume takes it up where it was. Verdicts and cancels
-// are noted meanwhile: nobody here could act on them."
+// are noted meanwhile: nobody here could act on them".
 func TestS11UnknownVersion(t *testing.T) {
 	park := func(d *desk) *desk {
 		dec := Park(d.st, "no running process knows order-to-invoice version 1")
@@ -332,7 +333,7 @@ func TestS11UnknownVersion(t *testing.T) {
 	})
 }
 
-// "S12: what was decided about a parked work stays decided when it is parked again for another reason."
+// "S12: what was decided about a parked work stays decided when it is parked again for another reason".
 func TestS12ParkedTwice(t *testing.T) {
 	for why, d := range map[Reason]*desk{
 		ReasonInDoubt:    begin(t, "a at-most-once lookup no-undo").fail(Unknown).due().found(KindNotFound),
