@@ -278,6 +278,10 @@ func TestUnfinished(t *testing.T) {
 	}
 }
 
+type byPointer struct{ n int }
+
+func (p *byPointer) ExternalID() string { return fmt.Sprint("p", p.n) }
+
 type awkward struct {
 	id   string
 	body func() ([]byte, error)
@@ -332,11 +336,14 @@ func TestID(t *testing.T) {
 		Do("a", func(context.Context, Call[string]) (int, error) { return 7, nil }).ID(func(n int) string { return fmt.Sprint("no. ", n) }).Idempotent().Undo(func(context.Context, Call[string], *int) error { return nil }),
 		Do("b", act).ID(func(thing) string { return "by ID" }).Idempotent().Undo(undo),
 		Do("c", func(context.Context, Call[string]) (int, error) { return 7, nil }).Idempotent().NoUndo("x"),
+		Do("d", func(context.Context, Call[string]) (byPointer, error) { return byPointer{7}, nil }).Idempotent().NoUndo("x"),
+		Do("e", func(context.Context, Call[string]) (*byPointer, error) { return &byPointer{8}, nil }).Idempotent().NoUndo("x"),
+		Do("f", func(context.Context, Call[string]) (any, error) { return thing{"9"}, nil }).Idempotent().NoUndo("x"),
 	)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for step, want := range map[string]string{"a": "no. 7", "b": "by ID", "c": ""} {
+	for step, want := range map[string]string{"a": "no. 7", "b": "by ID", "c": "", "d": "p7", "e": "p8", "f": "9"} {
 		o := d.Act(t.Context(), &Invocation{Step: step, Input: json.RawMessage(`""`), Gate: NewGate(nil)})
 		if o.ExternalID != want {
 			t.Errorf("step %s: external id %q, want %q", step, o.ExternalID, want)

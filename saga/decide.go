@@ -108,14 +108,6 @@ func Decide(spec *Spec, st *State, ev Event) (Decision, error) {
 	return Decision{Record: m.rec, Do: cmd}, nil
 }
 
-// Park decides that nobody here can run the work: its definition's version is unknown.
-func Park(st *State, words string) Decision {
-	return Decision{
-		Record: &Record{Kind: KindParked, Status: Review, Reason: ReasonUnknownVersion, Error: clean(words, maxText)},
-		Do:     Command{Do: Rest},
-	}
-}
-
 // machine is one decision in the making.
 type machine struct {
 	spec     *Spec

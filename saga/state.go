@@ -132,7 +132,7 @@ func (st *State) learn(r *Record) error {
 		return fmt.Errorf("%s follows the end of the chain (%s)", r.Kind, st.Status)
 	}
 	st.Consumed = append(st.Consumed, r.Signals...)
-	switch r.Kind {
+	switch r.Kind { //nolint:exhaustive // all others speak of a step
 	case KindStarted:
 		if st.Seq != 0 {
 			return fmt.Errorf("the work is started twice")

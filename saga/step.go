@@ -34,15 +34,22 @@ type Identified interface {
 // deadline and returns the destination's answer. It must send at most one request for each effect, under
 // c.Key, with the same content on every attempt, across deploys too.
 func Do[In, Out any](name string, run func(context.Context, Call[In]) (Out, error)) *Action[In, Out] {
-	a := &Action[In, Out]{run: run, spec: StepSpec{Name: name, Timeout: DefaultTimeout, Settle: DefaultSettle}}
+	a := &Action[In, Out]{run: run, id: externalID[Out], spec: StepSpec{Name: name, Timeout: DefaultTimeout, Settle: DefaultSettle}}
 	if run == nil {
 		a.fault("it has no action")
 	}
-	var out Out
-	if _, ok := any(out).(Identified); ok {
-		a.id = func(o Out) string { return any(o).(Identified).ExternalID() }
-	}
 	return a
+}
+
+// externalID asks a result, by its value or by a pointer to it, what the destination calls it.
+func externalID[Out any](out Out) string {
+	if o, ok := any(out).(Identified); ok {
+		return o.ExternalID()
+	}
+	if o, ok := any(&out).(Identified); ok {
+		return o.ExternalID()
+	}
+	return ""
 }
 
 // DefaultTimeout is the time one attempt has from being armed to its answer, and DefaultSettle the time after

@@ -5,6 +5,14 @@ import (
 	"fmt"
 )
 
+// Park decides that nobody here can run the work: its definition's version is unknown.
+func Park(st *State, words string) Decision {
+	return Decision{
+		Record: &Record{Kind: KindParked, Status: Review, Reason: ReasonUnknownVersion, Error: clean(words, maxText)},
+		Do:     Command{Do: Rest},
+	}
+}
+
 // learnSignal consumes a signal by a record that names it. A signal that comes too late, or speaks of an
 // attempt that has moved on, changes nothing and is noted.
 func (m *machine) learnSignal(s *Signal) error {
