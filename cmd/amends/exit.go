@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"github.com/lib/pq"
@@ -65,16 +66,11 @@ type failure struct {
 }
 
 func (f *failure) Error() string {
-	parts := []string{f.what}
+	why := ""
 	if f.err != nil {
-		parts = append(parts, f.err.Error())
+		why = strings.TrimSuffix(f.err.Error(), ".")
 	}
-	if f.next != "" {
-		parts = append(parts, f.next)
-	}
-	if parts[0] == "" {
-		parts = parts[1:]
-	}
+	parts := slices.DeleteFunc([]string{f.what, why, f.next}, func(s string) bool { return s == "" })
 	return strings.Join(parts, "; ")
 }
 

@@ -20,6 +20,7 @@ import (
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/internal/pgtest"
+	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/ledger/postgres"
 	"github.com/amends-dev/amends/ledger/sqlite"
 	"github.com/amends-dev/amends/saga"
@@ -113,6 +114,7 @@ var commands = map[string]func(ts *testscript.TestScript, neg bool, args []strin
 	"sql":     execSQL,
 	"field":   field,
 	"settles": settles,
+	"queued":  queued,
 }
 
 // exitStatus runs a program and wants a certain exit status: exits 3 amends show nothing.
@@ -211,12 +213,31 @@ func settles(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: settles WORK")
 	}
-	ad, err := parseAddress(ts.Getenv("AMENDS_DB"))
+	patiently(ts, func(ctx context.Context, l store) error {
+		return settled(ctx, coordinator.NewOperator(l), args[0], saga.Status.Terminal)
+	})
+}
+
+// queued waits until a work has so many unread signals: queued shop:order:3 2.
+func queued(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: queued WORK NUMBER")
+	}
+	n, err := strconv.ParseInt(args[1], 10, 64)
 	ts.Check(err)
-	l, err := ad.open(context.Background())
-	ts.Check(err)
-	defer l.Close()
+	patiently(ts, func(ctx context.Context, l store) error {
+		return heard(ctx, l, args[0], func(h *ledger.Head) bool { return h.Posted-h.Consumed >= n })
+	})
+}
+
+// patiently opens the script's ledger for something that may take a while on a busy machine.
+func patiently(ts *testscript.TestScript, fn func(context.Context, store) error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	ts.Check(settled(ctx, coordinator.NewOperator(l), args[0], saga.Status.Terminal))
+	ad, err := parseAddress(ts.Getenv("AMENDS_DB"))
+	ts.Check(err)
+	l, err := ad.open(ctx)
+	ts.Check(err)
+	defer l.Close()
+	ts.Check(fn(ctx, l))
 }

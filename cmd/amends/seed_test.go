@@ -153,7 +153,7 @@ func seed(ctx context.Context, l store) error {
 		if err := start("order-to-invoice", 5, shopOrder{5, "another card"}, "webhook"); !errors.Is(err, coordinator.ErrConflict) {
 			return fmt.Errorf("expected a conflict, got %w", err)
 		}
-		if err := heard(ctx, l, "shop:order:5"); err != nil {
+		if err := heard(ctx, l, "shop:order:5", putDown); err != nil {
 			return err
 		}
 		if err := start("order-to-parcel", 2, shopOrder{2, canary}, "cron"); err != nil {
@@ -177,18 +177,21 @@ func settled(ctx context.Context, op *coordinator.Operator, work string, wanted 
 	}
 }
 
-// heard waits until every signal posted to a work has been read.
-func heard(ctx context.Context, l store, work string) error {
+// heard waits until the head of a work is as wanted.
+func heard(ctx context.Context, l store, work string, wanted func(*ledger.Head) bool) error {
 	for {
 		heads, err := l.List(ctx, ledger.Filter{Work: work})
-		if err != nil || heads[0].Posted == heads[0].Consumed && heads[0].Session == 0 {
+		if err != nil || len(heads) == 1 && wanted(&heads[0]) {
 			return err
 		}
 		if err := moment(ctx); err != nil {
-			return fmt.Errorf("%s has still not heard: %w", work, err)
+			return fmt.Errorf("%s is not as wanted: %+v: %w", work, heads, err)
 		}
 	}
 }
+
+// putDown: nobody holds the work, and it has read everything that was said to it.
+func putDown(h *ledger.Head) bool { return h.Posted == h.Consumed && h.Session == 0 }
 
 // moment waits before looking again.
 func moment(ctx context.Context) error {
