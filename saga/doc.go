@@ -113,8 +113,8 @@
 //   - F6: refused, up to and including the pivot, and no earlier attempt may have happened: the saga turns to
 //     compensation, and the step is owed nothing.
 //   - F7: refused, but an earlier attempt may have happened: the saga turns, and the step is owed an undo. A
-//     refusal of attempt k proves nothing about attempt k−1. A pivot in this place that has no undo goes to
-//     review instead.
+//     refusal of attempt k proves nothing about attempt k−1. A pivot in this place that says neither Undo nor
+//     NoUndo goes to review instead.
 //   - F8: refused behind the pivot: review. There is no automatic way back.
 //   - F9: every other end of an attempt (time-out, cut, 5xx, cancelled, a panic behind the gate) leaves the
 //     step in doubt. Unknown is not failed.
@@ -122,7 +122,7 @@
 //     land. Then it is lost, and the step in doubt. When every other process is proven gone nobody waits.
 //   - F11: in doubt and Idempotent, or Keyed inside the window: armed again after the backoff, same key.
 //   - F12: Keyed past the window: as Find, else review. The window is asked of the latest time it may be, and
-//     a whole attempt must fit into what is left.
+//     a whole attempt must fit into what is left, with the time it takes to settle.
 //   - F13: nobody looks before every unanswered attempt has settled: the earliest time it may be is at or past
 //     the latest deadline plus the settle time.
 //   - F14: a lookup that found it makes the step done; the finding is adopted with its external id.
@@ -139,7 +139,7 @@
 //     from key and try. A Retry-After lengthens a wait and never shortens it. None of it decides whether a
 //     resend is safe.
 //   - F23: a step whose policy is used up turns the saga, or goes to review when it says so. Behind the pivot
-//     it goes to review, and so does a pivot that may have happened and has no undo.
+//     it goes to review, and so does a pivot that may have happened and says neither Undo nor NoUndo.
 //   - F24: a key derives from saga, work, revision, step, direction and reissue. Never from time, attempt or
 //     the definition's version.
 //   - F25: a key is replaced (reissued) only when nothing happened under the old one: a person said so, or its

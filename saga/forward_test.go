@@ -153,8 +153,8 @@ func TestF6Refused(t *testing.T) {
 }
 
 // "F7: refused, but an earlier attempt may have happened: the saga turns, and the step is owed an undo. A
-// refusal of attempt k proves nothing about attempt k−1. A pivot in this place that has no undo goes to review
-// instead".
+// refusal of attempt k proves nothing about attempt k−1. A pivot in this place that says neither Undo nor NoUndo
+// goes to review instead".
 func TestF7RefusedAfterMaybe(t *testing.T) {
 	for _, at := range []string{"undo", "undo pivot"} {
 		t.Run(at, func(t *testing.T) {
@@ -267,7 +267,8 @@ func TestF12PastWindow(t *testing.T) {
 	}
 }
 
-// "The window is asked of the latest time it may be, and a whole attempt must fit into what is left".
+// "The window is asked of the latest time it may be, and a whole attempt must fit into what is left, with
+// the time it takes to settle".
 func TestF12WindowIsAskedOfLatest(t *testing.T) {
 	// The window of 2 h ends at 14:00. Five minutes (ttl/20, at most 5 m) and 10 s to settle are its margin, an
 	// attempt takes 30 s: that leaves 13:54:20.

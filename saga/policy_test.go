@@ -121,7 +121,7 @@ func TestF22WaitIsKept(t *testing.T) {
 }
 
 // "F23: a step whose policy is used up turns the saga, or goes to review when it says so. Behind the pivot it
-// goes to review, and so does a pivot that may have happened and has no undo".
+// goes to review, and so does a pivot that may have happened and says neither Undo nor NoUndo".
 func TestF23Exhausted(t *testing.T) {
 	const a = "a idempotent undo\n"
 	exhaust := func(d *desk, c Class) *desk {

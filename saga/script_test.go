@@ -265,6 +265,7 @@ func (s *story) state() {
 		}
 		fmt.Fprintln(&s.out)
 	}
+	fmt.Fprintf(&s.out, "  next: %s\n", Next(s.spec, s.st))
 }
 
 func bracket(s string) string {
