@@ -141,14 +141,22 @@ func (d *door) greet(ctx context.Context) (_ *conn, err error) {
 		return nil, err
 	}
 	version, _ := answer[0].(int64)
-	readOnly, id := text(answer[1]), text(answer[2])
-	switch {
-	case version < oldest:
-		return nil, fmt.Errorf("%w: Postgres %d.%d; a ledger needs 14 or newer", ledger.ErrUnsupported, version/10000, version%10000)
-	case readOnly == "on" || id == "":
-		return nil, errStandby
+	id := text(answer[2])
+	if err := admit(version, text(answer[1]), id); err != nil {
+		return nil, err
 	}
 	return &conn{pqConn: c, server: d.server, identity: id}, nil
+}
+
+// admit refuses a server on which a ledger cannot be written.
+func admit(version int64, readOnly, id string) error {
+	switch {
+	case version < oldest:
+		return fmt.Errorf("%w: Postgres %d.%d; a ledger needs 14 or newer", ledger.ErrUnsupported, version/10000, version%10000)
+	case readOnly == "on" || id == "":
+		return errStandby
+	}
+	return nil
 }
 
 func firstRow(ctx context.Context, c pqConn, query string) (_ []driver.Value, err error) {

@@ -179,7 +179,7 @@ func qualify(text, schema string) string {
 }
 
 // claimText gives a session works. The parameters: $1 the clock, $2 known versions, $3 grace in milliseconds,
-// $4 limit, $5 the session, $6 the limit of held works.
+// $4 limit, $5 the session, $6 the limit of held works, $7 whether those without an unread signal count.
 //
 // Who holds works is read from the index by leaps, one per holder, so that neither the number of works nor that
 // of dead sessions matters. Up to the limit is locked of what is due and of what each lost session held, in the
@@ -204,14 +204,14 @@ const claimText = `WITH RECURSIVE
 			WHERE h.session = lost.session
 				AND (lost.expires + $3 * interval '1 millisecond' <= (SELECT now FROM clock)
 					OR (h.saga, h.version) IN (SELECT saga, version FROM known))
-			ORDER BY h.session, h.due LIMIT $4 FOR UPDATE OF h SKIP LOCKED) AS h),
+			ORDER BY h.session, h.due LIMIT $4 FOR NO KEY UPDATE OF h SKIP LOCKED) AS h),
 	ripe AS MATERIALIZED (
 		SELECT h.number, h.due AS since
 		FROM amends_heads AS h
 		WHERE h.session IS NULL AND h.due <= (SELECT now FROM clock)
 			AND (h.due + $3 * interval '1 millisecond' <= (SELECT now FROM clock)
 				OR (h.saga, h.version) IN (SELECT saga, version FROM known))
-		ORDER BY h.session, h.due LIMIT $4 FOR UPDATE OF h SKIP LOCKED),
+		ORDER BY h.session, h.due LIMIT $4 FOR NO KEY UPDATE OF h SKIP LOCKED),
 	chosen AS MATERIALIZED (
 		SELECT number, since FROM (SELECT * FROM orphaned UNION ALL SELECT * FROM ripe) AS candidates
 		ORDER BY since, number LIMIT $4),

@@ -63,7 +63,8 @@ var (
 	_ ledger.TxStarter = (*Ledger)(nil)
 )
 
-// Open opens the ledger in the file at path. A file that does not exist is created, an older schema is migrated.
+// Open opens the ledger in the file at path. A file that does not exist is created, for its owner only; an older
+// schema is migrated.
 func Open(ctx context.Context, path string, o *Options) (*Ledger, error) {
 	l, err := open(ctx, path, o.withDefaults())
 	if err != nil {
@@ -104,10 +105,12 @@ func file(path string) (string, error) {
 	switch {
 	case err == nil && info.IsDir():
 		return "", fmt.Errorf("%s is a directory: give the path of a file in it", abs)
-	case os.IsNotExist(err):
-		if _, derr := os.Stat(filepath.Dir(abs)); derr != nil {
-			return "", fmt.Errorf("its directory cannot be used: %w", derr)
+	case os.IsNotExist(err): // a ledger holds people's orders: its owner decides who else may read it
+		f, cerr := os.OpenFile(abs, os.O_CREATE|os.O_RDWR, 0o600)
+		if cerr != nil {
+			return "", fmt.Errorf("its directory cannot be used: %w", cerr)
 		}
+		return abs, f.Close()
 	case err != nil:
 		return "", err
 	}

@@ -208,13 +208,17 @@ func TestDurability(t *testing.T) {
 	}
 }
 
-// A path is a path, whatever characters are in it.
+// A path is a path, whatever characters are in it, and what is there is for its owner.
 func TestOddPath(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a ledger?mode=memory&x=%41#1.db")
 	session(t, opened(t, path))
-	if _, err := os.Stat(path); err != nil {
-		t.Error(err)
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mode := info.Mode().Perm(); mode != 0o600 {
+		t.Errorf("the file is %v: others may read it", mode)
 	}
 }
 

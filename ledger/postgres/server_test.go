@@ -1,0 +1,62 @@
+package postgres
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/lib/pq"
+
+	"github.com/amends-dev/amends/ledger"
+)
+
+// Postgres before 14 and servers that do not accept writes are refused.
+func TestAdmit(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		version      int64
+		readOnly, id string
+		want         error
+	}{
+		{140000, "off", "7/1", nil},
+		{180001, "off", "7/1", nil},
+		{130022, "off", "7/1", ledger.ErrUnsupported},
+		{90624, "off", "7/1", ledger.ErrUnsupported},
+		{150018, "on", "7/1", ledger.ErrReadOnly},
+		{150018, "off", "", ledger.ErrReadOnly}, // in recovery
+	} {
+		if err := admit(c.version, c.readOnly, c.id); !errors.Is(err, c.want) {
+			t.Errorf("%+v: got %v", c, err)
+		}
+	}
+}
+
+// No connection attempt waits for ever, and of several hosts the primary is taken. What the DSN says counts.
+func TestConfig(t *testing.T) {
+	t.Parallel()
+	o := (*Options)(nil).withDefaults()
+	for dsn, want := range map[string]struct {
+		timeout time.Duration
+		target  pq.TargetSessionAttrs
+		app     string
+	}{
+		"postgres://h/db": {5 * time.Second, pq.TargetSessionAttrsAny, ""},
+		"postgres://h/db?connect_timeout=9&application_name=shop":    {9 * time.Second, pq.TargetSessionAttrsAny, "shop"},
+		"postgres://a,b/db?port=1,2":                                 {5 * time.Second, pq.TargetSessionAttrsReadWrite, ""},
+		"postgres://a,b/db?port=1,2&target_session_attrs=primary":    {5 * time.Second, pq.TargetSessionAttrsPrimary, ""},
+		"host=a,b port=1,2 dbname=db target_session_attrs=read-only": {5 * time.Second, pq.TargetSessionAttrsReadOnly, ""},
+	} {
+		cfg, err := config(dsn, o)
+		if err != nil {
+			t.Errorf("%s: %v", dsn, err)
+			continue
+		}
+		target := cfg.TargetSessionAttrs
+		if target == "" {
+			target = pq.TargetSessionAttrsAny
+		}
+		if cfg.ConnectTimeout != want.timeout || target != want.target || cfg.ApplicationName != want.app {
+			t.Errorf("%s: timeout %v, target %q, application %q; want %+v", dsn, cfg.ConnectTimeout, target, cfg.ApplicationName, want)
+		}
+	}
+}
