@@ -50,7 +50,9 @@
  *   noLostWork            at the end of every execution the work is terminal or in review
  *   completedIsWhole      completed: every effect once, nothing undone
  *   compensatedIsClean    compensated: the net effect of every step is nothing
- *   noWayBackAfterPivot   a work that failed behind the pivot has undone nothing
+ *   chainTellsTheTruth    wherever the work ended: what the chain calls done is there, once, and not undone; what it
+ *                         calls ready, refused, undone or skipped has no net effect
+ *   noWayBackAfterPivot   no work turns to compensation once its pivot is done
  *
  * BUDGETS: how often each fault may strike in one execution (-DCRASHES=2 and so on; default 1 each)
  *
@@ -75,7 +77,7 @@
  *   BLIND         an at-most-once step in doubt is simply sent again
  *   TRUSTREFUSAL  a refused attempt is taken as proof that no earlier attempt happened
  *   NOQUAR        (REGRESS) the lost window is trusted: what looks ready was never armed
- *   UNDOPIVOT     compensation goes on although the pivot happened or may have
+ *   LATECANCEL    a cancel turns the work although the pivot happened or may have
  *   NOLIVE        (REGRESS) a record may arm although its writer's session is dead
  *   NOWAIT        the deadline of an armed attempt is not waited for, neither to take over nor to settle
  *   DROPRESULT    a result is thrown away together with its rejected arm
@@ -183,7 +185,7 @@ byte crashes = CRASHES, early = EARLY, losses = LOSSES, ambig = AMBIG;
 bit told[2];             /* process w knows an outcome that is neither in the chain nor in a signal    */
 bit answered;            /* the outcome of OPAQUE's last attempt reached somebody who did not crash    */
 hidden byte noDoubleEffect, finishedIsFinal, nothingDropped, noNeedlessReview, noLostWork;
-hidden byte completedIsWhole, compensatedIsClean, noWayBackAfterPivot;
+hidden byte completedIsWhole, compensatedIsClean, chainTellsTheTruth, noWayBackAfterPivot;
 
 #ifdef VERDICT
 byte verdict;            /* signal: 0 none, 1 did not happen, 2 happened                               */
@@ -271,13 +273,13 @@ bit  was_cancel, was_sess[2], was_fresh[2];
 #define open_(s) (st[s] == STARTED || st[s] == COMPING)
 #define OPENSTEP (open_(1) -> 1 : (open_(2) -> 2 : 0))
 #define SAID (late[0] != 0 || late[1] != 0 || late[2] != 0)
-#define CAN_TURN (st[PIVOT] == READY || st[PIVOT] == REFUSED)
-#define CANCELLED (cancel && CAN_TURN)
-#ifdef UNDOPIVOT
-#define NO_RETURN false
+#ifdef LATECANCEL
+#define CAN_TURN true
 #else
-#define NO_RETURN (st[OPAQUE] != READY && st[OPAQUE] != REFUSED)
+#define CAN_TURN (st[PIVOT] == READY || st[PIVOT] == REFUSED)
 #endif
+#define CANCELLED (cancel && CAN_TURN)
+#define NO_RETURN (st[OPAQUE] != READY && st[OPAQUE] != REFUSED)
 #define MINE (openBy == w + 1)
 
 #define HOLDS (UP && PRED && due && !LOST)
@@ -337,6 +339,12 @@ inline doubt(s_) {
   :: st[s_] == STARTED -> st[s_] = INDOUBT; if :: maybe[s_] < 2 -> maybe[s_]++ :: else fi
   :: else
   fi
+}
+
+/* The work turns to compensation. */
+inline turn() {
+  noWayBackAfterPivot = (st[PIVOT] != SDONE); assert(noWayBackAfterPivot);
+  saga = COMP; cancel = 0
 }
 
 /* Claim of a work whose session is gone: the session is opened, the head names it, the chain is loaded. */
@@ -525,8 +533,8 @@ act:                           /* no attempt in memory: fold the chain, decide *
   :: atomic { UP && due && sess[w] && !fresh[w] -> fresh[w] = 1 }           /* stale: load the chain again  */
 
 #ifdef REGRESS
-  /* The lost window. The forgotten record may have armed the next step, or settled the open step and armed
-     the one behind it in the same breath: both may have happened, by attempts the chain does not know. */
+  /* The lost window. The forgotten record may have armed the step at the tail, or settled it and armed the one
+     behind it in the same breath: both may have happened, by attempts the chain does not know. */
   :: atomic { UP && PRED && due && LOST ->
        commit(); lost = 0;
        if
@@ -537,7 +545,11 @@ act:                           /* no attempt in memory: fold the chain, decide *
           :: else
           fi;
 #endif
-          if :: st[s] == READY || st[s] == INDOUBT -> st[s] = INDOUBT; maybe[s] = 2 :: else fi;
+          if
+          :: st[s] == READY || st[s] == INDOUBT -> st[s] = INDOUBT; maybe[s] = 2
+          :: st[s] == STARTED -> maybe[s] = 2
+          :: else
+          fi;
           s = 0
        :: else
        fi }
@@ -589,11 +601,11 @@ act:                           /* no attempt in memory: fold the chain, decide *
 #endif
 
   /* Forward. A cancel turns the work while the pivot is out of the question; afterwards it is refused. */
-  :: atomic { FORWARD && (CANCELLED || (st[NEXT] == REFUSED && NEXT <= PIVOT)) -> commit(); cancel = 0; saga = COMP }
+  :: atomic { FORWARD && (CANCELLED || (st[NEXT] == REFUSED && NEXT <= PIVOT)) -> commit(); turn() }
   :: atomic { FORWARD && cancel && st[PIVOT] == SDONE -> commit(); cancel = 0 }
   :: atomic { FORWARD && st[NEXT] == REFUSED && NEXT > PIVOT -> commit();
 #ifdef UNDOAFTER
-       saga = COMP
+       turn()
 #else
        saga = REVIEW
 #endif
@@ -664,7 +676,7 @@ append:                        /* one record: what was learned, and what it sets
        :: rec == OK && k == F -> openBy = 0; st[s] = SDONE; if :: nxt -> begin(F, s + 1) :: else fi
        :: rec == OK && k == C -> openBy = 0; st[s] = UNDONE; if :: nxt -> begin(C, s - 1) :: else fi
        :: rec == REF -> openBy = 0; st[s] = REFUSED;
-            if :: nxt -> saga = COMP; cancel = 0 :: else fi;
+            if :: nxt -> turn() :: else fi;
             if :: nxt && TURN_ARMS -> begin(C, s - 1) :: else fi
        :: rec == NOTSENT -> openBy = 0;
 #ifdef FORGETMAYBE
@@ -763,6 +775,8 @@ send:                          /* the send gate; any stall may come before it */
 #ifdef LIVE
 ltl everyWorkEnds { <> (saga >= REVIEW) }
 #else
+#define TRUE_OF(s) ((st[s] != SDONE || (effect[s] == 1 && undone[s] == 0)) && \
+  ((st[s] != READY && (st[s] != REFUSED || maybe[s] > 0) && !over(s)) || effect[s] == undone[s]))
 proctype Monitor() {           /* runs when nothing else can: the end of every execution */
   atomic { timeout ->
     noLostWork = (terminal || saga == REVIEW); assert(noLostWork);
@@ -771,11 +785,10 @@ proctype Monitor() {           /* runs when nothing else can: the end of every e
     assert(completedIsWhole);
     compensatedIsClean = (saga != COMPED || (effect[0] == undone[0] && effect[1] == undone[1] && effect[2] == 0));
     assert(compensatedIsClean);
+    chainTellsTheTruth = (TRUE_OF(0) && TRUE_OF(1) && (st[2] != SDONE || effect[2] == 1) && (st[2] != READY || effect[2] == 0));
+    assert(chainTellsTheTruth);
 #if !defined(REGRESS) && !defined(VERDICT)
     noNeedlessReview = !(saga == REVIEW && st[OPAQUE] == INDOUBT && answered); assert(noNeedlessReview);
-#endif
-#ifdef AFTER
-    noWayBackAfterPivot = (st[PIVOT] != SDONE || (undone[0] == 0 && undone[1] == 0)); assert(noWayBackAfterPivot);
 #endif
   }
 }
