@@ -245,11 +245,12 @@ func (w *work) load() (*ledger.Chain, error) {
 // body; anything else ends here, loudly.
 func (w *work) refused(ev *saga.Event, a ledger.Answer) bool {
 	log := w.c.opts.Log.WithError(a.Err).WithField("saga", w.id.Saga).WithField("work", w.id.Work)
-	if o := ev.Outcome; o != nil && (o.Output != nil || o.Error != "") {
+	const without = "the ledger refused the error's text"
+	if o := ev.Outcome; o != nil && (o.Output != nil || o.Error != "" && o.Error != without) {
 		log.Warn("the ledger refused a value of the result; it is recorded without its body")
-		ev.Outcome = &saga.Outcome{Class: o.Class, ExternalID: o.ExternalID, Dropped: true, Error: "the ledger refused the error's text"}
-		if o.Done() {
-			ev.Outcome.Error = ""
+		ev.Outcome = &saga.Outcome{Class: o.Class, ExternalID: o.ExternalID, Dropped: true}
+		if !o.Done() {
+			ev.Outcome.Error = without
 		}
 		return true
 	}
