@@ -47,14 +47,23 @@ func isPostgres(db string) bool {
 	return strings.HasPrefix(db, "postgres://") || strings.HasPrefix(db, "postgresql://")
 }
 
+// destinations is what each server can bear from one process. A Retry-After silences the whole line for a second,
+// and one request in fifty meets one: the more are under way, the less is waited. The mail server gets few, because
+// each letter on its way at a kill is a question to a person.
+var destinations = map[string]coordinator.Limit{
+	"shop":  {Concurrent: 64},
+	"books": {Concurrent: 64},
+	"mail":  {Concurrent: 4},
+}
+
 // runSync is one sync process: it starts a work for every paid order and runs them, until ctx ends. It may be
 // killed at any moment.
-func runSync(ctx context.Context, p place, log logrus.FieldLogger) error {
+func runSync(ctx context.Context, p place, log logrus.FieldLogger) (err error) {
 	l, err := openLedger(ctx, p.Ledger)
 	if err != nil {
 		return err
 	}
-	defer l.Close()
+	defer func() { err = errors.Join(err, l.Close()) }()
 	sync, err := newSync(p)
 	if err != nil {
 		return err
@@ -63,11 +72,11 @@ func runSync(ctx context.Context, p place, log logrus.FieldLogger) error {
 	if err != nil {
 		return err
 	}
-	c, err := coordinator.New(l, &coordinator.Options{
+	c, err := coordinator.New(l, &coordinator.Options{ //nolint:contextcheck // what it does is bounded by Run's context
 		Log: log,
 		// The servers are on this machine and so are their faults; a real shop is given more time.
-		Lease: 3 * time.Second, Poll: 100 * time.Millisecond, Hold: 2 * time.Second,
-		Destinations: map[string]coordinator.Limit{"shop": {Concurrent: 16}, "books": {Concurrent: 16}, "mail": {Concurrent: 4}},
+		Lease: 3 * time.Second, Poll: 100 * time.Millisecond, Hold: 2 * time.Second, Drain: 5 * time.Second,
+		Destinations: destinations,
 	})
 	if err != nil {
 		return err
@@ -89,45 +98,52 @@ func newSync(p place) (*Sync, error) {
 	return s, errors.Join(errShop, errBooks)
 }
 
-// fetch is the cron job of the article: every few minutes, here every half second, it asks the shop for paid
-// orders without our mark and starts a work for each. Most of them are known already; starting them again does
-// nothing but count.
+// The pauses of fetch: between two rounds, and after a page that did not come.
+const (
+	fetchEvery = 5 * time.Second
+	fetchAgain = 200 * time.Millisecond
+)
+
+// fetch is the cron job of the article: every few minutes, here every few seconds, it asks the shop for paid orders
+// without our mark and starts a work for each. Most of them are known already; starting them again does nothing but
+// count.
 func fetch(ctx context.Context, c *coordinator.Coordinator, from *effect.Client, log logrus.FieldLogger) error {
-	for tick := time.NewTicker(500 * time.Millisecond); ; {
-		if err := fetchOnce(ctx, c, from); err != nil && ctx.Err() == nil {
-			log.WithError(err).Debug("fetching orders was cut short; the next round begins again")
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return nil
+	for after := ""; ctx.Err() == nil; {
+		page, err := fetchPage(ctx, c, from, after)
+		switch {
+		case err != nil:
+			if ctx.Err() == nil {
+				log.WithError(err).Warn("a page of orders did not come, or was not started whole; it is asked for again")
+			}
+			_ = pause(ctx, fetchAgain) // the loop sees the end of ctx
+		case len(page.Orders) == 0:
+			after = ""
+			_ = pause(ctx, fetchEvery)
+		default:
+			after = page.Next
 		}
 	}
+	return nil
 }
 
-func fetchOnce(ctx context.Context, c *coordinator.Coordinator, from *effect.Client) error {
-	for after := ""; ; {
-		var page shop.Page
-		_, err := from.Do(ctx, effect.Request{
-			Method: http.MethodGet, Path: effect.Path("orders"), Into: &page,
-			Query: map[string][]string{"status": {"paid"}, "synced": {"no"}, "limit": {"100"}, "after": {after}},
-		})
-		if err != nil || len(page.Orders) == 0 {
-			return err
-		}
-		starts, ctx := errgroup.WithContext(ctx)
-		for _, o := range page.Orders {
-			starts.Go(func() error {
-				_, err := c.Start(ctx, sagaName, o.Ref(), o, &coordinator.StartOptions{Source: "fetch"})
-				if err != nil {
-					return fmt.Errorf("start %s: %w", o.Ref(), err)
-				}
-				return nil
-			})
-		}
-		if err := starts.Wait(); err != nil {
-			return err
-		}
-		after = page.Next
+// fetchPage asks for the page after a cursor and starts its orders.
+func fetchPage(ctx context.Context, c *coordinator.Coordinator, from *effect.Client, after string) (shop.Page, error) {
+	var page shop.Page
+	_, err := from.Do(ctx, effect.Request{
+		Method: http.MethodGet, Path: effect.Path("orders"), Into: &page,
+		Query: map[string][]string{"status": {"paid"}, "synced": {"no"}, "limit": {"100"}, "after": {after}},
+	})
+	if err != nil {
+		return page, err
 	}
+	starts, ctx := errgroup.WithContext(ctx)
+	for _, o := range page.Orders {
+		starts.Go(func() error {
+			if _, err := c.Start(ctx, sagaName, o.Ref(), o, &coordinator.StartOptions{Source: "fetch"}); err != nil {
+				return fmt.Errorf("start %s: %w", o.Ref(), err)
+			}
+			return nil
+		})
+	}
+	return page, starts.Wait()
 }

@@ -14,57 +14,108 @@ import (
 	"github.com/amends-dev/amends/saga"
 )
 
-// census counts the works of the ledger by where they stand.
-type census struct {
-	works    int
-	live     int
-	finished int
-	review   []ledger.Head
-}
-
-// count reads every head of the ledger.
-func count(ctx context.Context, r ledger.Reader) (census, error) {
-	var c census
-	f := ledger.Filter{Saga: sagaName, Limit: 1000}
-	for {
-		heads, err := r.List(ctx, f)
-		if err != nil || len(heads) == 0 {
-			return c, err
-		}
-		for i := range heads {
-			c.works++
-			switch s := heads[i].Status; {
-			case s.Terminal():
-				c.finished++
-			case s.Parked() && heads[i].Posted == heads[i].Consumed:
-				c.review = append(c.review, heads[i])
-			default:
-				c.live++ // also a parked work with a verdict that nobody has applied yet
-			}
-		}
-		f.After = heads[len(heads)-1].Number
-	}
-}
-
 // operator is the person who is asked where only a person can know: whether an e-mail went out. The person
 // opens the mailbox and says what is there, with the verb that amends resolve uses.
 type operator struct {
 	desk    *coordinator.Operator
+	ledger  ledger.Reader
 	mailbox *mail.Mailbox
 	out     io.Writer
 	by      coordinator.By
-	settled time.Duration // how long a letter may still be on its way after its attempt ended
+
+	settled time.Duration // how long a letter may still be on its way after its work came to review
+	now     func() time.Time
+	seen    map[sighting]time.Time
+}
+
+// sighting is one stay of a work in review. Its moment is told from other stays by the database's clock, and
+// measured with ours: the two need not agree.
+type sighting struct {
+	number  int64
+	updated time.Time
+}
+
+// sees notes which works are in review now.
+func (o *operator) sees(review []ledger.Head) {
+	if o.seen == nil {
+		o.seen = map[sighting]time.Time{}
+	}
+	for i := range review {
+		s := sighting{review[i].Number, review[i].Updated}
+		if _, known := o.seen[s]; !known {
+			o.seen[s] = o.now()
+		}
+	}
+}
+
+// ripe reports whether no letter can be on its way any more: a person who looks too early sends twice.
+func (o *operator) ripe(review []ledger.Head) bool {
+	return !slices.ContainsFunc(review, func(h ledger.Head) bool {
+		since, known := o.seen[sighting{h.Number, h.Updated}]
+		return !known || o.now().Sub(since) < o.settled
+	})
+}
+
+// review answers every review, and those that follow from sending again, until every work has ended. It returns
+// what was unconfirmed at first and how many answers it took.
+func (o *operator) review(ctx context.Context) (unconfirmed []ledger.Head, resolved int, err error) {
+	for round := 1; ; {
+		c, err := count(ctx, o.ledger)
+		if err != nil {
+			return unconfirmed, resolved, err
+		}
+		o.sees(c.review)
+		switch {
+		case c.live == 0 && len(c.review) == 0:
+			if resolved > 0 {
+				fmt.Fprintln(o.out)
+			}
+			return unconfirmed, resolved, nil
+		case c.live == 0 && o.ripe(c.review):
+			if round == 1 {
+				unconfirmed = c.review
+			}
+			o.announce(round, len(c.review))
+			happened, again, err := o.answer(ctx, c.review)
+			resolved += len(happened) + len(again)
+			if err != nil {
+				return unconfirmed, resolved, err
+			}
+			o.say("in the mailbox, so it happened", happened)
+			o.say("not there, so it is sent again", again)
+			round++
+		}
+		if err := pause(ctx, 100*time.Millisecond); err != nil {
+			return unconfirmed, resolved, err
+		}
+	}
+}
+
+// answer gives a verdict on each work and returns the orders by what it was.
+func (o *operator) answer(ctx context.Context, review []ledger.Head) (happened, again []string, err error) {
+	for i := range review {
+		sent, err := o.resolve(ctx, review[i])
+		if err != nil {
+			return happened, again, err
+		}
+		if order := orderOf(review[i].ID.Work); sent {
+			happened = append(happened, order)
+		} else {
+			again = append(again, order)
+		}
+	}
+	return happened, again, nil
 }
 
 // resolve answers one review, and says whether the e-mail had gone out.
 func (o *operator) resolve(ctx context.Context, h ledger.Head) (sent bool, err error) {
+	const step = "receipt"
 	summary, err := o.desk.Show(ctx, h.ID)
 	if err != nil {
 		return false, err
 	}
-	step := "receipt"
 	if summary.Steps[step].Done || h.Reason != saga.ReasonInDoubt {
-		return false, fmt.Errorf("%s is in review (%s: %s), and the mailbox cannot answer that", h.ID, h.Reason, summary.Note)
+		return false, fmt.Errorf("%s is in review (%s), and a look into the mailbox does not answer that. %s", h.ID.Work, h.Reason, summary.Next)
 	}
 	verdict := coordinator.DidNotHappen()
 	if found := o.mailbox.About(h.ID.Work); len(found) > 0 {
@@ -73,74 +124,29 @@ func (o *operator) resolve(ctx context.Context, h ledger.Head) (sent bool, err e
 	return sent, o.desk.Resolve(ctx, h.ID, step, verdict, o.by)
 }
 
-// settle resolves every review, and those that follow from sending again, until every work has ended.
-func (o *operator) settle(ctx context.Context, r ledger.Reader) (resolved int, err error) {
-	for {
-		c, err := count(ctx, r)
-		if err != nil {
-			return resolved, err
-		}
-		if c.live == 0 && len(c.review) == 0 {
-			return resolved, nil
-		}
-		if c.live > 0 || !o.ripe(c.review) {
-			if err := pause(ctx, 100*time.Millisecond); err != nil {
-				return resolved, err
-			}
-			continue
-		}
-		happened, again, err := o.round(ctx, c.review)
-		resolved += len(happened) + len(again)
-		if err != nil {
-			return resolved, err
-		}
-		o.say("in the mailbox, so it happened", happened)
-		o.say("not there, so it did not happen and is sent again", again)
-		if err := pause(ctx, 100*time.Millisecond); err != nil {
-			return resolved, err
-		}
+// announce says what the person is asked.
+func (o *operator) announce(round, reviews int) {
+	if round > 1 {
+		fmt.Fprintln(o.out, "Of those sent again, some lost the answer again:")
+		return
 	}
+	fmt.Fprintf(o.out, "%s unconfirmed: the mail server's answer was lost, or the sync was\n"+
+		"killed before it came. A mail server cannot be asked, and amends does not guess.\n"+
+		"A person opens the mailbox and says what is there, as with amends resolve:\n",
+		amount(reviews, "receipt is", "receipts are"))
 }
 
-// ripe reports whether no letter can be on its way any more: a person who looks too early sends twice.
-func (o *operator) ripe(review []ledger.Head) bool {
-	return !slices.ContainsFunc(review, func(h ledger.Head) bool { return time.Since(h.Updated) < o.settled })
-}
-
-// round answers every review there is.
-func (o *operator) round(ctx context.Context, review []ledger.Head) (happened, again []string, err error) {
-	for i := range review {
-		sent, err := o.resolve(ctx, review[i])
-		if err != nil {
-			return happened, again, err
-		}
-		if work := review[i].ID.Work; sent {
-			happened = append(happened, work)
-		} else {
-			again = append(again, work)
-		}
-	}
-	return happened, again, nil
-}
-
-// say prints which works got a verdict, five a line.
+// say prints which orders got a verdict: each of them, on as few lines as it takes.
 func (o *operator) say(verdict string, works []string) {
 	if len(works) == 0 {
 		return
 	}
-	fmt.Fprintf(o.out, "  %d %s:\n", len(works), verdict)
-	for line := range slices.Chunk(works, 5) {
+	const perLine = 12
+	fmt.Fprintf(o.out, "  %s (%d):\n", verdict, len(works))
+	for line := range slices.Chunk(works, perLine) {
 		fmt.Fprintf(o.out, "    %s\n", strings.Join(line, " "))
 	}
 }
 
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
+// orderOf is the number of the order a work is about.
+func orderOf(work string) string { return work[strings.LastIndex(work, ":")+1:] }

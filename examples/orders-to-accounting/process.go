@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"time"
 )
@@ -19,25 +20,35 @@ const (
 	placeVariable = "AMENDS_EXAMPLE_PLACE"
 )
 
+// patience is how long a process that was asked to end may take.
+const patience = 10 * time.Second
+
 // supervisor keeps a fixed number of processes of one role alive, and kills them when it is told to. A kill is
 // SIGKILL: nothing is closed, flushed or said goodbye to.
+//
+// Each process is on a leash: its standard input is a pipe that only we hold. Letting go of it asks the process
+// to end, and when we die ourselves, however suddenly, the system lets go for us.
 type supervisor struct {
 	role  string
 	place place
-	log   io.Writer // what the processes print
+	log   *os.File // what the processes print
+	once  bool     // ending by itself is the end of the job; otherwise it is started again
+
+	end  context.CancelFunc
+	wait sync.WaitGroup
 
 	mu       sync.Mutex
 	running  []*exec.Cmd
+	left     int // processes that have not ended for good
 	kills    int
 	restarts int
 	failed   error
-	stopping bool
-	wait     sync.WaitGroup
 }
 
-// start brings n processes up.
+// start brings n processes up, until stop or the end of ctx.
 func (s *supervisor) start(ctx context.Context, n int) error {
-	s.running = make([]*exec.Cmd, n)
+	ctx, s.end = context.WithCancel(ctx)
+	s.running, s.left = make([]*exec.Cmd, n), n
 	for i := range n {
 		if err := s.spawn(ctx, i); err != nil {
 			return errors.Join(err, s.stop())
@@ -46,7 +57,7 @@ func (s *supervisor) start(ctx context.Context, n int) error {
 	return nil
 }
 
-// spawn starts process i and, when it ends before the supervisor stops, starts it again.
+// spawn starts process i.
 func (s *supervisor) spawn(ctx context.Context, i int) error {
 	cmd, err := s.command(ctx)
 	if err != nil {
@@ -54,7 +65,7 @@ func (s *supervisor) spawn(ctx context.Context, i int) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.stopping {
+	if ctx.Err() != nil {
 		return nil
 	}
 	if err := cmd.Start(); err != nil {
@@ -78,33 +89,75 @@ func (s *supervisor) command(ctx context.Context) (*exec.Cmd, error) {
 	cmd := exec.CommandContext(ctx, self)
 	cmd.Env = append(os.Environ(), roleVariable+"="+s.role, placeVariable+"="+string(where))
 	cmd.Stdout, cmd.Stderr = s.log, s.log
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = 10 * time.Second
+	leash, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	cmd.Cancel, cmd.WaitDelay = leash.Close, patience
 	return cmd, nil
 }
 
-// watch waits for process i. One that was killed is started again; one that gave up by itself ends the run.
+// leashed is the other end of the leash: the context it returns ends when the supervisor lets go of our standard
+// input, or is dead.
+func leashed(ctx context.Context, stdin io.Reader) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		_, _ = io.Copy(io.Discard, stdin) // nothing is ever said there
+		cancel()
+	}()
+	return ctx, cancel
+}
+
+// watch waits for process i to end and starts it again. One that failed by itself ends the run.
 func (s *supervisor) watch(ctx context.Context, i int, cmd *exec.Cmd) {
 	defer s.wait.Done()
 	err := cmd.Wait()
-	killed := cmd.ProcessState != nil && !cmd.ProcessState.Exited()
-	s.mu.Lock()
-	s.running[i] = nil
-	again := killed && !s.stopping && ctx.Err() == nil
-	if again {
-		s.restarts++
-	}
-	if !killed && err != nil && !s.stopping {
-		s.failed = errors.Join(s.failed, fmt.Errorf("a %s process ended: %w", s.role, err))
-	}
-	s.mu.Unlock()
-	if again {
+	if s.ended(ctx, i, cmd, err) {
 		if err := s.spawn(ctx, i); err != nil {
 			s.mu.Lock()
+			defer s.mu.Unlock()
 			s.failed = errors.Join(s.failed, err)
-			s.mu.Unlock()
 		}
 	}
+}
+
+// ended notes the end of process i and reports whether it is to be started again.
+func (s *supervisor) ended(ctx context.Context, i int, cmd *exec.Cmd, err error) (again bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running[i] = nil
+	killed := !cmd.ProcessState.Exited()
+	switch {
+	case ctx.Err() != nil:
+		return false
+	case err != nil && !killed:
+		s.failed = errors.Join(s.failed, fmt.Errorf("a %s process ended: %w. The end of its log, %s:\n%s", s.role, err, s.log.Name(), tail(s.log.Name())))
+		return false
+	case s.once && !killed:
+		s.left--
+		return false
+	}
+	s.restarts++
+	return true
+}
+
+// tail returns the last lines of a file, each indented.
+func tail(path string) string {
+	const lines, most = 8, 4096
+	f, err := os.Open(path)
+	if err != nil {
+		return "  " + err.Error()
+	}
+	defer f.Close()
+	if size, err := f.Seek(0, io.SeekEnd); err == nil {
+		_, _ = f.Seek(max(0, size-most), io.SeekStart)
+	}
+	text, err := io.ReadAll(f)
+	if err != nil {
+		return "  " + err.Error()
+	}
+	all := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return "  " + strings.Join(all[max(0, len(all)-lines):], "\n  ")
 }
 
 // kill ends one running process, chosen by r, with SIGKILL. It reports whether there was one.
@@ -124,30 +177,22 @@ func (s *supervisor) kill(r *rand.Rand) bool {
 	return true
 }
 
-// done reports whether every process ended by itself, and why if it should not have.
+// done reports whether every process has ended by itself, its job done, and why if one should not have.
 func (s *supervisor) done() (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, cmd := range s.running {
-		if cmd != nil {
-			return false, s.failed
-		}
-	}
-	return true, s.failed
+	return s.left == 0, s.failed
 }
 
 // stop asks every process to end and waits for it.
 func (s *supervisor) stop() error {
-	s.mu.Lock()
-	s.stopping = true
-	for _, cmd := range s.running {
-		if cmd != nil {
-			_ = cmd.Process.Signal(os.Interrupt) // it may have ended meanwhile
-		}
+	if s.end == nil {
+		return nil // never started
 	}
-	s.mu.Unlock()
+	s.end()
 	s.wait.Wait()
-	return s.failed
+	_, err := s.done()
+	return err
 }
 
 func (s *supervisor) counts() (kills, restarts int) {

@@ -1,22 +1,21 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"text/tabwriter"
+	"regexp"
+	"strings"
 
 	"github.com/amends-dev/amends/examples/orders-to-accounting/audit"
 	"github.com/amends-dev/amends/examples/orders-to-accounting/faults"
-	"github.com/amends-dev/amends/ledger"
 )
 
 // report is what the run says at its end. Its JSON is what -json prints.
 type report struct {
 	audit.Result
 	Unconfirmed int                 `json:"unconfirmed"` // works in review before the person came
-	Resolved    int                 `json:"resolved"`    // verdicts the person gave
+	Resolved    int                 `json:"resolved"`    // answers the person gave
 	Kills       int                 `json:"kills"`
 	Restarts    int                 `json:"restarts"`
 	Seed        uint64              `json:"seed"`
@@ -25,6 +24,8 @@ type report struct {
 	Folder      string              `json:"folder"` // shop, books, mailbox and logs of both runs
 	Faults      map[faults.Kind]int `json:"faults"`
 	Naive       naiveReport         `json:"naive"`
+
+	asked, undone string // works worth a look: one that was unconfirmed, one that was compensated
 }
 
 // naiveReport is the same audit of the run without a ledger.
@@ -34,70 +35,99 @@ type naiveReport struct {
 	Restarts int `json:"restarts"`
 }
 
-// person lets the operator answer every review.
-func (r *report) person(ctx context.Context, talk io.Writer, o *operator, l ledger.Reader) (err error) {
-	if r.Unconfirmed > 0 {
-		fmt.Fprintf(talk, "%d receipts were on their way when something died, and nobody can tell by asking a mail server.\n"+
-			"A person looks into the mailbox and says so (amends resolve):\n", r.Unconfirmed)
-	}
-	r.Resolved, err = o.settle(ctx, l)
-	if r.Resolved > 0 {
-		fmt.Fprintln(talk)
-	}
-	return err
-}
-
 func (r *report) json(w io.Writer) error {
 	out := json.NewEncoder(w)
 	out.SetEscapeHTML(false)
 	return out.Encode(r)
 }
 
-// text prints both audits side by side.
+// introduce says what is about to happen.
+func introduce(w io.Writer, o options) {
+	fmt.Fprintf(w, `%s from a shop into the books, and a receipt goes out for each.
+Shop, books and mail server are real ones on this machine; %.0f %% of requests meet
+a fault, and the sync is killed %s. A sync without a ledger does the same
+in a world of its own. Seed %d.
+
+`, amount(o.orders, "paid order goes", "paid orders go"), 100*o.faults, amount(o.kills, "time", "times"), o.seed)
+}
+
+// amount is n with the word for it.
+func amount(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// text prints both audits side by side, and where to look further.
 func (r *report) text(w io.Writer) error {
-	fmt.Fprintf(w, "\nWhat shop, books and mailbox say now (the audit reads nothing else):\n\n")
-	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', tabwriter.AlignRight)
-	row := func(what string, amends, naive int) { fmt.Fprintf(t, "%s\t%d\t%d\t\n", what, amends, naive) }
-	fmt.Fprintf(t, "\twith amends\twithout a ledger\t\n")
+	fmt.Fprintf(w, "After %.0f seconds, shop, books and mailbox say (the audit reads nothing else):\n\n", r.Seconds)
+	fmt.Fprintf(w, "%50s%19s\n", "with amends", "without a ledger")
+	row := func(what string, amends, naive int) { fmt.Fprintf(w, "  %-37s%11d%19d\n", what, amends, naive) }
 	row("orders", r.Orders, r.Naive.Orders)
 	row("live invoices", r.Invoices, r.Naive.Invoices)
 	row("receipts", r.Receipts, r.Naive.Receipts)
-	row("invoices voided for cancelled orders", r.Compensated, r.Naive.Compensated)
+	row("cancelled meanwhile, invoice voided", r.Compensated, r.Naive.Compensated)
 	row("killed with SIGKILL", r.Kills, r.Naive.Kills)
-	fmt.Fprintf(t, "\t\t\t\n")
-	row("duplicates", r.Duplicates, r.Naive.Duplicates)
-	row("missing", r.Missing, r.Naive.Missing)
-	row("orphans", r.Orphans, r.Naive.Orphans)
-	row("mismatches", r.Mismatches, r.Naive.Mismatches)
-	if err := t.Flush(); err != nil {
-		return err
-	}
+	fmt.Fprintln(w)
+	row("duplicates: one too many", r.Duplicates, r.Naive.Duplicates)
+	row("missing: invoice, mark or receipt", r.Missing, r.Naive.Missing)
+	row("orphans: for a cancelled order", r.Orphans, r.Naive.Orphans)
+	row("mismatches: amount, address or mark", r.Mismatches, r.Naive.Mismatches)
 	if r.Clean() {
-		fmt.Fprintf(w, "\nWith amends: one invoice and one e-mail for each paid order, none for cancelled ones.\n")
+		fmt.Fprintf(w, "\nWith amends: one invoice and one receipt for each paid order, none for others.\n")
 	} else {
 		fmt.Fprintf(w, "\nWith amends, the audit found:\n")
-		some(w, r.Findings)
+		list(w, r.Findings)
 	}
 	if len(r.Naive.Findings) > 0 {
-		fmt.Fprintf(w, "\nWithout a ledger, among others:\n")
-		some(w, r.Naive.Findings)
+		fmt.Fprintf(w, "Without a ledger, for example:\n")
+		list(w, oneOfEach(r.Naive.Findings))
 	}
-	fmt.Fprintf(w, "\nThe ledger is %s. It can be asked about each order:\n\n", r.Ledger)
-	for _, verb := range []string{"list", "show shop:order:10001", "history shop:order:10001"} {
-		fmt.Fprintf(w, "  go run ./cmd/amends %s --db %s\n", verb, r.Ledger)
+	return r.further(w)
+}
+
+// further names the ledger, what can be asked of it, and where the rest is.
+func (r *report) further(w io.Writer) error {
+	db := quoted(r.Ledger)
+	fmt.Fprintf(w, "\nThe ledger is %s. Ask it:\n\n", r.Ledger)
+	for _, verb := range []string{"list", "show " + r.asked, "history " + r.undone} {
+		fmt.Fprintf(w, "  go run ./cmd/amends %s --db %s\n", verb, db)
 	}
-	_, err := fmt.Fprintf(w, "\nShop, books, mailbox and logs of both runs are in %s. %.0f seconds, seed %d.\n", r.Folder, r.Seconds, r.Seed)
+	_, err := fmt.Fprintf(w, "\nShops, books, mailboxes and logs of both are in %s.\n", r.Folder)
 	return err
 }
 
-// some prints the first findings.
-func some(w io.Writer, findings []audit.Finding) {
-	const most = 5
-	for i, f := range findings {
-		if i == most {
-			fmt.Fprintf(w, "  and %d more\n", len(findings)-most)
-			return
+var plain = regexp.MustCompile(`^[\w./:@%+,=-]+$`)
+
+// quoted is s as a shell takes it.
+func quoted(s string) string {
+	if plain.MatchString(s) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// oneOfEach returns the first finding of each kind.
+func oneOfEach(findings []audit.Finding) []audit.Finding {
+	var first []audit.Finding
+	seen := map[audit.Kind]bool{}
+	for _, f := range findings {
+		if !seen[f.Kind] {
+			seen[f.Kind] = true
+			first = append(first, f)
 		}
+	}
+	return first
+}
+
+// list prints findings, as many as a person reads.
+func list(w io.Writer, findings []audit.Finding) {
+	const most = 10
+	for _, f := range findings[:min(most, len(findings))] {
 		fmt.Fprintf(w, "  %s\n", f)
+	}
+	if more := len(findings) - most; more > 0 {
+		fmt.Fprintf(w, "  and %d more; -json prints all\n", more)
 	}
 }

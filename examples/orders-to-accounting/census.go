@@ -1,0 +1,51 @@
+package main
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/saga"
+)
+
+// census counts the works of the ledger by where they stand.
+type census struct {
+	works    int
+	live     int
+	finished int
+	review   []ledger.Head
+	first    string // the work started first
+	undone   string // one of the works that were compensated, if any
+}
+
+// count reads every head of the ledger.
+func count(ctx context.Context, r ledger.Reader) (census, error) {
+	var c census
+	f := ledger.Filter{Saga: sagaName, Limit: 1000}
+	for {
+		heads, err := r.List(ctx, f)
+		if err != nil || len(heads) == 0 {
+			return c, err
+		}
+		for i := range heads {
+			c.add(&heads[i])
+		}
+		f.After = heads[len(heads)-1].Number
+	}
+}
+
+func (c *census) add(h *ledger.Head) {
+	c.works++
+	c.first = cmp.Or(c.first, h.ID.Work)
+	switch {
+	case h.Status.Terminal():
+		c.finished++
+		if h.Status == saga.Compensated && c.undone == "" {
+			c.undone = h.ID.Work
+		}
+	case h.Status.Parked() && h.Posted == h.Consumed:
+		c.review = append(c.review, *h)
+	default:
+		c.live++ // also a parked work with a verdict that nobody has applied yet
+	}
+}

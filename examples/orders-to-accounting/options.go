@@ -1,0 +1,119 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+)
+
+// options is the command line.
+type options struct {
+	orders  int
+	seed    uint64
+	faults  float64
+	kills   int
+	workers int
+	db      string
+	json    bool
+}
+
+// flags are the flags that fill in o, and their defaults.
+func (o *options) flags() *flag.FlagSet {
+	f := flag.NewFlagSet("orders-to-accounting", flag.ContinueOnError)
+	f.SetOutput(io.Discard)
+	f.IntVar(&o.orders, "orders", 300, "paid `orders` in the shop")
+	f.Uint64Var(&o.seed, "seed", 0, "the `number` from which shop, faults and kills are drawn; 0 chooses one")
+	f.Float64Var(&o.faults, "faults", 0.15, "`share` of requests that meet a fault, 0 to 1")
+	f.IntVar(&o.kills, "kills", 8, "how many `times` a sync process is killed with SIGKILL")
+	f.IntVar(&o.workers, "workers", 0, "sync `processes`; 0 is 3 on Postgres and 1 on SQLite, which takes no more")
+	f.StringVar(&o.db, "db", "", "the `ledger`: a Postgres URL or a file; it must hold nothing yet (default a new file)")
+	f.BoolVar(&o.json, "json", false, "print one JSON object to standard output, and the rest to standard error")
+	return f
+}
+
+func usage(w io.Writer) {
+	fmt.Fprint(w, `Usage: orders-to-accounting [flags]
+
+Moves the paid orders of a shop into the books and confirms each by e-mail, while
+answers are lost, servers fail, customers cancel and the sync process is killed.
+Then an audit that never reads the ledger compares shop, books and mailbox, beside
+the same orders moved by a sync without a ledger.
+
+`)
+	f := new(options).flags()
+	f.SetOutput(w)
+	f.PrintDefaults()
+	fmt.Fprint(w, `
+Exit status: 0 when the audit of amends finds nothing, 1 when it finds anything or
+the run fails, 2 for a wrong command line.
+`)
+}
+
+// parse reads the command line. Its error names every fault, not the first.
+func parse(args []string) (options, error) {
+	var o options
+	f := o.flags()
+	faults, err := readFlags(f, args)
+	if err != nil {
+		return o, err
+	}
+	if o.seed == 0 {
+		o.seed = rand.Uint64N(1<<32-1) + 1
+	}
+	if o.workers == 0 {
+		o.workers = 1
+		if isPostgres(o.db) {
+			o.workers = 3
+		}
+	}
+	return o, errors.Join(append(faults, o.check()...)...)
+}
+
+// readFlags sets the flags of f from args and returns everything that is wrong with args. A flag with a fault keeps
+// its default. The error is [flag.ErrHelp] or nil.
+func readFlags(f *flag.FlagSet, args []string) (faults []error, err error) {
+	for len(args) > 0 {
+		err := f.Parse(args)
+		rest := f.Args()
+		switch {
+		case errors.Is(err, flag.ErrHelp):
+			return faults, err
+		case err != nil:
+			if last := len(faults) - 1; last < 0 || faults[last].Error() != err.Error() {
+				faults = append(faults, err)
+			}
+			if len(rest) == len(args) { // package flag does not step over bad syntax
+				rest = rest[1:]
+			}
+		case len(rest) > 0:
+			faults = append(faults, fmt.Errorf("%q belongs to no flag", rest[0]))
+			rest = rest[1:]
+		}
+		args = rest
+	}
+	set := map[string]bool{}
+	f.Visit(func(g *flag.Flag) { set[g.Name] = true })
+	f.VisitAll(func(g *flag.Flag) {
+		if !set[g.Name] {
+			err = errors.Join(err, g.Value.Set(g.DefValue)) // a fault has left a zero there
+		}
+	})
+	return faults, err
+}
+
+// check returns what is wrong with the values.
+func (o *options) check() (faults []error) {
+	wrong := func(bad bool, msg string) {
+		if bad {
+			faults = append(faults, errors.New(msg))
+		}
+	}
+	wrong(o.orders < 1, "-orders must be at least 1")
+	wrong(!(o.faults >= 0 && o.faults <= 1), "-faults must lie between 0 and 1") // NaN does not
+	wrong(o.kills < 0, "-kills must not be negative")
+	wrong(o.workers < 1, "-workers must be at least 1, or 0 for the default")
+	wrong(o.workers > 1 && !isPostgres(o.db), "-workers: a SQLite ledger takes one sync process; give a Postgres URL with -db for more")
+	return faults
+}

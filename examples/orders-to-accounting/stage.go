@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/amends-dev/amends/examples/orders-to-accounting/world"
+)
+
+// cancels is the share of orders whose customer changes their mind once the invoice is booked.
+const cancels = 0.05
+
+// answer is how long an attempt waits for its answer, well below the two seconds for which a silent server
+// holds one back.
+const answer = time.Second
+
+// stage is one sync over one world of its own. Two stages of one seed are equal: the same orders, the same faults,
+// the same moments of death.
+type stage struct {
+	world  *world.World
+	procs  *supervisor
+	random *rand.Rand
+	log    *os.File
+	killAt []int // how many orders are done when a process is killed
+	show   func(done int)
+}
+
+// newStage sets up a stage in a folder of dir, for processes of the given role.
+func newStage(ctx context.Context, o options, dir, role string) (*stage, error) {
+	w, err := world.Start(ctx, world.Config{
+		Dir: filepath.Join(dir, role), Seed: o.seed, Orders: o.orders, Faults: o.faults, Cancels: cancels,
+	})
+	if err != nil {
+		return nil, err
+	}
+	log, err := os.Create(filepath.Join(dir, role+".log"))
+	if err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	p := place{Shop: w.ShopURL, Books: w.BooksURL, Mail: w.MailAddr, Ledger: o.db, Answer: answer, Settle: w.Timing().Settled()}
+	s := &stage{
+		world: w, log: log, random: rand.New(rand.NewPCG(o.seed, 1)),
+		procs: &supervisor{role: role, place: p, log: log},
+	}
+	s.killAt = killPoints(s.random, o.kills, o.orders)
+	return s, nil
+}
+
+// close stops what is still running. The data stays.
+func (s *stage) close() error {
+	_ = s.procs.stop() // watch and audit have told what it says
+	return errors.Join(s.log.Close(), s.world.Close())
+}
+
+// killPoints chooses how many orders are done at each kill. The last tenth is spared: who dies when there is
+// nothing left to do proves nothing.
+func killPoints(r *rand.Rand, kills, orders int) []int {
+	at := make([]int, kills)
+	for i := range at {
+		at[i] = r.IntN(max(1, orders*9/10))
+	}
+	slices.Sort(at)
+	return at
+}
+
+// watch kills a process at each of the chosen points. It returns when progress says that all is done, every kill
+// has found its victim, and every process whose job can end has ended.
+func (s *stage) watch(ctx context.Context, progress func() (done int, finished bool, err error)) error {
+	for {
+		ended, err := s.procs.done() // asked before looking at what they did
+		if err != nil {
+			return err
+		}
+		began := time.Now()
+		done, finished, err := progress()
+		if err != nil {
+			return err
+		}
+		s.show(done)
+		switch {
+		case ended && !finished:
+			return fmt.Errorf("the %s process ended before its work did; its log is %s", s.procs.role, s.log.Name())
+		case ended, finished && len(s.killAt) == 0 && !s.procs.once:
+			return nil
+		case len(s.killAt) > 0 && (finished || done >= s.killAt[0]) && s.procs.kill(s.random):
+			s.killAt = s.killAt[1:]
+		}
+		// Looking must not be what keeps the machine busy.
+		if err := pause(ctx, max(4*time.Since(began), time.Duration(10+s.random.IntN(60))*time.Millisecond)); err != nil {
+			return err
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
