@@ -34,6 +34,7 @@ type process struct {
 	store   ledgertest.Store // what the process has open, for those who only look
 	calls   func() int       // of the ledger, so far
 
+	remote *remote             // the world lies in another process
 	doom   func(arrival) death // when its requests are its death; nil: never
 	canary string
 }
@@ -205,6 +206,9 @@ func (p *process) isDead() bool {
 
 // send is how actions reach the world: through the attempt's gate and this process's wire.
 func (p *process) send(ctx context.Context, c saga.Call[order], dir saga.Direction, target string) (thing, error) {
+	if p.remote != nil {
+		return p.remote.send(ctx, c, dir, target)
+	}
 	if err := c.Sending(); err != nil {
 		return thing{}, err
 	}
@@ -259,6 +263,9 @@ func orders(p *process, o tuning) saga.Program {
 		return err
 	}
 	find := func(ctx context.Context, c saga.Call[order]) (saga.Finding[thing], error) {
+		if p.remote != nil {
+			return p.remote.find(ctx, c)
+		}
 		if p.isDead() {
 			return saga.Finding[thing]{}, errDead
 		}

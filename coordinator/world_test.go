@@ -35,10 +35,11 @@ func (t thing) ExternalID() string { return t.ID }
 type world struct {
 	mu       sync.Mutex
 	arrivals []arrival
-	effects  []*effect
+	effects  []*outcome
 	plan     func(arrival) fault  // what goes wrong; nil: nothing
 	judge    func(arrival) string // I8: says why a request must not be here
 	illegal  []string             // what judge said
+	orders   []string             // works that somebody should start
 	pending  sync.WaitGroup       // requests and late effects on their way
 }
 
@@ -58,8 +59,8 @@ func (a arrival) String() string {
 	return fmt.Sprintf("%s %s of %s, attempt %d, key %s", a.step, a.dir, a.work, a.attempt, a.key)
 }
 
-// effect is one thing that exists at a destination because of us.
-type effect struct {
+// outcome is one thing that exists at a destination because of us.
+type outcome struct {
 	step, work, key, id string
 	undone              bool
 }
@@ -179,7 +180,7 @@ func (w *world) take(a arrival) string {
 			return e.id
 		}
 	}
-	e := &effect{step: a.step, work: a.work, key: a.key, id: fmt.Sprintf("%s-%d", a.step, len(w.effects)+1)}
+	e := &outcome{step: a.step, work: a.work, key: a.key, id: fmt.Sprintf("%s-%d", a.step, len(w.effects)+1)}
 	if a.step == "customer" {
 		e.work = a.customer
 	}
@@ -201,10 +202,10 @@ func (w *world) find(step, work string) []thing {
 }
 
 // made returns the effects of a step for a work, undone ones included.
-func (w *world) made(step, work string) []effect {
+func (w *world) made(step, work string) []outcome {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var made []effect
+	var made []outcome
 	for _, e := range w.effects {
 		if e.step == step && e.work == work {
 			made = append(made, *e)
