@@ -105,6 +105,6 @@ func storable(t *rapid.T, r *Record) {
 	case r.Body != nil && !json.Valid(r.Body), r.Snapshot != nil && !json.Valid(r.Snapshot):
 		t.Fatalf("bodies %q, %q", r.Body, r.Snapshot)
 	case r.Status == Review && r.Error == "":
-		t.Fatalf("record %d (%s) parks without words", r.Seq, r.Kind)
+		t.Fatalf("parks without words: %+v", r)
 	}
 }

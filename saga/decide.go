@@ -170,7 +170,7 @@ func (m *machine) learnOutcome(o *Outcome) error {
 
 func (m *machine) learnEvidence(f *Evidence) error {
 	ss := m.st.Step(f.Step)
-	if ss == nil {
+	if ss == nil || m.st.live() != nil { // nobody looks while an attempt is open
 		return errNotFitting
 	}
 	r := &Record{Kind: f.Kind, Step: ss.Name, Direction: Forward, Attempt: ss.Forward.Attempts, Error: f.Error}

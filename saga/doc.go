@@ -201,6 +201,6 @@
 //
 // # The model
 //
-// The file saga.pml beside this one is a Spin model of these rules, with mutants that break one each. When a rule changes, the model changes first, then this list, then the tests that quote it, then the
-// code.
+// The file saga.pml beside this one is a Spin model of these rules, with mutants that break one each. When a
+// rule changes, the model changes first, then this list, then the tests that quote it, then the code.
 package saga

@@ -34,14 +34,15 @@ func TestR2EventsThatDoNotFit(t *testing.T) {
 		d  *desk
 		ev Event
 	}{
-		"an outcome without an attempt":  {begin(t, "a find undo").fail(Unknown), outcome},
-		"an outcome before the start":    {newDesk(t, "a find undo"), outcome},
-		"nothing before the start":       {newDesk(t, "a find undo"), Event{}},
-		"a second start":                 {begin(t, "a find undo"), Event{Start: &Start{Input: json.RawMessage(`1`)}}},
-		"evidence about an unknown step": {begin(t, "a find undo").fail(Unknown), evidence("z")},
-		"evidence about a done step":     {begin(t, "a find undo\nb find undo").succeed("1").fail(Unknown), evidence("a")},
-		"evidence about an open attempt": {begin(t, "a find undo"), evidence("a")},
-		"a signal over an open attempt":  {begin(t, "a find undo"), Event{Signal: &Signal{ID: 1, Kind: SignalConflict}}},
+		"an outcome without an attempt":   {begin(t, "a find undo").fail(Unknown), outcome},
+		"an outcome before the start":     {newDesk(t, "a find undo"), outcome},
+		"nothing before the start":        {newDesk(t, "a find undo"), Event{}},
+		"a second start":                  {begin(t, "a find undo"), Event{Start: &Start{Input: json.RawMessage(`1`)}}},
+		"evidence about an unknown step":  {begin(t, "a find undo").fail(Unknown), evidence("z")},
+		"evidence about a done step":      {begin(t, "a find undo\nb find undo").succeed("1").fail(Unknown), evidence("a")},
+		"evidence about an open attempt":  {begin(t, "a find undo"), evidence("a")},
+		"evidence beside an open attempt": {begin(t, "a find undo").cancelAfter(Unknown).due().found(KindUnfinished, "1"), evidence("a")},
+		"a signal over an open attempt":   {begin(t, "a find undo"), Event{Signal: &Signal{ID: 1, Kind: SignalConflict}}},
 	} {
 		n := len(c.d.chain)
 		err := c.d.try(c.ev)
