@@ -127,6 +127,22 @@ func emptyFile(t *testing.T) []byte {
 	return content
 }
 
+// memoryDir is a folder in memory where there is one: the processes of these tests die, the machine does not, so
+// waiting for a disk shows nothing.
+func memoryDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "amends-test-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
 // openFile opens the ledger at path for the length of the test.
 func openFile(t *testing.T, path string) *sqlite.Ledger {
 	t.Helper()
@@ -143,7 +159,7 @@ func openFile(t *testing.T, path string) *sqlite.Ledger {
 }
 
 func onFile(t *testing.T, w *world, empty []byte) *trial {
-	path := filepath.Join(t.TempDir(), "ledger.db")
+	path := filepath.Join(memoryDir(t), "ledger.db")
 	if err := os.WriteFile(path, empty, 0o600); err != nil {
 		t.Fatal(err)
 	}

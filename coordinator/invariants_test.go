@@ -10,7 +10,7 @@ import (
 	"github.com/amends-dev/amends/saga"
 )
 
-// watch makes the world ask the ledger about every request the moment it arrives. I8: "nothing arrives at a
+// watch makes the world ask the ledger about every request that arrives. I8: "nothing arrives at a
 // destination that was not armed before (or adopted)"; A1: "a request's first byte leaves before its recorded
 // deadline or never".
 func (w *world) watch(l ledger.Reader) {
@@ -26,6 +26,9 @@ func (w *world) watch(l ledger.Reader) {
 			}
 			if arm.Key != a.key {
 				return fmt.Sprintf("%s arrived, armed under key %s", a, arm.Key)
+			}
+			if a.at.Before(rs[i].At) {
+				return fmt.Sprintf("%s arrived %s before it was armed", a, rs[i].At.Sub(a.at))
 			}
 			if a.at.After(rs[i].Deadline()) {
 				return fmt.Sprintf("%s arrived at %s, after its deadline %s", a, a.at, rs[i].Deadline())

@@ -42,9 +42,9 @@ func init() {
 	}
 }
 
-// brisk are times for a real database: a lease of two seconds, attempts of one.
+// brisk are times for a real database: a lease and attempts of two seconds.
 func brisk() config {
-	return config{opts: fast(), tune: tuning{timeout: time.Second, settle: 300 * time.Millisecond, retry: saga.Retry{Initial: 100 * time.Millisecond}}}
+	return config{opts: fast(), tune: tuning{timeout: 2 * time.Second, settle: time.Second, retry: saga.Retry{Initial: 100 * time.Millisecond}}}
 }
 
 // fleet is several processes on one database, each with a connection pool of its own.

@@ -125,7 +125,7 @@ func TestADrainExceededIsTold(t *testing.T) {
 // work is at rest and none is in doubt.
 func TestAStopAtAnyMomentLeavesNoDoubt(t *testing.T) {
 	t.Parallel()
-	runs := 40
+	runs := 15
 	if nightly() {
 		runs = 2000
 	}
@@ -135,7 +135,7 @@ func TestAStopAtAnyMomentLeavesNoDoubt(t *testing.T) {
 			w.watch(l)
 			p := boot(t, l, w, config{program: mailer})
 			synctest.Wait()
-			works := make([]string, 60)
+			works := make([]string, 40)
 			for i := range works {
 				works[i] = fmt.Sprintf("o%d", i)
 				go p.Start(context.Background(), orderSaga, works[i], order{Customer: "c"}, nil) //nolint:errcheck // refused while stopping

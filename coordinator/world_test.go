@@ -94,6 +94,7 @@ func (w *world) request(ctx context.Context, a arrival) (thing, error) {
 	w.pending.Add(1)
 	defer w.pending.Done()
 	f := w.arrive(&a)
+	defer w.ask(a) // afterwards: the question takes its time, and the effect must not
 	if f.think > 0 {
 		time.Sleep(f.think) // virtual
 	}
@@ -148,19 +149,24 @@ func (w *world) arrive(a *arrival) fault {
 		}
 	}
 	w.arrivals = append(w.arrivals, *a)
-	plan, judge := w.plan, w.judge
+	plan := w.plan
 	w.mu.Unlock()
-	if judge != nil {
-		if why := judge(*a); why != "" {
-			w.mu.Lock()
-			w.illegal = append(w.illegal, why)
-			w.mu.Unlock()
-		}
-	}
 	if plan == nil {
 		return fault{}
 	}
 	return plan(*a)
+}
+
+// ask has the request judged.
+func (w *world) ask(a arrival) {
+	if w.judge == nil {
+		return
+	}
+	if why := w.judge(a); why != "" {
+		w.mu.Lock()
+		w.illegal = append(w.illegal, why)
+		w.mu.Unlock()
+	}
 }
 
 // take carries the request out, as its kind of destination does.
