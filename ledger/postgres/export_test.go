@@ -11,8 +11,5 @@ func Lane(l *Ledger, name string) *sqlx.DB {
 	return map[string]*sqlx.DB{"records": l.records, "starts": l.starts, "pulse": l.pulse, "rest": l.rest}[name]
 }
 
-// Remember makes l believe that it was connected to another database.
-func Remember(l *Ledger, identity string) { l.server.identity.Store(&identity) }
-
 // SetClock makes l's statements take now for the server's time.
 func SetClock(l *Ledger, now time.Time) { l.now = func() any { return now.UnixMicro() } }

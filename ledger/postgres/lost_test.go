@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 
 	"github.com/amends-dev/amends/internal/pgtest"
@@ -64,14 +65,22 @@ func TestTerminatedBackends(t *testing.T) {
 	es := []ledger.Entry{start(token, "a"), start(token, "b")}
 	db := connect(t, l.url)
 	for range 3 {
-		if _, err := db.ExecContext(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-			WHERE application_name = 'amends' AND datname = current_database()`); err != nil {
-			t.Fatal(err)
-		}
+		terminate(t, db)
 		repeat(t, l, token, es)
 		for i, a := range appendAll(t, l, token, es, ledger.Mine) {
 			es[i] = next(es[i], a.Head, token, saga.Record{Kind: saga.KindNoted, Status: saga.Running}, nil)
 		}
+	}
+}
+
+// terminate ends every connection of ledgers to a database.
+func terminate(t *testing.T, db *sqlx.DB) {
+	t.Helper()
+	var n int
+	err := db.GetContext(t.Context(), &n, `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+		WHERE application_name = 'amends' AND datname = current_database()`)
+	if err != nil || n == 0 {
+		t.Fatalf("terminated %d backends, %v", n, err)
 	}
 }
 
@@ -93,7 +102,7 @@ func repeat(t *testing.T, l *store, token saga.Token, es []ledger.Entry) []ledge
 // proxy stands between a ledger and its server and can cut the next connection that is used.
 type proxy struct {
 	url                   string
-	network, address      string // of the server
+	server                atomic.Pointer[target]
 	cutRequest, cutAnswer atomic.Bool
 	cuts                  atomic.Int32
 	wg                    sync.WaitGroup
@@ -101,15 +110,8 @@ type proxy struct {
 
 func newProxy(t *testing.T, server string) *proxy {
 	t.Helper()
-	cfg, err := pq.NewConfig(server)
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := strconv.Itoa(int(cfg.Port))
-	p := &proxy{network: "tcp", address: net.JoinHostPort(cfg.Host, port)}
-	if strings.HasPrefix(cfg.Host, "/") {
-		p.network, p.address = "unix", filepath.Join(cfg.Host, ".s.PGSQL."+port)
-	}
+	p := &proxy{}
+	p.lead(t, server)
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -132,13 +134,35 @@ func newProxy(t *testing.T, server string) *proxy {
 	return p
 }
 
+// target is where a server listens.
+type target struct{ network, address string }
+
+func (s *target) dial(ctx context.Context) (net.Conn, error) {
+	return new(net.Dialer).DialContext(ctx, s.network, s.address)
+}
+
+// lead makes new connections go to a server. Those that are open stay where they are.
+func (p *proxy) lead(t *testing.T, server string) {
+	t.Helper()
+	cfg, err := pq.NewConfig(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := strconv.Itoa(int(cfg.Port))
+	to := &target{"tcp", net.JoinHostPort(cfg.Host, port)}
+	if strings.HasPrefix(cfg.Host, "/") {
+		to = &target{"unix", filepath.Join(cfg.Host, ".s.PGSQL."+port)}
+	}
+	p.server.Store(to)
+}
+
 func (p *proxy) accept(ctx context.Context, listener net.Listener) {
 	for {
 		client, err := listener.Accept()
 		if err != nil {
 			return
 		}
-		server, err := new(net.Dialer).DialContext(ctx, p.network, p.address)
+		server, err := p.server.Load().dial(ctx)
 		if err != nil {
 			_ = client.Close()
 			continue

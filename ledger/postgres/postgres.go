@@ -209,8 +209,8 @@ func config(dsn string, o Options) (pq.Config, error) {
 	if len(cfg.Multi) > 0 && (cfg.TargetSessionAttrs == "" || cfg.TargetSessionAttrs == pq.TargetSessionAttrsAny) {
 		cfg.TargetSessionAttrs = pq.TargetSessionAttrsReadWrite
 	}
-	if cfg.ApplicationName == "" && cfg.FallbackApplicationName == "" {
-		cfg.FallbackApplicationName = "amends"
+	if cfg.ApplicationName == "" {
+		cfg.ApplicationName = "amends" // the fallback is only looked at while a DSN is read
 	}
 	return cfg, nil
 }

@@ -215,3 +215,10 @@ func (c *conn) ResetSession(ctx context.Context) error {
 
 // IsValid implements [driver.Validator].
 func (c *conn) IsValid() bool { return c.pqConn.IsValid() && c.current() }
+
+// Close implements [driver.Conn]. Saying goodbye to a server that is gone fails; that is no error of ours: every
+// answer was final before.
+func (c *conn) Close() error {
+	_ = c.pqConn.Close()
+	return nil
+}

@@ -40,11 +40,11 @@ func TestConfig(t *testing.T) {
 		target  pq.TargetSessionAttrs
 		app     string
 	}{
-		"postgres://h/db": {5 * time.Second, pq.TargetSessionAttrsAny, ""},
+		"postgres://h/db": {5 * time.Second, pq.TargetSessionAttrsAny, "amends"},
 		"postgres://h/db?connect_timeout=9&application_name=shop":    {9 * time.Second, pq.TargetSessionAttrsAny, "shop"},
-		"postgres://a,b/db?port=1,2":                                 {5 * time.Second, pq.TargetSessionAttrsReadWrite, ""},
-		"postgres://a,b/db?port=1,2&target_session_attrs=primary":    {5 * time.Second, pq.TargetSessionAttrsPrimary, ""},
-		"host=a,b port=1,2 dbname=db target_session_attrs=read-only": {5 * time.Second, pq.TargetSessionAttrsReadOnly, ""},
+		"postgres://a,b/db?port=1,2":                                 {5 * time.Second, pq.TargetSessionAttrsReadWrite, "amends"},
+		"postgres://a,b/db?port=1,2&target_session_attrs=primary":    {5 * time.Second, pq.TargetSessionAttrsPrimary, "amends"},
+		"host=a,b port=1,2 dbname=db target_session_attrs=read-only": {5 * time.Second, pq.TargetSessionAttrsReadOnly, "amends"},
 	} {
 		cfg, err := config(dsn, o)
 		if err != nil {

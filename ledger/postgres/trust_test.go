@@ -26,7 +26,7 @@ func TestRefusals(t *testing.T) {
 		{name: "an older schema", migrate: true, prepare: []string{`UPDATE amends_schema SET version_id = 0`},
 			is: ledger.ErrSchema, says: "Run amends migrate"},
 		{name: "a newer schema", migrate: true, prepare: []string{`INSERT INTO amends_schema (version_id, is_applied) VALUES (99, true)`},
-			is: ledger.ErrSchema, says: "version 99"},
+			is: ledger.ErrSchema, says: "version 99, this program knows 1. Use a newer program"},
 		{name: "another schema's tables", migrate: true, prepare: []string{`CREATE SCHEMA tenant`},
 			query: "search_path=tenant,public", is: ledger.ErrSchema, says: `schema "tenant" holds no ledger`},
 		{name: "a schema that does not exist", migrate: true,

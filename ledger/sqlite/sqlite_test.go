@@ -139,7 +139,7 @@ func TestRefusals(t *testing.T) {
 		{dir, nil, "is a directory"},
 		{filepath.Join(dir, "missing", "ledger.db"), os.ErrNotExist, "directory"},
 		{noise, nil, "not a SQLite database"},
-		{newer, ledger.ErrSchema, "version 99"},
+		{newer, ledger.ErrSchema, "Use a newer program"},
 	} {
 		l, err := Open(t.Context(), c.path, nil)
 		if err == nil {

@@ -130,12 +130,17 @@ func migrate(ctx context.Context, db *sql.DB) error {
 	return err
 }
 
+// all returns the statements by their text.
+func (s *statements) all() map[string]**sql.Stmt {
+	return map[string]**sql.Stmt{
+		sessionLives: &s.lives, addRecord: &s.addRecord, addStart: &s.addStart, addHead: &s.addHead,
+		projectHead: &s.project, placeOf: &s.place, placeOfStart: &s.startPlace,
+		dropRecord: &s.dropRecord, dropHead: &s.dropHead,
+	}
+}
+
 func (w *writer) prepare(ctx context.Context) error {
-	for text, stmt := range map[string]**sql.Stmt{
-		sessionLives: &w.lives, addRecord: &w.addRecord, addStart: &w.addStart, addHead: &w.addHead,
-		projectHead: &w.project, placeOf: &w.place, placeOfStart: &w.startPlace,
-		dropRecord: &w.dropRecord, dropHead: &w.dropHead,
-	} {
+	for text, stmt := range w.all() {
 		var err error
 		if *stmt, err = w.conn.PrepareContext(ctx, text); err != nil { //nolint:sqlclosecheck // they live as long as the connection
 			return fmt.Errorf("prepare %s: %w", text, err)
@@ -190,10 +195,15 @@ func (w *writer) close() error {
 	if w.conn == nil {
 		return nil
 	}
-	err := w.conn.Close()
-	w.conn = nil
-	if derr := w.db.Close(); err == nil {
-		err = derr
+	// An open statement keeps SQLite's connection alive behind Close: then nothing is checkpointed, the log stays
+	// beside the file, and whoever copies the file alone copies an empty ledger.
+	var errs []error
+	for _, stmt := range w.all() {
+		if *stmt != nil {
+			errs = append(errs, (*stmt).Close())
+		}
 	}
-	return err
+	errs = append(errs, w.conn.Close(), w.db.Close())
+	w.conn = nil
+	return errors.Join(errs...)
 }

@@ -1,0 +1,84 @@
+package postgres_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/amends-dev/amends/internal/pgtest"
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/saga"
+)
+
+// A fail-over in the worst case: the old server still answers on the connections that are open, new ones lead to
+// another server under the same name. Nothing is stored for sessions of the old server once the new one is seen;
+// a new session begins there, and what it writes is there.
+func TestDatabaseChanged(t *testing.T) {
+	t.Parallel()
+	before, after := pgtest.Own(t, nil).URL(), pgtest.Own(t, nil).URL()
+	closed(t, open(t, before), open(t, after)) // migrated
+	p := newProxy(t, before)
+	l := open(t, p.url)
+	defer closed(t, l)
+	old, err := l.OpenSession(t.Context(), time.Hour, "before")
+	if err != nil {
+		t.Fatal(err)
+	}
+	es := []ledger.Entry{start(old.Token, "a"), start(old.Token, "b")} // every lane has an open connection
+	for i, a := range appendAll(t, l, old.Token, es, ledger.Appended) {
+		es[i] = next(es[i], a.Head, old.Token, saga.Record{Kind: saga.KindNoted, Status: saga.Running}, nil)
+	}
+	appendAll(t, l, old.Token, es, ledger.Appended)
+
+	p.lead(t, after)
+	fresh, err := l.OpenSession(t.Context(), time.Hour, "after")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fresh.Database == old.Database {
+		t.Fatalf("both sessions are on %s", fresh.Database)
+	}
+	if _, err := l.Append(t.Context(), old.Token, es); !errors.Is(err, ledger.ErrDatabaseChanged) {
+		t.Errorf("append for the old session: %v, want ErrDatabaseChanged", err)
+	}
+	if _, err := l.Renew(t.Context(), old.Token, time.Hour); !errors.Is(err, ledger.ErrDatabaseChanged) {
+		t.Errorf("renew the old session: %v, want ErrDatabaseChanged", err)
+	}
+	if _, err := l.Renew(t.Context(), fresh.Token, time.Hour); err != nil {
+		t.Errorf("renew the new session: %v", err)
+	}
+	if as, err := l.Append(t.Context(), fresh.Token, es); err != nil || as[0].Result != ledger.Missing {
+		t.Errorf("a record whose predecessor was lost: %+v, %v, want missing", as, err)
+	}
+	appendAll(t, l, fresh.Token, []ledger.Entry{start(fresh.Token, "c")}, ledger.Appended)
+	direct := open(t, after)
+	defer closed(t, direct)
+	if heads, err := direct.List(t.Context(), ledger.Filter{}); err != nil || len(heads) != 1 || heads[0].ID.Work != "c" {
+		t.Errorf("the new server has %+v, %v, want the work of the new session", heads, err)
+	}
+}
+
+// A connection that leads to another server than before is refused before anything is written on it.
+func TestConnectionToAnotherServer(t *testing.T) {
+	t.Parallel()
+	before, after := pgtest.Own(t, nil).URL(), pgtest.Own(t, nil).URL()
+	closed(t, open(t, before), open(t, after))
+	p := newProxy(t, before)
+	l := open(t, p.url)
+	defer closed(t, l)
+	token := session(t, l)
+	p.lead(t, after)
+	terminate(t, connect(t, before))
+	var err error
+	for range 10 { // connections that were cut are noticed one by one
+		if _, err = l.Append(t.Context(), token, []ledger.Entry{start(token, "w")}); errors.Is(err, ledger.ErrDatabaseChanged) {
+			break
+		}
+	}
+	if !errors.Is(err, ledger.ErrDatabaseChanged) {
+		t.Errorf("append: %v, want ErrDatabaseChanged", err)
+	}
+	if _, err := l.List(t.Context(), ledger.Filter{}); err == nil {
+		t.Error("the other server was read as if it were ours")
+	}
+}
