@@ -72,28 +72,41 @@ var mutants = []mutant{
 
 // Rule: the protocol holds in every scene, whatever the faults within the budget.
 func TestModelHolds(t *testing.T) {
+	t.Parallel()
 	requireSpin(t)
-	for i, s := range scenes {
+	chosen := scenes
+	if small() {
+		chosen = scenes[:1]
+	}
+	for _, s := range chosen {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
-			if small() && i > 0 {
-				t.Skip("small: the first scene only")
-			}
 			switches := s.switches
-			if os.Getenv("AMENDS_MODEL") == "full" && s.full != "" {
+			if full() && s.full != "" {
 				switches = s.full
 			}
-			v := verify(t, "-O1", switches)
-			t.Log(v)
-			if v.errors != 0 || !v.complete {
-				t.Fatalf("the protocol does not hold, see it with\n%s\n%s", replay(switches), v.output)
-			}
+			mustHold(t, verify(t, safety("-O1"), switches))
 		})
+	}
+	if full() {
+		t.Run("every fair execution ends", func(t *testing.T) {
+			t.Parallel()
+			mustHold(t, verify(t, liveness, "-DLIVE"))
+		})
+	}
+}
+
+func mustHold(t *testing.T, v verdict) {
+	t.Helper()
+	t.Log(v)
+	if v.errors != 0 || !v.complete {
+		t.Fatalf("the protocol does not hold, see it with\n%s\n%s", v.replay(), v.output)
 	}
 }
 
 // Rule: no rule of the protocol is idle. Without it, something that must hold breaks.
 func TestModelMutants(t *testing.T) {
+	t.Parallel()
 	requireSpin(t)
 	if small() {
 		t.Skip("small: no mutants")
@@ -102,13 +115,13 @@ func TestModelMutants(t *testing.T) {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
 			switches := strings.TrimSpace("-D" + m.name + " " + m.scene)
-			v := verify(t, "-O0", switches) // found soon: the compiler would take longer
+			v := verify(t, safety("-O0"), switches) // found soon: the compiler would take longer
 			t.Log(v)
 			if v.errors == 0 {
 				t.Fatalf("no counterexample: the rule that %s removes is idle\n%s", m.name, v.output)
 			}
 			if v.broken != m.breaks {
-				t.Fatalf("%q breaks, not %q, see it with\n%s", v.broken, m.breaks, replay(switches))
+				t.Fatalf("%q breaks, not %q, see it with\n%s", v.broken, m.breaks, v.replay())
 			}
 		})
 	}
@@ -116,28 +129,39 @@ func TestModelMutants(t *testing.T) {
 
 // Rule: every mutant that saga.pml names is run, and every one that is run is explained there.
 func TestModelNamesItsMutants(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("saga.pml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, list, _ := strings.Cut(string(text), "* MUTANTS:")
 	list, _, _ = strings.Cut(list, "* BY HAND")
-	var named, run []string
+	var named, tested []string
 	for _, m := range regexp.MustCompile(`(?m)^ \*   ([A-Z]+) `).FindAllStringSubmatch(list, -1) {
 		named = append(named, m[1])
 	}
 	for _, m := range mutants {
-		run = append(run, m.name)
+		tested = append(tested, m.name)
 	}
 	slices.Sort(named)
-	slices.Sort(run)
-	if !slices.Equal(named, run) {
-		t.Errorf("saga.pml explains %q\nthe test runs     %q", named, run)
+	slices.Sort(tested)
+	if !slices.Equal(named, tested) {
+		t.Errorf("saga.pml explains %q\nthe test runs     %q", named, tested)
 	}
 }
 
-// verdict is what pan, the checker that Spin makes of a model, had to say.
+// A checker is a way to build and run pan, the program that Spin makes of a model.
+type checker struct{ build, run string }
+
+// liveness looks for fair executions that never end.
+var liveness = checker{"-O1 -DNFAIR=3", "-a -f -m1000000"}
+
+// safety looks for broken assertions. What gcc takes to optimise must be won back by the run.
+func safety(optimise string) checker { return checker{optimise + " -DSAFETY", "-m100000"} }
+
+// verdict is what pan had to say.
 type verdict struct {
+	checker  checker
 	switches string
 	states   int
 	depth    int
@@ -167,9 +191,8 @@ var (
 // slots bounds how many checkers run at the same time: each may take a gigabyte.
 var slots = make(chan struct{}, 2)
 
-// verify builds the checker for saga.pml under the switches and runs it to its end or to the first error. What
-// gcc's optimise costs must be won back by the run.
-func verify(t *testing.T, optimise, switches string) verdict {
+// verify builds the checker for saga.pml under the switches and runs it to its end or to the first error.
+func verify(t *testing.T, c checker, switches string) verdict {
 	t.Helper()
 	slots <- struct{}{}
 	defer func() { <-slots }()
@@ -180,16 +203,17 @@ func verify(t *testing.T, optimise, switches string) verdict {
 	}
 	dir := t.TempDir()
 	run(t, dir, "spin", append(strings.Fields(switches), "-a", model)...)
-	run(t, dir, "gcc", optimise, "-w", "-DSAFETY", "-DCOLLAPSE", "-DMEMLIM=4000", "-o", "pan", "pan.c")
-	out := run(t, dir, filepath.Join(dir, "pan"), "-m100000")
+	run(t, dir, "gcc", append(strings.Fields(c.build), "-w", "-DCOLLAPSE", "-DMEMLIM=4000", "-o", "pan", "pan.c")...)
+	out := run(t, dir, filepath.Join(dir, "pan"), strings.Fields(c.run)...)
 
-	v := verdict{switches: switches, output: out, complete: !panCutOff.MatchString(out)}
+	v := verdict{checker: c, switches: switches, complete: !panCutOff.MatchString(out)}
 	m := panDepth.FindStringSubmatch(out)
 	if m == nil {
 		t.Fatalf("pan did not report what it found:\n%s", out)
 	}
 	v.depth, v.errors = number(t, m[1]), number(t, m[2])
 	v.states = number(t, panStates.FindStringSubmatch(out)[1])
+	v.output, _, _ = strings.Cut(out, "\nunreached in ")
 	if m := panBroken.FindStringSubmatch(out); m != nil {
 		v.broken = m[1] + m[2]
 	}
@@ -223,10 +247,12 @@ func number(t *testing.T, digits string) int {
 }
 
 // replay is how a person looks at a counterexample.
-func replay(switches string) string {
-	return fmt.Sprintf("cd saga && spin %[1]s -a saga.pml && gcc -O2 -w -DSAFETY -DCOLLAPSE -o pan pan.c && ./pan -m100000; spin %[1]s -t -p -g saga.pml",
-		switches)
+func (v verdict) replay() string {
+	return fmt.Sprintf("cd saga && spin %[1]s -a saga.pml && gcc %[2]s -w -DCOLLAPSE -o pan pan.c && ./pan %[3]s; spin %[1]s -t -p -g saga.pml",
+		v.switches, v.checker.build, v.checker.run)
 }
+
+func full() bool { return os.Getenv("AMENDS_MODEL") == "full" }
 
 func small() bool { return testing.Short() || os.Getenv("AMENDS_MODEL") == "small" }
 

@@ -98,7 +98,7 @@
  *   spin -a saga.pml && gcc -O2 -DSAFETY -DCOLLAPSE -o pan pan.c && ./pan -m100000
  *   spin -DRESEND -a saga.pml && gcc -O2 -DSAFETY -DCOLLAPSE -o pan pan.c && ./pan -m100000
  *   spin -DRESEND -t -p -g saga.pml                                    (replays the counterexample)
- *   spin -DLIVE -a saga.pml && gcc -O2 -DCOLLAPSE -o pan pan.c && ./pan -a -f -m100000
+ *   spin -DLIVE -a saga.pml && gcc -O2 -DCOLLAPSE -DNFAIR=3 -o pan pan.c && ./pan -a -f -m100000
  */
 #ifndef CRASHES
 #define CRASHES 1
