@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 
 	"github.com/amends-dev/amends/ledger"
@@ -14,7 +13,7 @@ type census struct {
 	live     int
 	finished int
 	review   []ledger.Head
-	first    string // the work started first
+	first    string // the first by its id
 	undone   string // one of the works that were compensated, if any
 }
 
@@ -36,7 +35,9 @@ func count(ctx context.Context, r ledger.Reader) (census, error) {
 
 func (c *census) add(h *ledger.Head) {
 	c.works++
-	c.first = cmp.Or(c.first, h.ID.Work)
+	if c.first == "" || h.ID.Work < c.first {
+		c.first = h.ID.Work
+	}
 	switch {
 	case h.Status.Terminal():
 		c.finished++

@@ -3,9 +3,9 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -64,11 +64,11 @@ func runSync(ctx context.Context, p place, log logrus.FieldLogger) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
-	sync, err := newSync(p)
+	job, err := newSync(p)
 	if err != nil {
 		return err
 	}
-	definition, err := sync.Saga()
+	definition, err := job.Saga()
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func runSync(ctx context.Context, p place, log logrus.FieldLogger) (err error) {
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return c.Run(ctx) })
-	group.Go(func() error { return fetch(ctx, c, sync.shop, log) })
+	group.Go(func() error { return fetch(ctx, c, job.shop, log) })
 	return group.Wait()
 }
 
@@ -109,41 +109,38 @@ const (
 // count.
 func fetch(ctx context.Context, c *coordinator.Coordinator, from *effect.Client, log logrus.FieldLogger) error {
 	for after := ""; ctx.Err() == nil; {
-		page, err := fetchPage(ctx, c, from, after)
+		var page shop.Page
+		_, err := from.Do(ctx, effect.Request{
+			Method: http.MethodGet, Path: effect.Path("orders"), Into: &page,
+			Query: map[string][]string{"status": {"paid"}, "synced": {"no"}, "limit": {"100"}, "after": {after}},
+		})
 		switch {
 		case err != nil:
 			if ctx.Err() == nil {
-				log.WithError(err).Warn("a page of orders did not come, or was not started whole; it is asked for again")
+				log.WithError(err).Warn("a page of orders did not come and is asked for again")
 			}
 			_ = pause(ctx, fetchAgain) // the loop sees the end of ctx
 		case len(page.Orders) == 0:
 			after = ""
 			_ = pause(ctx, fetchEvery)
 		default:
+			startAll(ctx, c, page.Orders, log)
 			after = page.Next
 		}
 	}
 	return nil
 }
 
-// fetchPage asks for the page after a cursor and starts its orders.
-func fetchPage(ctx context.Context, c *coordinator.Coordinator, from *effect.Client, after string) (shop.Page, error) {
-	var page shop.Page
-	_, err := from.Do(ctx, effect.Request{
-		Method: http.MethodGet, Path: effect.Path("orders"), Into: &page,
-		Query: map[string][]string{"status": {"paid"}, "synced": {"no"}, "limit": {"100"}, "after": {after}},
-	})
-	if err != nil {
-		return page, err
-	}
-	starts, ctx := errgroup.WithContext(ctx)
-	for _, o := range page.Orders {
-		starts.Go(func() error {
-			if _, err := c.Start(ctx, sagaName, o.Ref(), o, &coordinator.StartOptions{Source: "fetch"}); err != nil {
-				return fmt.Errorf("start %s: %w", o.Ref(), err)
+// startAll starts a work for each order. One that cannot be started, or has become another order under its old
+// number, does not hold up the others; the next round brings it again.
+func startAll(ctx context.Context, c *coordinator.Coordinator, orders []shop.Order, log logrus.FieldLogger) {
+	var starts sync.WaitGroup
+	for _, o := range orders {
+		starts.Go(func() {
+			if _, err := c.Start(ctx, sagaName, o.Ref(), o, &coordinator.StartOptions{Source: "fetch"}); err != nil && ctx.Err() == nil {
+				log.WithError(err).WithField("work", o.Ref()).Warn("not started")
 			}
-			return nil
 		})
 	}
-	return page, starts.Wait()
+	starts.Wait()
 }

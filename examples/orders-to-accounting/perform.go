@@ -35,6 +35,7 @@ func perform(ctx context.Context, o options, stdout, stderr io.Writer) (clean bo
 	introduce(talk, o)
 	began := time.Now()
 	if err := r.act(ctx, o, dir, talk, stderr); err != nil {
+		_ = os.Remove(dir) // if nothing came into it
 		if ctx.Err() != nil {
 			err = fmt.Errorf("interrupted. Every process was stopped; what they did so far is in %s", dir)
 		}

@@ -26,7 +26,6 @@ type stage struct {
 	world  *world.World
 	procs  *supervisor
 	random *rand.Rand
-	log    *os.File
 	killAt []int // how many orders are done when a process is killed
 	show   func(done int)
 }
@@ -45,7 +44,7 @@ func newStage(ctx context.Context, o options, dir, role string) (*stage, error) 
 	}
 	p := place{Shop: w.ShopURL, Books: w.BooksURL, Mail: w.MailAddr, Ledger: o.db, Answer: answer, Settle: w.Timing().Settled()}
 	s := &stage{
-		world: w, log: log, random: rand.New(rand.NewPCG(o.seed, 1)),
+		world: w, random: rand.New(rand.NewPCG(o.seed, 1)),
 		procs: &supervisor{role: role, place: p, log: log},
 	}
 	s.killAt = killPoints(s.random, o.kills, o.orders)
@@ -55,7 +54,7 @@ func newStage(ctx context.Context, o options, dir, role string) (*stage, error) 
 // close stops what is still running. The data stays.
 func (s *stage) close() error {
 	_ = s.procs.stop() // watch and audit have told what it says
-	return errors.Join(s.log.Close(), s.world.Close())
+	return errors.Join(s.procs.log.Close(), s.world.Close())
 }
 
 // killPoints chooses how many orders are done at each kill. The last tenth is spared: who dies when there is
@@ -85,7 +84,7 @@ func (s *stage) watch(ctx context.Context, progress func() (done int, finished b
 		s.show(done)
 		switch {
 		case ended && !finished:
-			return fmt.Errorf("the %s process ended before its work did; its log is %s", s.procs.role, s.log.Name())
+			return fmt.Errorf("the %s process ended before its work did; its log is %s", s.procs.role, s.procs.log.Name())
 		case ended, finished && len(s.killAt) == 0 && !s.procs.once:
 			return nil
 		case len(s.killAt) > 0 && (finished || done >= s.killAt[0]) && s.procs.kill(s.random):

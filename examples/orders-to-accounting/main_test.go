@@ -1,0 +1,350 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/amends-dev/amends/examples/orders-to-accounting/books"
+	"github.com/amends-dev/amends/examples/orders-to-accounting/world"
+	"github.com/amends-dev/amends/internal/pgtest"
+	"github.com/amends-dev/amends/ledger"
+)
+
+// programVariable makes this test binary the program. The processes that the program starts are this binary too, and
+// know it by their role.
+const programVariable = "AMENDS_EXAMPLE_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(programVariable) != "" || os.Getenv(roleVariable) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// program is the program as a process of its own, in a temporary folder of its own.
+func program(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self, args...)
+	cmd.Env = append(os.Environ(), programVariable+"=1", "TMPDIR="+t.TempDir())
+	cmd.WaitDelay = 10 * time.Second // for children that keep our pipes open: they should not
+	return cmd
+}
+
+// finish runs it to its end and returns its exit status and what it says.
+func finish(t *testing.T, cmd *exec.Cmd) (status int, stdout, stderr string) {
+	t.Helper()
+	var out, log bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &log
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatalf("%v\n%s", err, log.String())
+	}
+	return cmd.ProcessState.ExitCode(), out.String(), log.String()
+}
+
+// seed is a fixed one under which some of the orders are cancelled meanwhile.
+const seed = 5
+
+// cancelled counts the orders that the world will cancel.
+func cancelled(t *testing.T, orders int) int {
+	t.Helper()
+	c := world.Config{Seed: seed, Orders: orders, Cancels: cancels}
+	n := 0
+	for _, o := range world.Orders(c) {
+		if c.Cancelled(o.ID) {
+			n++
+		}
+	}
+	if n == 0 {
+		t.Fatalf("seed %d cancels no order of %d; choose another", seed, orders)
+	}
+	return n
+}
+
+// A run with faults and kills ends with one invoice and one receipt for each paid order and none for cancelled ones,
+// says so in one JSON object, and leaves a ledger in which everything follows from what is before it. The sync without a
+// ledger leaves at least the invoices of cancelled orders, whatever the kills hit.
+func TestRunOnSQLite(t *testing.T) {
+	t.Parallel()
+	r := jsonRun(t, "-orders", "60", "-kills", "4", "-seed", strconv.Itoa(seed), "-json")
+	checkRun(t, r, 60, 4, 1)
+}
+
+// The same with three processes on one Postgres.
+func TestRunOnPostgres(t *testing.T) {
+	t.Parallel()
+	db := pgtest.URL(t)
+	r := jsonRun(t, "-orders", "60", "-kills", "4", "-seed", strconv.Itoa(seed), "-json", "-db", db)
+	checkRun(t, r, 60, 4, 3)
+}
+
+func jsonRun(t *testing.T, args ...string) map[string]any {
+	t.Helper()
+	status, stdout, stderr := finish(t, program(t, args...))
+	if status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+	t.Log("on standard error:\n" + stderr)
+	read := json.NewDecoder(strings.NewReader(stdout))
+	var r map[string]any
+	if err := read.Decode(&r); err != nil {
+		t.Fatalf("%v in\n%s", err, stdout)
+	}
+	if err := read.Decode(new(any)); !errors.Is(err, io.EOF) {
+		t.Errorf("after the object there is more (%v):\n%s", err, stdout)
+	}
+	return r
+}
+
+func checkRun(t *testing.T, r map[string]any, orders, kills, workers int) {
+	t.Helper()
+	void := cancelled(t, orders)
+	number := func(of map[string]any, name string) int {
+		n, ok := of[name].(float64)
+		if !ok {
+			t.Errorf("%s is %v, no number", name, of[name])
+		}
+		return int(n)
+	}
+	for name, want := range map[string]int{
+		"orders": orders, "invoices": orders - void, "receipts": orders - void, "compensated": void,
+		"duplicates": 0, "missing": 0, "orphans": 0, "mismatches": 0, "kills": kills, "seed": seed,
+	} {
+		if got := number(r, name); got != want {
+			t.Errorf("%s is %d, want %d", name, got, want)
+		}
+	}
+	if n := number(r, "restarts"); n > kills || n < kills-workers { // who dies last need not come back
+		t.Errorf("%d restarts after %d kills", n, kills)
+	}
+	if unconfirmed, resolved := number(r, "unconfirmed"), number(r, "resolved"); resolved < unconfirmed {
+		t.Errorf("%d unconfirmed, but %d resolved", unconfirmed, resolved)
+	}
+	naive, ok := r["naive"].(map[string]any)
+	if !ok {
+		t.Fatalf("naive is %v", r["naive"])
+	}
+	if n := number(naive, "orphans"); n < void || number(naive, "orders") != orders {
+		t.Errorf("the naive run: %v, want an orphan for each of %d cancelled orders", naive, void)
+	}
+	_, _ = number(naive, "duplicates"), number(naive, "missing")
+	checkLeftBehind(t, r)
+}
+
+// checkLeftBehind reads what a run leaves: a sound ledger and the folder with everything else.
+func checkLeftBehind(t *testing.T, r map[string]any) {
+	t.Helper()
+	db, folder := r["ledger"].(string), r["folder"].(string) //nolint:forcetypeassert // the panic says what it is
+	l, err := openLedger(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	found, err := ledger.Check(t.Context(), l, nil)
+	if err != nil || len(found.Findings) > 0 {
+		t.Errorf("the ledger: %v, %v", found.Findings, err)
+	}
+	for _, name := range []string{"sync.log", "naive.log", "sync/shop.db", "naive/books.db", "sync/mailbox/new"} {
+		if info, err := os.Stat(filepath.Join(folder, name)); err != nil || info.Size() == 0 && name != "naive.log" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, name := range []string{"sync.log", "naive.log"} {
+		if log, err := os.ReadFile(filepath.Join(folder, name)); err != nil || bytes.Contains(log, []byte("DATA RACE")) || bytes.Contains(log, []byte("panic: ")) {
+			t.Errorf("%s: %v\n%s", name, err, tail(filepath.Join(folder, name)))
+		}
+	}
+}
+
+// The text is a table of both audits, then what to look at next. The three commands do what they say, and nothing is
+// wider than it need be.
+func TestRunAsText(t *testing.T) {
+	t.Parallel()
+	status, text, stderr := finish(t, program(t, "-orders", "30", "-kills", "2", "-seed", strconv.Itoa(seed)))
+	if status != 0 {
+		t.Errorf("exit status %d\n%s", status, stderr)
+	}
+	void := cancelled(t, 30)
+	for _, want := range []string{
+		`^30 paid orders go from a shop into the books, and a receipt goes out for each\.\n`,
+		`the sync is killed 2 times`, `Seed 5\.\n`,
+		`\n +with amends   without a ledger\n  orders +30 +30\n`,
+		`\n  cancelled meanwhile, invoice voided +` + strconv.Itoa(void) + ` +0\n`,
+		`\n\n  duplicates: one too many +0 +\d+\n  missing: .* +0 +\d+\n  orphans: .* +0 +[1-9]\d*\n  mismatches: .* +0 +\d+\n\n`,
+		`\nWith amends: one invoice and one receipt for each paid order, none for others\.\nWithout a ledger, for example:\n`,
+		`\n  orphan: shop:order:\d+: the order was cancelled, but inv_\d+ is live\n`,
+		`\nThe ledger is \S+/ledger\.db\. Ask it:\n`,
+	} {
+		if !regexp.MustCompile(want).MatchString(text) {
+			t.Errorf("there is no %q", want)
+		}
+	}
+	for line := range strings.Lines(text) {
+		if strings.TrimRight(line, " \n") != strings.TrimSuffix(line, "\n") {
+			t.Errorf("spaces at the end of %q", line)
+		}
+		if len(line) > 81 && !strings.Contains(line, "shop:order:") && !strings.Contains(line, "/") {
+			t.Errorf("wider than a terminal: %q", line)
+		}
+	}
+	if n := strings.Count(text, "\n"); n > 50 {
+		t.Errorf("%d lines are more than a screen", n)
+	}
+	tryCommands(t, text)
+	if t.Failed() {
+		t.Log(text)
+	}
+}
+
+// tryCommands runs the commands that the text names.
+func tryCommands(t *testing.T, text string) {
+	t.Helper()
+	amends := filepath.Join(t.TempDir(), "amends")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", amends, "../../cmd/amends")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	commands := regexp.MustCompile(`(?m)^  go run ./cmd/amends (list|show \S+|history \S+) (--db .*)$`).FindAllStringSubmatch(text, -1)
+	if len(commands) != 3 {
+		t.Fatalf("there are %d commands to try, want 3", len(commands))
+	}
+	for _, c := range commands {
+		out, err := exec.CommandContext(t.Context(), "sh", "-c", amends+" "+c[1]+" "+c[2]).Output()
+		verb, work, _ := strings.Cut(c[1], " ")
+		if verb == "list" {
+			work = "shop:order:10001"
+		}
+		if err != nil || !bytes.Contains(out, []byte(work)) {
+			t.Errorf("%s: %v\n%s", c[0], err, out)
+		}
+	}
+}
+
+// When the audit finds anything, it is printed and the exit status is 1. Here somebody else books an invoice for the
+// first order while the sync is at work, behind everybody's back.
+func TestFindingsExitWithOne(t *testing.T) {
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	stranger := writer(func() {
+		found, err := filepath.Glob(filepath.Join(tmp, "amends-*", "sync", "books.db"))
+		if err != nil || len(found) != 1 {
+			t.Errorf("the books of the run: %v, %v", found, err)
+			return
+		}
+		store, err := books.Open(found[0])
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer store.Close()
+		addInvoice(t, store, books.Live)
+	})
+	var out bytes.Buffer
+	status := run(t.Context(), []string{"-orders", "5", "-kills", "0", "-faults", "0", "-seed", "1"}, nil, &out, stranger)
+	if status != 1 {
+		t.Errorf("exit status %d", status)
+	}
+	const found = "\nWith amends, the audit found:\n  duplicate: shop:order:10001: inv_"
+	if !strings.Contains(out.String(), found) || strings.Contains(out.String(), "With amends: one") {
+		t.Errorf("there is no %q in\n%s", found, out.String())
+	}
+}
+
+// writer calls a function once, at the first write, and holds up whoever writes until it is through.
+func writer(do func()) io.Writer {
+	r, w := io.Pipe()
+	go func() {
+		_, _ = r.Read(make([]byte, 1))
+		do()
+		_, _ = io.Copy(io.Discard, r)
+	}()
+	return w
+}
+
+// A ledger in which there is something is not touched: a second run over the works of a first would prove nothing.
+func TestLedgerMustBeEmpty(t *testing.T) {
+	t.Parallel()
+	db := filepath.Join(t.TempDir(), "it's a ledger.db")
+	args := []string{"-orders", "1", "-kills", "0", "-faults", "0", "-db", db}
+	status, text, stderr := finish(t, program(t, args...))
+	if status != 0 {
+		t.Errorf("the first run: exit status %d\n%s", status, stderr)
+	}
+	tryCommands(t, text)
+	status, _, stderr = finish(t, program(t, args...))
+	if status != 1 || !strings.Contains(stderr, "holds works already") || !strings.Contains(stderr, db) {
+		t.Errorf("the second run: exit status %d\n%s", status, stderr)
+	}
+}
+
+// The command line's faults are named all at once, with status 2. Asking for help is no fault.
+func TestCommandLine(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"-kills -1 -orders 0 -faults NaN -workers 2": "-orders must be at least 1\n-faults must lie between 0 and 1\n-kills must not be negative\n" +
+			"-workers: a SQLite ledger takes one sync process; give a Postgres URL with -db for more\n",
+		"-orders x -kills -1":            "invalid value \"x\" for flag -orders: parse error\n-kills must not be negative\n",
+		"-bogus -= here -faults 2":       "flag provided but not defined: -bogus\nbad flag syntax: -=\n\"here\" belongs to no flag\n-faults must lie between 0 and 1\n",
+		"-=":                             "bad flag syntax: -=\n",
+		"-db":                            "flag needs an argument: -db\n",
+		"-db postgres://x -workers -3":   "-workers must be at least 1, or 0 for the default\n",
+		"-seed -1 -json=maybe somewhere": "invalid value \"-1\" for flag -seed: parse error\ninvalid boolean value \"maybe\" for -json: parse error\n\"somewhere\" belongs to no flag\n",
+	} {
+		var out, log bytes.Buffer
+		status := run(t.Context(), strings.Fields(args), nil, &out, &log)
+		said, named := strings.CutPrefix(log.String(), "orders-to-accounting: wrong command line; -h explains the flags\n")
+		if status != 2 || !named || said != want || out.Len() > 0 {
+			t.Errorf("%s: exit status %d\n%s%s\nwant\n%s", args, status, out.String(), said, want)
+		}
+	}
+	var out, log bytes.Buffer
+	if status := run(t.Context(), []string{"-orders", "0", "-h"}, nil, &out, &log); status != 0 || log.Len() > 0 {
+		t.Errorf("-h: exit status %d\n%s", status, log.String())
+	}
+	for _, want := range []string{"-orders", "-seed", "-faults", "-kills", "-workers", "-db", "-json", "Exit status: 0"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("-h does not speak of %s", want)
+		}
+	}
+}
+
+// Without -workers there is one process on SQLite and three on Postgres; without -seed, one that can be repeated.
+func TestDefaults(t *testing.T) {
+	t.Parallel()
+	for db, workers := range map[string]int{"ledger.db": 1, "postgres://x/y": 3, "postgresql://x/y": 3} {
+		o, err := parse([]string{"-db", db})
+		if err != nil || o.workers != workers || o.seed == 0 || o.orders != 300 || o.kills != 8 || o.faults != 0.15 || o.json {
+			t.Errorf("%s: %+v, %v", db, o, err)
+		}
+	}
+}
+
+// A password is not printed, and what a shell would take apart is quoted.
+func TestAddressesInPrint(t *testing.T) {
+	t.Parallel()
+	for db, want := range map[string]string{
+		"postgres://u:secret@h/d":         "postgres://u:xxxxx@h/d",
+		"postgres://u@/d?host=%2Ftmp&a=b": "'postgres://u@/d?host=%2Ftmp&a=b'",
+		"/tmp/it's.db":                    `'/tmp/it'\''s.db'`,
+		"/tmp/a-b_c/ledger.db":            "/tmp/a-b_c/ledger.db",
+	} {
+		if got := quoted(withoutPassword(db)); got != want {
+			t.Errorf("%s is printed as %s, want %s", db, got, want)
+		}
+	}
+}

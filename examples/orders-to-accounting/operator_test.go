@@ -1,0 +1,210 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/examples/orders-to-accounting/mail"
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/ledger/memory"
+	"github.com/amends-dev/amends/saga"
+)
+
+// The person looks only once no letter can be on its way any more, by a clock of their own: what the database calls
+// the time does not matter. A work that comes to review again is waited for again.
+func TestOperatorWaitsUntilNoLetterIsOnItsWay(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
+	o := &operator{settled: 2 * time.Second, now: func() time.Time { return now }}
+	longAgo := now.Add(-24 * time.Hour)
+	first := ledger.Head{Number: 1, Updated: longAgo}
+	later := ledger.Head{Number: 2, Updated: now.Add(24 * time.Hour)}
+	again := ledger.Head{Number: 1, Updated: longAgo.Add(time.Second)}
+
+	ripe := func(want bool, when string, review ...ledger.Head) {
+		t.Helper()
+		if o.ripe(review) != want {
+			t.Errorf("%s: ripe is %t", when, !want)
+		}
+	}
+	ripe(false, "never seen", first)
+	o.sees([]ledger.Head{first})
+	ripe(false, "just seen", first)
+	now = now.Add(time.Second)
+	o.sees([]ledger.Head{first, later})
+	ripe(false, "a second later", first)
+	now = now.Add(time.Second)
+	o.sees([]ledger.Head{first, later})
+	ripe(true, "settled", first)
+	ripe(false, "one settled, one not", first, later)
+	now = now.Add(time.Second)
+	ripe(true, "both settled", first, later)
+	o.sees([]ledger.Head{again})
+	ripe(false, "in review again", again)
+	ripe(true, "nothing is in review")
+}
+
+// Works are counted by where they stand. A verdict that nobody has applied yet keeps a work in review alive: the
+// person must not answer twice.
+func TestCensus(t *testing.T) {
+	t.Parallel()
+	head := func(n int64, work string, s saga.Status) *ledger.Head {
+		return &ledger.Head{Number: n, ID: saga.ID{Saga: sagaName, Work: work}, Status: s}
+	}
+	answered := head(5, "e", saga.Review)
+	answered.Posted = 1
+	applied := head(6, "f", saga.Review) // an earlier verdict was applied, and it came back
+	applied.Posted, applied.Consumed = 2, 2
+	var c census
+	for _, h := range []*ledger.Head{
+		head(1, "b", saga.Completed), head(2, "a", saga.Compensated), head(3, "c", saga.Running), head(4, "d", saga.Retrying),
+		answered, applied, head(7, "g", saga.Compensated),
+	} {
+		c.add(h)
+	}
+	if c.works != 7 || c.finished != 3 || c.live != 3 || len(c.review) != 1 || c.review[0].ID.Work != "f" {
+		t.Errorf("%+v", c)
+	}
+	if c.first != "a" || c.undone != "a" {
+		t.Errorf("first %q, undone %q", c.first, c.undone)
+	}
+}
+
+// The person answers what the mailbox shows, for every work and until all have ended: what is there happened, what is
+// not is sent again. What is sent again can come back.
+func TestOperatorAnswersFromTheMailbox(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		box, err := mail.OpenMailbox(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		tries := map[string]int{}
+		l := runReceipts(t, map[string]func() error{
+			"shop:order:1": func() error { return nil },
+			"shop:order:2": func() error { deliver(t, box, "shop:order:2"); return errLost },
+			"shop:order:3": func() error {
+				if tries["3"]++; tries["3"] == 1 {
+					return errLost // and never arrived
+				}
+				deliver(t, box, "shop:order:3")
+				return errLost
+			},
+		})
+		synctest.Wait()
+
+		var said bytes.Buffer
+		began := time.Now()
+		o := &operator{
+			desk: coordinator.NewOperator(l), ledger: l, mailbox: box, out: &said,
+			by: coordinator.By{Actor: "test", Reason: "test"}, settled: 2 * time.Second, now: time.Now,
+		}
+		unconfirmed, resolved, err := o.review(t.Context())
+		if err != nil || len(unconfirmed) != 2 || resolved != 3 {
+			t.Errorf("%d unconfirmed, %d resolved, %v; want 2 and 3", len(unconfirmed), resolved, err)
+		}
+		if waited := time.Since(began); waited < 4*time.Second {
+			t.Errorf("answered two rounds within %s, letters settle in %s", waited, o.settled)
+		}
+		if c, err := count(t.Context(), l); err != nil || c.finished != 3 {
+			t.Errorf("%+v, %v", c, err)
+		}
+		if n := len(box.Messages()); n != 2 || tries["3"] != 2 {
+			t.Errorf("%d letters, order 3 sent %d times", n, tries["3"])
+		}
+		const want = `2 receipts are unconfirmed: the mail server's answer was lost, or the sync was
+killed before it came. A mail server cannot be asked, and amends does not guess.
+A person opens the mailbox and says what is there, as with amends resolve:
+  in the mailbox, so it happened (1):
+    2
+  not there, so it is sent again (1):
+    3
+Of those sent again, some lost the answer again:
+  in the mailbox, so it happened (1):
+    3
+
+`
+		if said.String() != want {
+			t.Errorf("said\n%s\nwant\n%s", said.String(), want)
+		}
+	})
+}
+
+// A review about anything but a receipt in doubt is not the mailbox's to answer: it is named, with what to do, and
+// nothing is resolved.
+func TestOperatorDoesNotAnswerWhatTheMailboxCannot(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		box, err := mail.OpenMailbox(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := runReceipts(t, map[string]func() error{
+			"shop:order:7": func() error { return saga.Permanent(errors.New("no such mailbox")) },
+		})
+		synctest.Wait()
+		o := &operator{desk: coordinator.NewOperator(l), ledger: l, mailbox: box, out: io.Discard, by: coordinator.By{Actor: "test", Reason: "test"}, now: time.Now}
+		_, resolved, err := o.review(t.Context())
+		if err == nil || resolved != 0 || !strings.Contains(err.Error(), "shop:order:7") || !strings.Contains(err.Error(), "amends resolve") {
+			t.Errorf("%d resolved, %v", resolved, err)
+		}
+	})
+}
+
+var errLost = errors.New("the answer was lost")
+
+func deliver(t *testing.T, box *mail.Mailbox, order string) {
+	t.Helper()
+	if _, err := box.Deliver("ada@post.example", []byte("X-Order: "+order+"\r\nMessage-ID: <"+order+">\r\n\r\n")); err != nil {
+		t.Error(err)
+	}
+}
+
+// runReceipts starts a work with nothing but a receipt for each order, sent as the order says, and runs them until the
+// test ends.
+func runReceipts(t *testing.T, send map[string]func() error) *memory.Ledger {
+	t.Helper()
+	mark := func(context.Context, saga.Call[string]) (string, error) { return "", nil }
+	receipt := func(_ context.Context, c saga.Call[string]) (string, error) { return "", send[c.Work]() }
+	d, err := saga.Define(sagaName, 1,
+		saga.Do("mark-synced", mark).Idempotent().Pivot(),
+		saga.Do("receipt", receipt).AtMostOnce(),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	l := memory.New(nil)
+	c, err := coordinator.New(l, &coordinator.Options{Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Register(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	for work := range send {
+		if _, err := c.Start(t.Context(), sagaName, work, work, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	stopped := make(chan error, 1)
+	go func() { stopped <- c.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-stopped; err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
