@@ -20,7 +20,7 @@ func TestArbitraryEvents(t *testing.T) {
 		}
 		d := &desk{t: t, spec: spec, st: &State{ID: order}, now: noon}
 		d.start()
-		for range rapid.IntRange(1, 300).Draw(t, "events") {
+		for range rapid.IntRange(1, 150).Draw(t, "events") {
 			d.now = d.now.Add(time.Duration(rapid.Int64Range(0, int64(time.Minute)).Draw(t, "time")))
 			d.lag = time.Duration(rapid.Int64Range(0, int64(2*time.Second)).Draw(t, "clock"))
 			d.busy, d.alone = rapid.Bool().Draw(t, "busy"), rapid.IntRange(0, 4).Draw(t, "alone") == 4
