@@ -135,7 +135,7 @@ func nextInReview(spec *Spec, st *State) string {
 	if dir == Undo {
 		what = fmt.Sprintf("the undo of step %q", ss.Name)
 	}
-	resolve := fmt.Sprintf("amends resolve %s --saga %s --step %s", st.ID.Work, st.ID.Saga, ss.Name)
+	resolve := fmt.Sprintf("amends resolve %s --saga %s --step %s --reason WHY", st.ID.Work, st.ID.Saga, ss.Name)
 	look := fmt.Sprintf("Look at the destination of %s for key %s or the work id.", what, e.Key)
 	switch {
 	case e.Phase == Rebuff && dir == Forward:
@@ -145,5 +145,6 @@ func nextInReview(spec *Spec, st *State) string {
 	case dir == Undo:
 		look = fmt.Sprintf("Undo step %q at its destination by hand, or mend what stops it.", ss.Name)
 	}
-	return fmt.Sprintf("%s If it happened: %s --happened ID. If it did not: %s --did-not-happen, and it is done again under a new key.", look, resolve, resolve)
+	return fmt.Sprintf("%s If it happened: %s --happened ID (or --happened-without-id). "+
+		"If it did not, and shall be done again under a new key: %s --did-not-happen", look, resolve, resolve)
 }
