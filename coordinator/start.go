@@ -189,7 +189,7 @@ func (c *Coordinator) duplicate(ctx context.Context, in intake) (Started, error)
 	c.tell.duplicate(in.id, in.source)
 	first, err := in.program.Accept(in.id.Work, st.Input)
 	if err != nil || first.Identity == in.accepted.Identity {
-		return known, nil // an input that no longer decodes cannot be compared; it is not a conflict
+		return known, nil //nolint:nilerr // an input that no longer decodes cannot be compared; it is not a conflict
 	}
 	c.tell.conflict(in.id, in.source)
 	err = c.ledger.Post(ctx, in.id, saga.Signal{
