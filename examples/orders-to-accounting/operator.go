@@ -59,23 +59,27 @@ func (o *operator) ripe(review []ledger.Head) bool {
 // review answers every review, and those that follow from sending again, until every work has ended. It returns
 // what was unconfirmed at first and how many answers it took.
 func (o *operator) review(ctx context.Context) (unconfirmed []ledger.Head, resolved int, err error) {
-	for round := 1; ; {
+	for round, announced := 1, 0; ; {
 		c, err := count(ctx, o.ledger)
 		if err != nil {
 			return unconfirmed, resolved, err
 		}
 		o.sees(c.review)
 		switch {
-		case c.live == 0 && len(c.review) == 0:
+		case c.live > 0:
+			// It comes to its end or back to review.
+		case len(c.review) == 0:
 			if resolved > 0 {
 				fmt.Fprintln(o.out)
 			}
 			return unconfirmed, resolved, nil
-		case c.live == 0 && o.ripe(c.review):
+		case announced < round:
+			o.announce(round, len(c.review))
+			announced = round
 			if round == 1 {
 				unconfirmed = c.review
 			}
-			o.announce(round, len(c.review))
+		case o.ripe(c.review):
 			happened, again, err := o.answer(ctx, c.review)
 			resolved += len(happened) + len(again)
 			if err != nil {

@@ -78,7 +78,7 @@ func (r *report) act(ctx context.Context, o options, dir string, talk, stderr io
 	person := &operator{
 		desk: coordinator.NewOperator(l), ledger: l, mailbox: amends.world.Mailbox(), out: talk,
 		by:      coordinator.By{Actor: "operator of the example", Reason: "looked into the mailbox"},
-		settled: answer + amends.world.Timing().Settled(), now: time.Now,
+		settled: answer + amends.procs.place.Settle, now: time.Now,
 	}
 	if err := r.syncs(ctx, o, amends, naive, person, newProgress(stderr, o.orders)); err != nil {
 		return err

@@ -20,6 +20,9 @@ const cancels = 0.05
 // holds one back.
 const answer = time.Second
 
+// slack is added to the time after which the world has settled, for a machine too busy to let a server answer.
+const slack = time.Second
+
 // stage is one sync over one world of its own. Two stages of one seed are equal: the same orders, the same faults,
 // the same moments of death.
 type stage struct {
@@ -42,7 +45,7 @@ func newStage(ctx context.Context, o options, dir, role string) (*stage, error) 
 	if err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
-	p := place{Shop: w.ShopURL, Books: w.BooksURL, Mail: w.MailAddr, Ledger: o.db, Answer: answer, Settle: w.Timing().Settled()}
+	p := place{Shop: w.ShopURL, Books: w.BooksURL, Mail: w.MailAddr, Ledger: o.db, Answer: answer, Settle: w.Timing().Settled() + slack}
 	s := &stage{
 		world: w, random: rand.New(rand.NewPCG(o.seed, 1)),
 		procs: &supervisor{role: role, place: p, log: log},

@@ -127,7 +127,7 @@ func TestReceipt(t *testing.T) {
 			if c.to != "" {
 				o := order()
 				o.Customer.Email = c.to
-				inv.Input, _ = json.Marshal(o) //nolint:errchkjson // it was read from JSON
+				inv.Input, _ = json.Marshal(o)
 			}
 			got := definition(t, place{Mail: addr}).Act(t.Context(), inv)
 			if got.Class != c.want || len(box.Messages()) != c.stored {
