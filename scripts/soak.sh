@@ -32,7 +32,7 @@ run() {
 	kind=$1
 	set -- -orders "$orders" -kills "$kills" -seed "$2" -json
 	case $kind in
-	sqlite) "$program" "$@" -workers 1 -db "$work/ledger.db" ;;
+	sqlite) TMPDIR=$work "$program" "$@" -workers 1 -db "$work/ledger.db" ;;
 	postgres)
 		# The quoted variables are for the inner shell, which has the database. It
 		# goes away with that shell, so a failed run is dumped there.
@@ -43,7 +43,7 @@ run() {
 			status=$?
 			pg_dump "$AMENDS_TEST_POSTGRES" >"$dump" || echo "no dump of the ledger" >&2
 			exit $status' \
-			"$work/ledger.sql" "$program" "$@" -workers "$processes"
+			"$work/ledger.sql" env TMPDIR="$work" "$program" "$@" -workers "$processes"
 		;;
 	*) echo "unknown ledger $kind: sqlite or postgres" >&2 && return 2 ;;
 	esac
@@ -57,12 +57,12 @@ for seed in $seeds; do
 			echo FAILED
 			tail -n 50 "$work/errors" >&2
 			kept=bin/soak-$ledger-$seed
-			mkdir -p "$kept" && cp "$work"/* "$kept"
+			mkdir -p "$kept" && cp -r "$work"/* "$kept"
 			echo "kept in $kept: $(ls "$kept" | tr '\n' ' ')" >&2
 			echo "again: SEEDS=$seed LEDGERS=$ledger ORDERS=$orders KILLS=$kills make soak" >&2
 			exit 1
 		fi
-		rm -f "$work"/ledger.db*
+		rm -rf "$work"/*
 		done=$((done + 1))
 	done
 done
