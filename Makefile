@@ -55,6 +55,7 @@ unit: $(WITH_POSTGRES) ## The Go tests, with the race detector and a PostgreSQL.
 ##@ Longer
 
 .PHONY: nightly
+nightly: export AMENDS_MODEL = full
 nightly: deps fmt vet model lint $(WITH_POSTGRES) ## Tests again and again in random order, fuzzing, soak.
 	RAPID_CHECKS=10000 $(WITH_POSTGRES) go test $(RACE) -count=5 -shuffle=on -timeout 2h ./...
 	@test ! -f bench/go.mod || $(MAKE) -C bench test
