@@ -334,3 +334,63 @@ func TestC12TheEnd(t *testing.T) {
 		}
 	}
 }
+
+// "C13: the record that turns arms no undo; the next record does. A fail-over that forgets the turn goes forward
+// again, and an undo on its way would undo what stands".
+func TestC13TurningArmsNothing(t *testing.T) {
+	refusal := Event{Outcome: &Outcome{Class: Refused, Error: "refused"}}
+	unsent := Event{Outcome: &Outcome{Class: Unsent, Error: "connection refused"}}
+	cancel := Event{Signal: &Signal{ID: 1, Kind: SignalCancel, Actor: "anna"}}
+	const ab = "a idempotent undo\nb idempotent undo attempts=2 within=1h\nc find undo"
+	for _, c := range []struct {
+		what string
+		d    *desk
+		ev   Event
+		kind Kind
+	}{
+		{"a refusal", begin(t, ab).succeed("1"), refusal, KindRefused},
+		{"a refusal of the pivot", begin(t, "a idempotent undo\np idempotent pivot").succeed("1"), refusal, KindRefused},
+		{"a policy exhausted by attempts", begin(t, ab).succeed("1").fail(Unsent).due(), unsent, KindNotSent},
+		{"a policy exhausted by time", begin(t, ab).succeed("1").fail(Unsent).later(2 * time.Hour), Event{}, KindNoted},
+		{"a cancel during a backoff", begin(t, ab).succeed("1").fail(Unsent), cancel, KindCancelled},
+		{"a cancel before a step is armed", begin(t, ab).without("1"), cancel, KindCancelled},
+		{"a cancel in review", begin(t, ab).succeed("1").fail(Fault).review(ReasonPoison), cancel, KindCancelled},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			d, before := c.d, len(c.d.chain)
+			if err := d.once(c.ev); err != nil { // with a slot in hand
+				t.Fatal(err)
+			}
+			d.wants("slot a undo", Compensating)
+			if r := d.tail(); len(d.chain) != before+1 || r.Kind != c.kind || r.Arm != nil || !d.st.Turned {
+				t.Fatalf("%d records, turned %v, the last %+v", len(d.chain)-before, d.st.Turned, r)
+			}
+			if err := d.once(Event{}); err != nil {
+				t.Fatal(err)
+			}
+			d.wants("act a undo", Compensating)
+			if r := d.tail(); len(d.chain) != before+2 || r.Kind != KindArmed || r.Arm == nil || r.Arm.Direction != Undo {
+				t.Fatalf("%d records, the last %+v", len(d.chain)-before, r)
+			}
+		})
+	}
+	t.Run("the undo after it needs no record of its own", func(t *testing.T) {
+		d := begin(t, ab).succeed("1").succeed("2").fail(Refused).wants("act b undo", Compensating)
+		n := len(d.chain)
+		if d.succeed("").wants("act a undo", Compensating); len(d.chain) != n+1 || d.tail().Kind != KindDone {
+			t.Errorf("%d records, the last %+v", len(d.chain)-n, d.tail())
+		}
+	})
+}
+
+// later lets time go by without anybody looking.
+func (d *desk) later(dur time.Duration) *desk { d.now = d.now.Add(dur); return d }
+
+// without lets the open attempt succeed while no slot is to be had for the next step.
+func (d *desk) without(id string) *desk {
+	d.t.Helper()
+	d.busy = true
+	d.succeed(id)
+	d.busy = false
+	return d
+}

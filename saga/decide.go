@@ -89,7 +89,7 @@ const (
 // not changed; fold the record into it with [State.Apply] once the ledger has stored it. An error means that
 // the event does not fit the chain: the caller's view is wrong, and it must load the chain again.
 func Decide(spec *Spec, st *State, ev Event) (Decision, error) {
-	m := machine{spec: spec, st: st.clone(), ev: ev}
+	m := machine{spec: spec, st: st.clone(), ev: ev, turned: st.Turned}
 	if err := m.learn(); err != nil {
 		return Decision{}, fmt.Errorf("%s at record %d: %w", st.ID, st.Seq, err)
 	}
@@ -115,6 +115,7 @@ type machine struct {
 	ev       Event   //
 	rec      *Record // nil until there is something to append
 	unparked bool    // the event takes a parked work up again
+	turned   bool    // the work had turned before this decision
 }
 
 var errNotFitting = errors.New("the event does not fit the chain")
@@ -421,10 +422,11 @@ func (m *machine) undo(s *StepSpec, ss *StepState) Command {
 	return m.arm(s, Undo)
 }
 
-// arm makes the next attempt of s the record's intent, when its send slot is in hand.
+// arm makes the next attempt of s the record's intent, when its send slot is in hand. The record that turns the
+// work, whatever turns it, arms nothing (C13).
 func (m *machine) arm(s *StepSpec, dir Direction) Command {
 	m.moving()
-	if !m.ev.Slot {
+	if !m.ev.Slot || m.st.Turned != m.turned {
 		return Command{Do: Slot, Step: s.Name, Direction: dir}
 	}
 	e := &Effort{}

@@ -121,7 +121,7 @@ func parseStep(words []string) (*Action[string, thing], error) {
 }
 
 // desk drives one work as a coordinator over a ledger without faults does: it decides, appends, folds. Every
-// decision is checked against R3 and R4 on the way.
+// decision is checked against R3, R4 and C13 on the way.
 type desk struct {
 	t     tester
 	spec  *Spec
@@ -154,8 +154,22 @@ func (d *desk) event(ev Event) Event {
 	return ev
 }
 
-// try decides about ev and stores what was decided. It returns the machine's error.
+// try decides about ev and stores what was decided. When that turned the work and an undo is next, its slot
+// follows at once (C13). It returns the machine's error.
 func (d *desk) try(ev Event) error {
+	d.t.Helper()
+	before := d.st.Turned
+	if err := d.once(ev); err != nil {
+		return err
+	}
+	if before || !d.st.Turned || d.busy || d.last.Do.Do != Slot {
+		return nil
+	}
+	return d.once(Event{})
+}
+
+// once is one decision, and the record of it.
+func (d *desk) once(ev Event) error {
 	d.t.Helper()
 	ev = d.event(ev)
 	before := dump(d.t, d.st)
@@ -172,6 +186,9 @@ func (d *desk) try(ev Event) error {
 			d.t.Fatalf("R2: an error and a decision: %+v", dec)
 		}
 		return err
+	}
+	if !d.st.Turned && dec.Record != nil && dec.Record.Arm != nil && dec.Record.Arm.Direction == Undo {
+		d.t.Fatalf("C13: the record that turns arms an undo: %+v", dec.Record)
 	}
 	d.last = dec
 	if dec.Record != nil {
@@ -313,6 +330,18 @@ func (d *desk) review(why Reason) *desk {
 
 // tail is the latest record.
 func (d *desk) tail() *Record { return &d.chain[len(d.chain)-1] }
+
+// turning is the record that turned the work.
+func (d *desk) turning() *Record {
+	d.t.Helper()
+	for i := range d.chain {
+		if r := &d.chain[i]; r.Kind == KindCancelled || r.Status == Compensating || r.Status == Compensated {
+			return r
+		}
+	}
+	d.t.Fatal("the work never turned")
+	return nil
+}
 
 // armed is the attempt that the latest record armed.
 func (d *desk) armed() *Arm {

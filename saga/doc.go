@@ -162,6 +162,8 @@
 //   - C10: nothing is armed forward once compensation began.
 //   - C11: there is no automatic way back behind the pivot.
 //   - C12: a work that has ended never changes.
+//   - C13: the record that turns arms no undo; the next record does. A fail-over that forgets the turn goes
+//     forward again, and an undo on its way would undo what stands.
 //
 // # Signals
 //

@@ -130,6 +130,7 @@ func ExampleFold() {
 			fmt.Println(err)
 			return
 		}
+		ev = saga.Event{}
 		if dec.Do.Do == saga.Act { // 2. act
 			o := d.Act(context.Background(), st.Invocation(dec.Do))
 			ev = saga.Event{Outcome: &o} // 3. feed back
@@ -148,7 +149,7 @@ func ExampleFold() {
 	// Output:
 	// create an invoice of 3 lines for cus_7
 	// void inv_5530
-	// compensated after 5 records
+	// compensated after 6 records
 	// customer: done "cus_7", undo ""
 	// invoice: done "inv_5530", undo "done"
 	// mark-synced: refused "", undo ""

@@ -56,10 +56,14 @@ func (w *world) verifyChain() {
 		if r.Direction == Undo && (r.Kind == KindDone || r.Kind == KindResolved && r.Class == "") {
 			undone[r.Step] = true
 		}
+		before := turned
 		turned = turned || r.Status == Compensating || r.Kind == KindCancelled
 		if a := r.Arm; a != nil {
 			if a.Direction == Forward && turned {
 				w.t.Fatalf("I13: record %d arms %s forward while compensating", r.Seq, a.Step)
+			}
+			if a.Direction == Undo && !before {
+				w.t.Fatalf("C13: record %d turns the work and arms the undo of %s", r.Seq, a.Step)
 			}
 			if a.Direction == Undo && w.pivoted {
 				w.t.Fatalf("I13: record %d undoes %s behind the pivot", r.Seq, a.Step)

@@ -160,7 +160,7 @@ func TestF23ExhaustedByTime(t *testing.T) {
 	d = begin(t, "a idempotent undo\nb idempotent undo within=1h").succeed("1").fail(Unsent)
 	d.lag = time.Second
 	d.wait(time.Hour).wants("act a undo", Compensating)
-	if d.tail().Error == "" {
+	if d.turning().Error == "" {
 		t.Error("the chain does not say why it turned")
 	}
 }

@@ -149,7 +149,7 @@ func (w *world) feedSafe(ev Event) {
 		}
 	}
 	w.refold()
-	if err := w.try(ev); err != nil {
+	if err := w.once(ev); err != nil { // a signal may come between the turn and its undo
 		w.t.Fatalf("%+v: %v", ev, err)
 	}
 	if p := w.spec.pivot(); p < len(w.spec.Steps) && !w.st.Turned {
