@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -163,6 +164,74 @@ func TestAStopAtAnyMomentLeavesNoDoubt(t *testing.T) {
 			verifyMails(t, l, w, stored)
 		})
 	}
+}
+
+// The same by count: the stop begins in the middle of the n-th decision, between its view of the world and its
+// append, for every n. An arm that is stored all the same is not let go: it is recorded as not sent.
+func TestAStopWithinEveryDecision(t *testing.T) {
+	t.Parallel()
+	n := 1
+	for hit := true; hit; n++ {
+		synctest.Test(t, func(t *testing.T) {
+			l, w := memory.New(nil), &world{}
+			w.watch(l)
+			trap := &trapped{}
+			p := boot(t, l, w, config{program: func(p *process) saga.Program {
+				trap.Program = orders(p, tuning{})
+				return trap
+			}})
+			synctest.Wait()
+			trap.set(n, func() {
+				p.stop()
+				time.Sleep(time.Millisecond) // virtual: Run has noticed
+			})
+			_, err := p.Start(t.Context(), orderSaga, "o1", order{Customer: "c-o1"}, nil)
+			time.Sleep(time.Second)
+			if hit = trap.sprung(); err != nil || p.halt() != nil {
+				t.Errorf("start: %v, run: %v", err, p.err)
+			}
+			for _, ss := range stateOf(t, l, "o1").Steps {
+				if ph := ss.Forward.Phase; ph == saga.Started || ph == saga.InDoubt {
+					t.Errorf("a stop within decision %d leaves %s %s", n, ss.Name, ph)
+				}
+			}
+			boot(t, l, w, config{}).want("o1", saga.Completed, "")
+			verify(t, l, w, "o1")
+		})
+	}
+	t.Logf("%d decisions", n-2)
+}
+
+// trapped is a program whose structure, when it is read for the n-th time, springs a trap. Every decision reads it.
+type trapped struct {
+	saga.Program
+	mu     sync.Mutex
+	left   int
+	spring func()
+}
+
+func (p *trapped) set(n int, spring func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.left, p.spring = n, spring
+}
+
+func (p *trapped) sprung() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.left <= 0
+}
+
+func (p *trapped) Spec() *saga.Spec {
+	p.mu.Lock()
+	p.left--
+	spring := p.spring
+	now := p.left == 0 && spring != nil
+	p.mu.Unlock()
+	if now {
+		spring()
+	}
+	return p.Program.Spec()
 }
 
 // A stop while no session is open (the last was lost, the next cannot be had) still awaits what was sent.
