@@ -332,3 +332,29 @@ func verifyMails(t *testing.T, l *memory.Ledger, w *world, mails int, works ...s
 	}
 	ledgertest.MustCheck(t, l)
 }
+
+// "The session is then buried, so that others take over at once": also a work that waits in hand, which the stop
+// writes nothing about.
+func TestAWorkThatWaitsInHandIsTakenOverAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, w := memory.New(nil), &world{plan: on("customer", saga.Forward, 1, fault{unsent: true, after: 2 * time.Second})}
+		w.watch(l)
+		p := boot(t, l, w, config{})
+		synctest.Wait()
+		p.begin("o1")
+		synctest.Wait()
+		if h := headOf(t, l, "o1"); h.Session == 0 {
+			t.Fatal("the work is not in hand")
+		}
+		if err := p.halt(); err != nil {
+			t.Error(err)
+		}
+		before := time.Now()
+		boot(t, l, w, config{}).want("o1", saga.Completed, "")
+		if took := time.Since(before); took > 3*time.Second {
+			t.Errorf("it was taken over after %s; the lease is %s", took, quick().Lease)
+		}
+		verify(t, l, w, "o1")
+	})
+}
