@@ -110,8 +110,9 @@ func (a *Action[In, Out]) NoUndo(reason string) *Action[In, Out] {
 	return a
 }
 
-// Pivot makes the step the point of no return: once it may have happened, the only ways are forward or a
-// person.
+// Pivot makes the step the point of no return: once it is done, or may have been, no cancel turns the work back,
+// and what fails behind it goes to a person. A pivot that is refused itself, or gives up, still turns the work; if it
+// may have happened, only when it says how it is undone.
 func (a *Action[In, Out]) Pivot() *Action[In, Out] { a.spec.Pivot = true; return a }
 
 // To names the destination the step talks to. Rate limits and concurrency caps are set per destination.
