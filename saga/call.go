@@ -62,6 +62,27 @@ func ResultOf[Out, In any](c Call[In], step string) Out {
 	return out
 }
 
+// PreviousID returns what the destination calls the result that an earlier revision of the work left there, or ""
+// when there is none. An action that finds one updates it; it must not make another.
+func (c Call[In]) PreviousID() string {
+	if c.inv == nil || c.inv.Previous == nil {
+		return ""
+	}
+	return c.inv.Previous.ExternalID
+}
+
+// Previous returns the result that an earlier revision of the work left at the destination. ok is false when
+// there is none, or when it was not kept; see [Call.PreviousID].
+func Previous[Out, In any](c Call[In]) (out Out, ok bool) {
+	if c.inv == nil || c.inv.Previous == nil || len(c.inv.Previous.Output) == 0 {
+		return out, false
+	}
+	if err := json.Unmarshal(c.inv.Previous.Output, &out); err != nil {
+		panic(faultf("the previous result of step %q is no %T: %v", c.Step, out, err))
+	}
+	return out, true
+}
+
 // Unfinished returns what a lookup found half-made, when this attempt is there to finish it.
 func Unfinished[Out, In any](c Call[In]) (out Out, ok bool) {
 	if c.inv == nil || c.inv.Unfinished == nil {

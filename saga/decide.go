@@ -25,6 +25,12 @@ type Event struct {
 	// without waiting for its deadline.
 	Alone bool
 
+	// Changed is when the database became another one after the work's latest record was written (a fail-over, a
+	// restore): what was stored behind that record may be forgotten. Zero when it did not.
+	Changed time.Time
+	// Same: the input that Signal brings has the identity of the one heard before.
+	Same bool
+
 	Start    *Start    // the work begins
 	Outcome  *Outcome  // of the armed attempt
 	Evidence *Evidence // of the lookup that was asked for
@@ -133,6 +139,8 @@ func (m *machine) learn() error {
 		return m.learnEvidence(ev.Evidence)
 	case ev.Signal != nil:
 		return m.learnSignal(ev.Signal)
+	case !ev.Changed.IsZero():
+		return m.forget()
 	}
 	return nil
 }
@@ -232,7 +240,7 @@ func (m *machine) backOff(step string, dir Direction, after time.Duration) {
 
 // proceed decides what comes next and completes the record with it.
 func (m *machine) proceed() Command {
-	if m.st.Status.Terminal() {
+	if m.st.Status.Terminal() && m.st.Newer == nil && (m.rec == nil || m.rec.Kind == KindNoted) {
 		return Command{Do: Rest}
 	}
 	if live := m.st.live(); live != nil {
@@ -243,6 +251,9 @@ func (m *machine) proceed() Command {
 		if err := m.lost(live); err != nil { // an open attempt can always be lost
 			panic(fmt.Sprintf("saga: %v", err))
 		}
+	}
+	if m.st.Newer != nil && m.st.boundary() {
+		return m.begin()
 	}
 	if m.st.Status.Parked() && !m.unparked {
 		m.stay()
@@ -266,6 +277,9 @@ func (m *machine) stay() {
 
 // forward decides on the first step that is not done.
 func (m *machine) forward() Command {
+	if m.st.Version != m.spec.Version { // the revision takes another version of the definition
+		return m.again()
+	}
 	for i := range m.spec.Steps {
 		s := &m.spec.Steps[i]
 		ss := m.st.Step(s.Name)
@@ -321,7 +335,7 @@ func (m *machine) inWindow(s *StepSpec, e *Effort) bool {
 func (m *machine) refused(i int, s *StepSpec, ss *StepState) Command {
 	pivot := m.spec.pivot()
 	noWayBack := i == pivot && ss.mayHaveHappened() && !s.Undo && s.NoUndo == ""
-	if i > pivot || noWayBack {
+	if i > pivot || noWayBack || m.pivotStands() {
 		return m.park(ReasonAfterPivot)
 	}
 	return m.turn("")
@@ -331,7 +345,7 @@ func (m *machine) refused(i int, s *StepSpec, ss *StepState) Command {
 func (m *machine) attempt(i int, s *StepSpec, e *Effort) Command {
 	if m.exhausted(s, e) {
 		pivot := m.spec.pivot()
-		if i > pivot || s.Retry.GiveUp == ToReview || i == pivot && e.Phase != Ready && !s.Undo && s.NoUndo == "" {
+		if i > pivot || m.pivotStands() || s.Retry.GiveUp == ToReview || i == pivot && e.Phase != Ready && !s.Undo && s.NoUndo == "" {
 			return m.park(ReasonExhausted)
 		}
 		return m.turn(ReasonExhausted)
@@ -344,6 +358,16 @@ func (m *machine) attempt(i int, s *StepSpec, e *Effort) Command {
 		return m.wait(until, Retrying)
 	}
 	return m.arm(s, Forward)
+}
+
+// pivotStands reports whether an earlier revision passed the pivot: what this one is refused cannot turn the work.
+func (m *machine) pivotStands() bool {
+	i := m.spec.pivot()
+	if i == len(m.spec.Steps) {
+		return false
+	}
+	ss := m.st.Step(m.spec.Steps[i].Name)
+	return ss != nil && ss.Previous != nil
 }
 
 // exhausted reports whether the step's retry policy is used up.
@@ -390,7 +414,23 @@ func (m *machine) back() Command {
 			return m.undo(s, ss)
 		}
 	}
+	if m.st.Newer != nil && !m.st.Newer.Gone {
+		return m.revive()
+	}
 	return m.finish(Compensated)
+}
+
+// revive begins the newer version that was heard while the work went back.
+func (m *machine) revive() Command {
+	if m.rec != nil {
+		return m.again()
+	}
+	if err := m.fold(m.revised(*m.st.Newer, nil)); err != nil { // it is undone, so it can begin again
+		panic(fmt.Sprintf("saga: %v", err))
+	}
+	m.turned = false
+	m.moving()
+	return m.forward()
 }
 
 // undo decides on one step that is owed an undo.
@@ -485,9 +525,10 @@ var parkedBecause = map[Reason]string{
 	ReasonAfterPivot: "the step is behind the point of no return",
 	ReasonExhausted:  "the retry policy is used up",
 	ReasonPoison:     "the step was in flight too often when its process died",
+	ReasonConflict:   "the source cancelled it, and a step that stands does not say how it is undone",
 }
 
-// finish ends the chain.
+// finish ends the chain, until a newer version of the source opens it again.
 func (m *machine) finish(s Status) Command {
 	m.record(KindNoted)
 	m.rec.Status, m.rec.Reason, m.rec.Wait = s, "", 0

@@ -109,8 +109,11 @@ func (d *Definition[In]) stepFaults(i int) []string {
 	if s.Undo && s.NoUndo != "" {
 		wrong("it says both Undo and NoUndo")
 	}
-	if i > pivot && s.Undo {
-		wrong("it stands after the pivot, where nothing is undone: its Undo would never run")
+	if s.Once && s.Each {
+		wrong("it says both Once and EachRevision")
+	}
+	if s.Each && s.Repeat != RepeatAtMostOnce {
+		wrong("it says EachRevision, which every step does that is not AtMostOnce")
 	}
 	if s.Repeat == RepeatAtMostOnce && !s.Find {
 		for j := i + 1; j < len(d.spec.Steps); j++ {

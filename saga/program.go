@@ -27,6 +27,7 @@ type Invocation struct {
 	Results    map[string]Result // of the steps that are done
 	Undoing    *Result           // Undo: the result to undo; nil when it is not known
 	Unfinished *Result           // Forward: what a lookup found half-made
+	Previous   *Result           // what an earlier revision left at the destination
 	Gate       *Gate             // attempts only
 }
 
@@ -80,11 +81,14 @@ func (st *State) Invocation(c Command) *Invocation {
 			continue
 		}
 		e := ss.effort(c.Direction)
-		inv.Attempt, inv.Key, inv.Unfinished = e.Attempts, e.Key, ss.Unfinished
-		if ss.Forward.Phase == Done {
+		inv.Attempt, inv.Key, inv.Unfinished, inv.Previous = e.Attempts, e.Key, ss.Unfinished, ss.Previous
+		switch {
+		case ss.Forward.Phase == Done:
 			inv.Undoing = &Result{ExternalID: ss.ExternalID, Output: ss.Output}
-		} else {
+		case ss.Unfinished != nil:
 			inv.Undoing = ss.Unfinished
+		default:
+			inv.Undoing = ss.Previous
 		}
 	}
 	return inv

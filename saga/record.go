@@ -32,6 +32,9 @@ const (
 	KindNoted      Kind = "noted"      // nothing was learned of a step: a signal that changes nothing, a policy used up, the end
 	KindParked     Kind = "parked"     // put aside for a person or for a process that knows more
 	KindResumed    Kind = "resumed"    // taken up again where it was parked
+	KindHeard      Kind = "heard"      // the source has a newer version; it waits for a step boundary. Body is its input, empty when the source cancelled
+	KindRevised    Kind = "revised"    // the work begins again for a newer version of its source object
+	KindForgotten  Kind = "forgotten"  // the database went back: what the work armed since is not known
 )
 
 // HashSize is the number of bytes kept of a record's SHA-256.
@@ -79,8 +82,8 @@ type Record struct {
 	At      time.Time // the database's clock when the record was stored; not hashed
 
 	Kind        Kind
-	Version     int       // KindStarted: the definition's version
-	Revision    string    // KindStarted: the version of the source object
+	Version     int       // KindStarted, KindHeard, KindRevised: the definition's version
+	Revision    string    // the version of the source object that the record speaks of, if it speaks of one
 	Nonce       int64     // KindStarted: random; tells two equal starts by one session apart
 	Step        string    // which step was learned about
 	Direction   Direction // of that step

@@ -10,11 +10,13 @@ type SignalKind string
 
 // The kinds of signals.
 const (
-	SignalCancel   SignalKind = "cancel"      // undo what was done, if the pivot has not been passed
+	SignalCancel   SignalKind = "cancel"      // undo what was done; with a revision it is the source that cancelled
 	SignalResolve  SignalKind = "resolve"     // a person's verdict on a step in review
 	SignalConflict SignalKind = "conflict"    // the same work was started again with a different identity
 	SignalLate     SignalKind = "late-answer" // an attempt's answer came after the attempt was closed
 	SignalResume   SignalKind = "resume"      // a process that knows the definition is here
+	SignalRevise   SignalKind = "revise"      // the source has a newer version of the object
+	SignalKeep     SignalKind = "keep"        // a person leaves a work as it stands that the source cancelled
 )
 
 // Signal is what anyone but the holder of a work has to say to it. Signals are only ever inserted; the holder
@@ -27,6 +29,14 @@ type Signal struct {
 	Actor  string // who: a person, or the part of the system that speaks
 	Reason string // why, in that actor's words
 	Verdict
+	News
+}
+
+// News is what a revise, or a cancel by the source, says about the source object. Zero for other kinds.
+type News struct {
+	Revision string          `json:"revision,omitempty"`
+	Version  int             `json:"version,omitempty"` // of the definition that takes the input
+	Input    json.RawMessage `json:"input,omitempty"`
 }
 
 // Verdict is what a resolve or a late answer says about a step. Zero for other kinds.

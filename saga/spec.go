@@ -37,7 +37,9 @@ type StepSpec struct {
 	Undo    bool          `json:"undo,omitempty"` // the step has a compensation
 	NoUndo  string        `json:"noUndo,omitempty"`
 	Pivot   bool          `json:"pivot,omitempty"`
-	To      string        `json:"to,omitempty"` // destination, for limits
+	Once    bool          `json:"once,omitempty"` // done once for the work, whatever revisions follow
+	Each    bool          `json:"each,omitempty"` // at-most-once steps: done again for each revision
+	To      string        `json:"to,omitempty"`   // destination, for limits
 	Retry   Retry         `json:"retry"`
 	Timeout time.Duration `json:"timeout"`
 	Settle  time.Duration `json:"settle"`
@@ -52,10 +54,11 @@ func (s *Spec) Structure() string {
 		TTL                time.Duration
 		Find, Undo, NoUndo bool
 		Pivot              bool
+		Once, Each         bool `json:",omitempty"`
 	}
 	parts := make([]part, len(s.Steps))
 	for i, st := range s.Steps {
-		parts[i] = part{st.Name, string(st.Repeat), st.TTL, st.Find, st.Undo, st.NoUndo != "", st.Pivot}
+		parts[i] = part{st.Name, string(st.Repeat), st.TTL, st.Find, st.Undo, st.NoUndo != "", st.Pivot, st.Once, st.Each}
 	}
 	b, err := json.Marshal(parts)
 	if err != nil { // strings, durations and booleans always marshal
@@ -64,6 +67,9 @@ func (s *Spec) Structure() string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:16])
 }
+
+// oncePerWork reports whether the step, once done, stays done when the work is revised.
+func (s *StepSpec) oncePerWork() bool { return s.Once || s.Repeat == RepeatAtMostOnce && !s.Each }
 
 // needsNoUndo reports whether the step said NoUndo.
 func (s *Spec) needsNoUndo(step string) bool {

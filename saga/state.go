@@ -12,8 +12,9 @@ import (
 type State struct {
 	ID       ID     `json:"-"`
 	Version  int    `json:"version"`
-	Revision string `json:"revision,omitempty"`
-	Seq      int64  `json:"seq"` // of the tail
+	Revision string `json:"revision,omitempty"` // which is being worked on
+	Heard    string `json:"heard,omitempty"`    // the newest anybody spoke of
+	Seq      int64  `json:"seq"`                // of the tail
 	Tail     Hash   `json:"tail"`
 	Base     int64  `json:"base"` // seq of the latest record with a snapshot; 1 when there is none
 
@@ -24,10 +25,19 @@ type State struct {
 	Due    time.Time `json:"due,omitzero"`     // when the latest record wants attention
 
 	Input    json.RawMessage `json:"input"`
+	Newer    *Newer          `json:"newer,omitempty"` // waits for a step boundary
 	Steps    []StepState     `json:"steps,omitempty"` // in the order of first arming
 	Consumed []int64         `json:"consumed,omitempty"`
 	Started  time.Time       `json:"started"`
 	Updated  time.Time       `json:"updated"`
+}
+
+// Newer is a newer version of the source object that the work has heard of and not yet begun.
+type Newer struct {
+	Revision string          `json:"revision"`
+	Version  int             `json:"version,omitempty"` // of the definition
+	Gone     bool            `json:"gone,omitempty"`    // the source cancelled or deleted the object
+	Input    json.RawMessage `json:"input,omitempty"`
 }
 
 // StepState is what is known of one step that was armed at least once.
@@ -40,6 +50,8 @@ type StepState struct {
 	Dropped    bool            `json:"dropped,omitempty"`    // the output was not kept
 	Evidence   Kind            `json:"evidence,omitempty"`   // done by: KindDone, KindFound, KindResolved
 	Unfinished *Result         `json:"unfinished,omitempty"` // what a lookup found half-made
+	Previous   *Result         `json:"previous,omitempty"`   // what an earlier revision left at the destination
+	Earlier    int             `json:"earlier,omitempty"`    // attempts of earlier revisions; later ones are counted on
 }
 
 // Effort is one direction of a step: all its attempts.
@@ -122,13 +134,13 @@ func (st *State) Apply(r *Record) error {
 
 // stays reports whether r leaves a parked work where it is: its words are then not about why it was parked.
 func (st *State) stays(r *Record) bool {
-	passing := r.Kind == KindNoted || r.Kind == KindFound || r.Kind == KindLost
+	passing := r.Kind == KindNoted || r.Kind == KindFound || r.Kind == KindLost || r.Kind == KindHeard
 	return passing && st.Status.Parked() && r.Status == st.Status && r.Reason == st.Reason
 }
 
 // learn folds what r says happened, and leaves what it arms and decides.
 func (st *State) learn(r *Record) error {
-	if st.Status.Terminal() {
+	if st.Status.Terminal() && !reopens(r) {
 		return fmt.Errorf("%s follows the end of the chain (%s)", r.Kind, st.Status)
 	}
 	st.Consumed = append(st.Consumed, r.Signals...)
@@ -138,12 +150,14 @@ func (st *State) learn(r *Record) error {
 			return fmt.Errorf("the work is started twice")
 		}
 		st.Version, st.Revision, st.Input, st.Started, st.Base = r.Version, r.Revision, r.Body, r.At.UTC(), 1
+		st.Heard = r.Revision
 		return nil
-	case KindArmed, KindNoted, KindParked, KindResumed:
+	case KindArmed, KindParked:
 		return nil
-	case KindCancelled:
-		st.Turned = true
-		return nil
+	case KindNoted, KindCancelled, KindHeard, KindRevised, KindResumed:
+		return st.learnSource(r)
+	case KindForgotten:
+		return st.forget(r)
 	}
 	ss := st.Step(r.Step)
 	if ss == nil {
@@ -250,6 +264,10 @@ func (ss *StepState) done(e *Effort, r *Record) {
 		return
 	}
 	ss.ExternalID, ss.Output, ss.Dropped, ss.Evidence, ss.Unfinished = r.ExternalID, r.Body, r.BodyDropped, r.Kind, nil
+	if ss.Previous != nil && ss.ExternalID == "" {
+		ss.ExternalID = ss.Previous.ExternalID // an update need not say again what it updated
+	}
+	ss.Previous = nil
 	if r.Kind == KindFound && len(r.Signals) == 0 { // a settled lookup: no earlier attempt is still on its way
 		e.Unanswered, e.Quiet = time.Time{}, time.Time{}
 	}
@@ -306,14 +324,19 @@ func (st *State) live() *StepState {
 	return nil
 }
 
-// Issue returns the step and direction a review is about: going forward the latest step armed, going back the
-// latest that is owed an undo. It is nil when there is none.
+// Issue returns the step and direction a review is about: going forward the first step that is not done, going
+// back the latest that is owed an undo, and the latest that has no undo when the source cancelled what stands. It
+// is nil when there is none.
 func (st *State) Issue(spec *Spec) (*StepState, Direction) {
+	switch {
+	case st.Reason == ReasonConflict:
+		return st.noWayBack(spec), Undo
+	case !st.Turned:
+		return st.front(), Forward
+	}
 	for i := len(st.Steps) - 1; i >= 0; i-- {
 		ss := &st.Steps[i]
 		switch {
-		case !st.Turned:
-			return ss, Forward
 		case ss.Undo.Phase == Done || !ss.mayHaveHappened() || spec.needsNoUndo(ss.Name):
 			continue
 		case ss.Forward.Phase == Done || ss.Undo.Attempts > 0:
@@ -325,10 +348,25 @@ func (st *State) Issue(spec *Spec) (*StepState, Direction) {
 	return nil, ""
 }
 
+// front is the first step that is not done, of those armed in this revision; the latest when all are done.
+func (st *State) front() *StepState {
+	var latest *StepState
+	for i := range st.Steps {
+		switch ss := &st.Steps[i]; ss.Forward.Phase {
+		case "":
+		case Done:
+			latest = ss
+		default:
+			return ss
+		}
+	}
+	return latest
+}
+
 // mayHaveHappened reports whether the step's effect is or may be at the destination.
 func (ss *StepState) mayHaveHappened() bool {
 	f := &ss.Forward
-	return f.Phase == Done || f.Phase == Started || f.Phase == InDoubt || !f.unsettled().IsZero() || ss.Unfinished != nil
+	return ss.Previous != nil || f.Phase == Done || f.Phase == Started || f.Phase == InDoubt || !f.unsettled().IsZero() || ss.Unfinished != nil
 }
 
 // unsettled is the latest deadline of the attempts that may still be on their way. Zero: there are none.

@@ -17,6 +17,7 @@ type Summary struct {
 	Reason   Reason                 `json:"reason"`
 	Note     string                 `json:"note,omitempty"` // why it is in review, in words
 	Revision string                 `json:"revision"`
+	Newer    string                 `json:"newerRevision,omitempty"` // heard of, and waiting for a step boundary
 	Input    InputSummary           `json:"input"`
 	Steps    map[string]StepSummary `json:"steps"`
 	Order    []string               `json:"order"` // the steps' names as defined
@@ -64,6 +65,9 @@ func Summarize(spec *Spec, st *State) Summary {
 	if st.Status == Review {
 		s.Note = st.Note
 	}
+	if st.Newer != nil {
+		s.Newer = st.Newer.Revision
+	}
 	if spec != nil {
 		for i := range spec.Steps {
 			s.Order = append(s.Order, spec.Steps[i].Name)
@@ -89,6 +93,12 @@ func (ss *StepState) summary(r Repeat) StepSummary {
 	if f.Phase != Done {
 		s.Error = f.Error
 	}
+	if f.Phase == "" {
+		s.Status = "not started"
+	}
+	if ss.Previous != nil {
+		s.ExternalID = ss.Previous.ExternalID
+	}
 	if u.Attempts > 0 {
 		s.Undo = &StepSummary{Done: u.Phase == Done, Status: string(u.Phase), Attempts: u.Attempts, Key: u.Key}
 		if s.Status = "undoing"; u.Phase == Done {
@@ -106,7 +116,7 @@ func Next(spec *Spec, st *State) string {
 	case Completed:
 		return "Nothing: every step is done. Starting it again returns this result."
 	case Compensated:
-		return "Nothing: whatever had happened is undone. The same work is not run again by itself."
+		return "Nothing: whatever had happened is undone. Only a newer version of its source runs it again."
 	case Abandoned:
 		return "Nothing: an operator closed it as it stands."
 	case Review:
@@ -122,11 +132,21 @@ func Next(spec *Spec, st *State) string {
 	}
 }
 
+// nextInConflict: the source cancelled what stands, and one step does not say how it is undone.
+func nextInConflict(st *State, ss *StepState) string {
+	resolve := fmt.Sprintf("amends resolve %s --saga %s --step %s --reason WHY", st.ID.Work, st.ID.Saga, ss.Name)
+	return fmt.Sprintf("The source cancelled it, and step %q cannot be undone by itself. To undo the other steps, make this one good by hand, then: "+
+		"%s --happened-without-id. To leave everything as it is: %s --keep", ss.Name, resolve, resolve)
+}
+
 func nextInReview(spec *Spec, st *State) string {
 	if st.Reason == ReasonUnknownVersion {
 		return fmt.Sprintf("Start a program that registers %s version %d; the work then goes on by itself.", st.ID.Saga, st.Version)
 	}
 	ss, dir := st.Issue(spec)
+	if ss != nil && st.Reason == ReasonConflict {
+		return nextInConflict(st, ss)
+	}
 	if ss == nil {
 		return "Cancel it, or start a program that can run it."
 	}

@@ -20,8 +20,19 @@ func (m *machine) learnSignal(s *Signal) error {
 		return errNotFitting
 	}
 	switch s.Kind {
+	case SignalRevise:
+		return m.hearNews(s)
 	case SignalCancel:
+		if s.Revision != "" {
+			return m.hearNews(s)
+		}
 		return m.cancel(s)
+	case SignalKeep:
+		if m.st.Status == Review && m.st.Reason == ReasonConflict {
+			m.unparked = true
+			return m.foldSignal(s, &Record{Kind: KindResumed, Error: says(s, "it stays as it is, although the source cancelled it")})
+		}
+		return m.note(s, "there is nothing the source cancelled and nobody could undo")
 	case SignalResolve:
 		return m.resolve(s)
 	case SignalLate:
@@ -41,6 +52,8 @@ func (m *machine) learnSignal(s *Signal) error {
 
 func (m *machine) cancel(s *Signal) error {
 	switch {
+	case m.st.Status.Terminal():
+		return m.note(s, "cancel came too late: the work has ended")
 	case m.st.Turned:
 		return m.note(s, "cancel: the work is being undone already")
 	case m.st.Reason == ReasonUnknownVersion:
@@ -89,12 +102,17 @@ func (m *machine) resolve(s *Signal) error {
 func (m *machine) lateAnswer(s *Signal) error {
 	ss := m.st.Step(s.Step)
 	switch {
+	case ss != nil && s.Attempt <= ss.Earlier && ss.Earlier > 0:
+		return m.note(s, fmt.Sprintf("a late answer of attempt %d of step %q says %q; it belongs to an earlier revision", s.Attempt, s.Step, s.ExternalID))
 	case ss == nil || !s.Happened || s.Direction == Undo:
 		return m.note(s, fmt.Sprintf("a late answer of attempt %d of step %q", s.Attempt, s.Step))
 	case ss.Forward.Phase == Done && ss.ExternalID != s.ExternalID:
 		return m.note(s, fmt.Sprintf("a late answer of attempt %d of step %q says %q, beside the recorded %q: look for a duplicate", s.Attempt, s.Step, s.ExternalID, ss.ExternalID))
 	case ss.Forward.Phase == Done || ss.Undo.Attempts > 0:
 		return m.note(s, fmt.Sprintf("a late answer of attempt %d of step %q confirms what is recorded", s.Attempt, s.Step))
+	}
+	if m.st.Status.Terminal() {
+		return m.note(s, fmt.Sprintf("a late answer of attempt %d of step %q says %q, and the work has ended: look for what it left", s.Attempt, s.Step, s.ExternalID))
 	}
 	if issue, dir := m.st.Issue(m.spec); issue == ss && dir == Forward && m.st.Reason != ReasonUnknownVersion {
 		m.unparked = true

@@ -1,0 +1,274 @@
+package saga
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// How a chain takes up newer versions of its source object, and what a fail-over made it forget.
+
+// page is the body of a [KindRevised] record.
+type page struct {
+	Input json.RawMessage `json:"input,omitempty"` // absent: the input that was heard before
+	Keep  []string        `json:"keep,omitempty"`  // steps that are done once for the whole work, and were
+}
+
+// lapse is one entry in the body of a [KindForgotten] record: a step that may have been armed.
+type lapse struct {
+	Step   string        `json:"step"`
+	Key    string        `json:"key"`
+	Budget time.Duration `json:"budget"`
+}
+
+// reopens reports whether r may follow the end of a chain: a newer version of the source, or a signal that
+// changes nothing.
+func reopens(r *Record) bool {
+	switch r.Kind { //nolint:exhaustive // no other kind may
+	case KindHeard, KindRevised:
+		return true
+	case KindNoted:
+		return len(r.Signals) > 0
+	case KindCancelled:
+		return r.Revision != ""
+	default:
+		return false
+	}
+}
+
+// learnSource folds what r says about the source object, if it says anything.
+func (st *State) learnSource(r *Record) error {
+	switch r.Kind { //nolint:exhaustive // the caller's other kinds only move Heard
+	case KindCancelled:
+		st.Turned, st.Newer = true, nil
+	case KindHeard:
+		st.Newer = &Newer{Revision: r.Revision, Version: r.Version, Gone: len(r.Body) == 0, Input: r.Body}
+	case KindRevised:
+		if err := st.revise(r); err != nil {
+			return err
+		}
+	case KindResumed:
+		if st.Reason == ReasonConflict {
+			st.Newer = nil // a person keeps what stands
+		}
+	case KindNoted:
+		if r.Revision != "" && st.Newer != nil {
+			st.Newer.Revision = r.Revision // the same content at a newer version
+		}
+	}
+	if CompareRevisions(r.Revision, st.Heard) > 0 {
+		st.Heard = r.Revision
+	}
+	return nil
+}
+
+// revise begins the work again for a newer version of its source object. What stands at the destinations is kept
+// as each step's previous result, and the attempts on their way as what has to settle first.
+func (st *State) revise(r *Record) error {
+	var p page
+	if err := json.Unmarshal(r.Body, &p); err != nil {
+		return fmt.Errorf("the body of %s does not decode: %w", r.Kind, err)
+	}
+	if len(p.Input) == 0 {
+		if st.Newer == nil || st.Newer.Gone {
+			return fmt.Errorf("%s has no input, and none was heard", r.Kind)
+		}
+		p.Input = st.Newer.Input
+	}
+	st.Revision, st.Version, st.Input, st.Newer, st.Turned = r.Revision, r.Version, p.Input, nil, false
+	for i := range st.Steps {
+		if ss := &st.Steps[i]; !slices.Contains(p.Keep, ss.Name) {
+			ss.again()
+		}
+	}
+	return nil
+}
+
+// again makes the step one that is still to be done, with what it left behind.
+func (ss *StepState) again() {
+	f, u := &ss.Forward, &ss.Undo
+	*ss = StepState{
+		Name: ss.Name, Previous: ss.standing(), Earlier: f.Attempts,
+		Forward: Effort{Attempts: f.Attempts, Quiet: later(f.unsettled(), u.unsettled())},
+		Undo:    Effort{Attempts: u.Attempts},
+	}
+}
+
+// standing is what the step has at its destination as far as it is known; nil when there is nothing.
+func (ss *StepState) standing() *Result {
+	switch {
+	case ss.Undo.Phase == Done:
+		return nil
+	case ss.Forward.Phase == Done:
+		return &Result{ExternalID: ss.ExternalID, Output: ss.Output}
+	default:
+		return ss.Previous
+	}
+}
+
+// forget puts every step in doubt that may have been armed by records which the database has forgotten.
+func (st *State) forget(r *Record) error {
+	var lapses []lapse
+	if err := json.Unmarshal(r.Body, &lapses); err != nil {
+		return fmt.Errorf("the body of %s does not decode: %w", r.Kind, err)
+	}
+	for _, l := range lapses {
+		ss := st.Step(l.Step)
+		if ss == nil {
+			st.Steps = append(st.Steps, StepState{Name: l.Step})
+			ss = &st.Steps[len(st.Steps)-1]
+		}
+		e := &ss.Forward
+		if e.Key == "" {
+			e.Key, e.FirstArmed = l.Key, st.Updated // not before the last thing we know
+		}
+		if e.Phase != Started {
+			e.Phase = InDoubt
+		}
+		e.Unanswered = later(e.Unanswered, r.At.UTC().Add(l.Budget))
+	}
+	return nil
+}
+
+// boundary reports whether the work may begin a newer revision now: nothing is open, in doubt or half-made, and
+// it is not going back.
+func (st *State) boundary() bool {
+	if st.Turned && st.Status != Compensated || st.Reason == ReasonUnknownVersion {
+		return false
+	}
+	for i := range st.Steps {
+		ss := &st.Steps[i]
+		f, u := &ss.Forward, &ss.Undo
+		doubt := f.Phase == Started || f.Phase == InDoubt || f.Stuck == ReasonInDoubt || f.Phase != Done && !f.Unanswered.IsZero()
+		if doubt || ss.Unfinished != nil || u.Phase == Started || u.Phase == InDoubt {
+			return false
+		}
+	}
+	return true
+}
+
+// noWayBack is the latest step that stands and says neither how it is undone nor why it need not be.
+func (st *State) noWayBack(spec *Spec) *StepState {
+	for i := len(st.Steps) - 1; i >= 0; i-- {
+		ss := &st.Steps[i]
+		if ss.Undo.Phase == Done || !ss.mayHaveHappened() {
+			continue
+		}
+		if j := spec.index(ss.Name); j < 0 || !spec.Steps[j].Undo && spec.Steps[j].NoUndo == "" {
+			return ss
+		}
+	}
+	return nil
+}
+
+// hearNews consumes the source's word about the object: a newer version, or that it is gone.
+func (m *machine) hearNews(s *Signal) error {
+	gone := s.Kind == SignalCancel
+	r := &Record{Revision: s.Revision}
+	note := func(words string) error {
+		r.Kind, r.Error = KindNoted, says(s, words)
+		return m.foldSignal(s, r)
+	}
+	switch {
+	case CompareRevisions(s.Revision, m.st.Heard) <= 0:
+		r.Revision = ""
+		return note(fmt.Sprintf("revision %s is not newer than %s", s.Revision, m.st.Heard))
+	case gone && m.st.Turned:
+		r.Kind, r.Error = KindCancelled, says(s, "the source cancelled it; it has turned already")
+		return m.foldSignal(s, r)
+	case !gone && m.ev.Same && !m.st.Turned && (m.st.Newer == nil || !m.st.Newer.Gone):
+		return note("a newer version that says the same")
+	case gone && m.st.Reason != ReasonUnknownVersion && !m.pastPivot():
+		m.unparked = true
+		r.Kind, r.Error = KindCancelled, says(s, "the source cancelled it")
+		return m.foldSignal(s, r)
+	case m.st.boundary() && !gone:
+		m.unparked = true
+		return m.foldSignal(s, m.revised(Newer{Revision: s.Revision, Version: s.Version, Input: s.Input}, s.Input))
+	}
+	r.Kind, r.Version, r.Body, r.Error = KindHeard, s.Version, s.Input, says(s, "the source has a newer version")
+	if gone {
+		r.Version, r.Body, r.Error = 0, nil, says(s, "the source cancelled it")
+	}
+	return m.foldSignal(s, r)
+}
+
+// revised is the record that begins n. input is nil when it was heard before.
+func (m *machine) revised(n Newer, input json.RawMessage) *Record {
+	p := page{Input: input}
+	for i := range m.spec.Steps {
+		s := &m.spec.Steps[i]
+		ss := m.st.Step(s.Name)
+		if s.oncePerWork() && ss != nil && ss.Forward.Phase == Done && ss.Undo.Phase != Done {
+			p.Keep = append(p.Keep, s.Name)
+		}
+	}
+	body, err := json.Marshal(p)
+	if err != nil { // a valid input and names always marshal
+		panic(fmt.Sprintf("saga: %v", err))
+	}
+	return &Record{Kind: KindRevised, Revision: n.Revision, Version: max(n.Version, m.st.Version), Body: body}
+}
+
+// begin takes up what was heard of the source, now that the work is at a step boundary.
+func (m *machine) begin() Command {
+	n := *m.st.Newer
+	if n.Gone && m.st.noWayBack(m.spec) != nil {
+		if m.rec == nil && m.st.Status == Review && m.st.Reason == ReasonConflict {
+			return Command{Do: Rest}
+		}
+		return m.park(ReasonConflict)
+	}
+	if m.rec != nil { // one record for one decision
+		return m.again()
+	}
+	r := m.revised(n, nil)
+	if n.Gone {
+		r = &Record{Kind: KindCancelled, Revision: n.Revision, Error: "the source cancelled it"}
+	}
+	if err := m.fold(r); err != nil { // what waits at a boundary can always begin
+		panic(fmt.Sprintf("saga: %v", err))
+	}
+	m.moving()
+	if n.Gone {
+		return m.back()
+	}
+	return m.forward()
+}
+
+// again asks for another decision at once: what follows needs a record of its own.
+func (m *machine) again() Command {
+	m.moving()
+	return Command{Do: Wait, Until: m.ev.Now.Earliest}
+}
+
+// forget records that the database went back while the work was in hand: whatever step is not done may have
+// been armed since, and its attempt may be on its way.
+func (m *machine) forget() error {
+	st := m.st
+	if !st.Status.Live() || st.Turned || st.Due.After(m.ev.Changed) {
+		return nil // nobody armed anything forward: it was parked, going back, or asleep
+	}
+	var lapses []lapse
+	root := RootKey(st.ID.Saga, st.ID.Work, st.Revision)
+	for i := range m.spec.Steps {
+		s := &m.spec.Steps[i]
+		ss, l := st.Step(s.Name), lapse{Step: s.Name, Budget: s.Timeout}
+		if ss != nil && ss.Forward.Phase == Done {
+			continue
+		}
+		if l.Key = StepKey(root, s.Name, Forward, 0); ss != nil && ss.Forward.Key != "" {
+			l.Key = ss.Forward.Key
+		}
+		lapses = append(lapses, l)
+	}
+	if len(lapses) == 0 {
+		return nil
+	}
+	body, err := json.Marshal(lapses)
+	if err != nil {
+		return err
+	}
+	return m.fold(&Record{Kind: KindForgotten, Body: body, Error: "the database is another one since; what was armed behind this record is not known"})
+}
