@@ -23,7 +23,12 @@ const policy = `
 	# A ledger knows records and its database, never the coordinator.
 	STD, github.com/pressly/goose/v3/... < migrations
 	ledger < ledger/memory, ledger/ledgertest/...
+	ledger, migrations < internal/sqlitedb, internal/pgdb
 	ledger, migrations < ledger/internal/... < ledger/postgres, ledger/sqlite
+	internal/sqlitedb < ledger/sqlite, reconcile/store/sqlite
+	internal/pgdb < ledger/postgres, reconcile/store/postgres
+	modernc.org/sqlite/... < internal/sqlitedb
+	github.com/lib/pq/... < internal/pgdb
 	golang.org/x/sync/..., github.com/lib/pq/... < ledger/internal/...
 	modernc.org/sqlite/..., github.com/gofrs/flock < ledger/sqlite
 

@@ -4,14 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/gofrs/flock"
 	"github.com/jmoiron/sqlx"
 
+	"github.com/amends-dev/amends/internal/sqlitedb"
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/ledger/internal/engine"
 	"github.com/amends-dev/amends/saga"
@@ -74,7 +73,7 @@ func Open(ctx context.Context, path string, o *Options) (*Ledger, error) {
 }
 
 func open(ctx context.Context, path string, o Options) (*Ledger, error) {
-	path, err := file(path)
+	path, err := sqlitedb.File(path)
 	if err != nil {
 		return nil, err
 	}
@@ -83,38 +82,13 @@ func open(ctx context.Context, path string, o Options) (*Ledger, error) {
 		return nil, explain(err)
 	}
 	l := &Ledger{path: path, now: time.Now, writer: w}
-	l.readers, err = connect(path, o.BusyTimeout, "&_pragma=query_only(1)", o.Readers)
+	l.readers, err = sqlitedb.Readers(path, o.BusyTimeout, o.Readers)
 	if err != nil {
-		_ = w.close()
+		_ = w.Close()
 		return nil, explain(err)
 	}
 	l.store = engine.New(l.database())
 	return l, nil
-}
-
-// file returns the absolute path, or says why it cannot hold a ledger.
-func file(path string) (string, error) {
-	if path == "" || path == ":memory:" {
-		return "", fmt.Errorf("a ledger must outlive its process: give the path of a file, or use package ledger/memory for one that forgets")
-	}
-	abs, err := filepath.Abs(path)
-	if err != nil {
-		return "", err
-	}
-	info, err := os.Stat(abs)
-	switch {
-	case err == nil && info.IsDir():
-		return "", fmt.Errorf("%s is a directory: give the path of a file in it", abs)
-	case os.IsNotExist(err): // a ledger holds people's orders: its owner decides who else may read it
-		f, cerr := os.OpenFile(abs, os.O_CREATE|os.O_RDWR, 0o600)
-		if cerr != nil {
-			return "", fmt.Errorf("its directory cannot be used: %w", cerr)
-		}
-		return abs, f.Close()
-	case err != nil:
-		return "", err
-	}
-	return abs, nil
 }
 
 // database is what the engine needs to know about SQLite.
@@ -188,7 +162,7 @@ func (l *Ledger) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	err := l.readers.Close()
-	if werr := l.writer.close(); err == nil {
+	if werr := l.writer.Close(); err == nil {
 		err = werr
 	}
 	if l.owner != nil {

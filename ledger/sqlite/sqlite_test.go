@@ -9,9 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jmoiron/sqlx"
-
 	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/ledger/internal/engine"
 	"github.com/amends-dev/amends/migrations"
 	"github.com/amends-dev/amends/saga"
 )
@@ -167,39 +166,16 @@ func alter(t *testing.T, path, statement string) {
 	}
 }
 
-// A place without a write-ahead log is refused; a database in memory is one.
-func TestWithoutWriteAheadLog(t *testing.T) {
-	t.Parallel()
-	db, err := sqlx.Open("sqlite", ":memory:")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = db.Close() }()
-	if err := trustworthy(t.Context(), db); err == nil || !strings.Contains(err.Error(), "local file system") {
-		t.Errorf("got %v, want a word about the file system", err)
-	}
-}
-
-// SQLite before 3.51.3 is refused.
-func TestOldEngine(t *testing.T) {
-	t.Parallel()
-	for version, want := range map[string]error{
-		"3.51.3": nil, "3.51.10": nil, "3.52.0": nil, "4.0.0": nil,
-		"3.51.2": ledger.ErrUnsupported, "3.9.9": ledger.ErrUnsupported, "2.99.99": ledger.ErrUnsupported,
-	} {
-		if err := recent(version); !errors.Is(err, want) {
-			t.Errorf("%s: %v, want %v", version, err, want)
-		}
-	}
-}
-
 // Every answer is durable: the writer syncs the log at each commit, readers cannot write.
 func TestDurability(t *testing.T) {
 	t.Parallel()
 	l := opened(t, filepath.Join(t.TempDir(), "ledger.db"))
 	for pragma, want := range map[string]string{"synchronous": "2", "journal_mode": "wal", "foreign_keys": "1"} {
 		var got string
-		if err := l.writer.conn.QueryRowContext(t.Context(), "PRAGMA "+pragma).Scan(&got); err != nil || got != want {
+		err := l.writer.plain(t.Context(), func(q engine.Queries) error {
+			return q.QueryRowxContext(t.Context(), "PRAGMA "+pragma).Scan(&got)
+		})
+		if err != nil || got != want {
 			t.Errorf("%s is %s (%v), want %s", pragma, got, err, want)
 		}
 	}

@@ -1,0 +1,148 @@
+package sqlitedb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/migrations"
+)
+
+// Writer is the one connection by which a part of a process writes.
+type Writer struct {
+	db    *sqlx.DB
+	queue *queue // of all writers of the file in this process
+
+	mu    sync.Mutex // one statement, or transaction, at a time
+	conn  *sqlx.Conn
+	stmts []*sql.Stmt
+}
+
+// OpenWriter opens the file, makes sure that it can be trusted with a ledger, and migrates it.
+func OpenWriter(ctx context.Context, path string, busy time.Duration) (_ *Writer, err error) {
+	db, err := connect(path, busy, "&_txlock=immediate", 1)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = db.Close()
+		}
+	}()
+	if err := trustworthy(ctx, db); err != nil {
+		return nil, err
+	}
+	if err := migrate(ctx, db.DB); err != nil {
+		return nil, err
+	}
+	conn, err := db.Connx(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, pragma := range []string{`PRAGMA synchronous = FULL`, `PRAGMA cache_size = -65536`} {
+		if _, err := conn.ExecContext(ctx, pragma); err != nil {
+			return nil, err
+		}
+	}
+	return &Writer{db: db, conn: conn, queue: join(path)}, nil
+}
+
+// migrate brings an older file up to this program's schema and refuses a newer one.
+func migrate(ctx context.Context, db *sql.DB) error {
+	latest := migrations.Latest(migrations.SQLite)
+	version, err := migrations.Version(ctx, db, migrations.SQLite)
+	switch {
+	case err != nil:
+		return err
+	case version > latest:
+		return fmt.Errorf("%w: the file has version %d, this program knows %d. Use a newer program; this one cannot read the file safely",
+			ledger.ErrSchema, version, latest)
+	case version < latest:
+		_, err = migrations.Up(ctx, db, migrations.SQLite)
+	}
+	return err
+}
+
+// Prepare prepares statements by their text. They live as long as the writer. Whoever runs them outside of a
+// function given to Plain or Transaction is on his own.
+func (w *Writer) Prepare(ctx context.Context, statements map[string]**sql.Stmt) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for text, stmt := range statements {
+		var err error
+		if *stmt, err = w.conn.PrepareContext(ctx, text); err != nil { //nolint:sqlclosecheck // Close closes them
+			return fmt.Errorf("prepare %s: %w", text, err)
+		}
+		w.stmts = append(w.stmts, *stmt)
+	}
+	return nil
+}
+
+// Plain runs fn outside of a transaction.
+func (w *Writer) Plain(ctx context.Context, fn func(*sqlx.Conn) error) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.ready(ctx); err != nil {
+		return err
+	}
+	w.queue.Lock()
+	defer w.queue.Unlock()
+	return fn(w.conn)
+}
+
+// Transaction runs fn in a transaction that begins as a writer, so that it never fails half-way because another
+// process wrote in between.
+func (w *Writer) Transaction(ctx context.Context, fn func(*sqlx.Conn) error) (err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.ready(ctx); err != nil {
+		return err
+	}
+	w.queue.Lock()
+	defer w.queue.Unlock()
+	if _, err := w.conn.ExecContext(ctx, `BEGIN IMMEDIATE`); err != nil {
+		return err
+	}
+	ending := context.WithoutCancel(ctx)
+	if err := fn(w.conn); err != nil {
+		_, rerr := w.conn.ExecContext(ending, `ROLLBACK`)
+		return errors.Join(err, rerr)
+	}
+	if _, err := w.conn.ExecContext(ending, `COMMIT`); err != nil {
+		_, rerr := w.conn.ExecContext(ending, `ROLLBACK`)
+		return errors.Join(err, rerr)
+	}
+	return nil
+}
+
+func (w *Writer) ready(ctx context.Context) error {
+	if w.conn == nil {
+		return errors.New("the ledger is closed")
+	}
+	return ctx.Err()
+}
+
+// Close closes the file. It waits for whoever is writing, and may be called again.
+func (w *Writer) Close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.conn == nil {
+		return nil
+	}
+	// An open statement keeps SQLite's connection alive behind Close: then nothing is checkpointed, the log stays
+	// beside the file, and whoever copies the file alone copies an empty ledger.
+	var errs []error
+	for _, stmt := range w.stmts {
+		errs = append(errs, stmt.Close())
+	}
+	errs = append(errs, w.conn.Close(), w.db.Close())
+	w.conn, w.stmts = nil, nil
+	w.queue.leave()
+	return errors.Join(errs...)
+}
