@@ -38,7 +38,7 @@ func (l *Ledger) write(ctx context.Context, fn func(engine.Queries) error) error
 
 // OpenSession begins a lease on the database as it is now, whatever it was before.
 func (l *Ledger) OpenSession(ctx context.Context, ttl time.Duration, label string) (ledger.Lease, error) {
-	if err := l.server.recognise(ctx); err != nil {
+	if err := l.server.Recognise(ctx); err != nil {
 		return ledger.Lease{}, fmt.Errorf("open session: %w", explain(ctx, err))
 	}
 	return l.store.OpenSession(ctx, ttl, label)
@@ -47,9 +47,9 @@ func (l *Ledger) OpenSession(ctx context.Context, ttl time.Duration, label strin
 // sameDatabase refuses to write for a session that was opened on another database than the one we are
 // connected to.
 func (l *Ledger) sameDatabase(t saga.Token) error {
-	now, opened := l.server.identity.Load(), engine.OpenedOn(l.store, t)
-	if opened != "" && now != nil && opened != *now {
-		return fmt.Errorf("%w: session %s was opened on %s, now it is %s", ledger.ErrDatabaseChanged, t, opened, *now)
+	now, opened := l.server.Identity(), engine.OpenedOn(l.store, t)
+	if opened != "" && now != "" && opened != now {
+		return fmt.Errorf("%w: session %s was opened on %s, now it is %s", ledger.ErrDatabaseChanged, t, opened, now)
 	}
 	return nil
 }

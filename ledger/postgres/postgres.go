@@ -5,15 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/jmoiron/sqlx"
-	"github.com/lib/pq"
 
+	"github.com/amends-dev/amends/internal/pgdb"
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/ledger/internal/engine"
-	"github.com/amends-dev/amends/migrations"
 )
 
 // Options tunes a ledger. The zero value is ready to use.
@@ -65,7 +63,7 @@ type store = engine.Store
 type Ledger struct {
 	*store
 
-	server *server
+	server *pgdb.Server
 	schema string // where the tables are
 	lanes
 	writing
@@ -94,27 +92,24 @@ func Open(ctx context.Context, dsn string, o *Options) (*Ledger, error) {
 }
 
 func open(ctx context.Context, dsn string, o Options) (_ *Ledger, err error) {
-	s, err := newServer(dsn, o)
+	s, err := pgdb.New(dsn, o.ConnectTimeout)
 	if err != nil {
 		return nil, err
 	}
 	l := &Ledger{server: s, now: func() any { return nil }}
 	l.lanes = lanes{
-		records: s.pool(o.Writers, append(slices.Clone(byIndex), steady)...),
-		starts: s.pool(1, steady, "enable_nestloop=off",
+		records: s.Pool(o.Writers, append(slices.Clone(pgdb.ByIndex), pgdb.Steady)...),
+		starts: s.Pool(1, pgdb.Steady, "enable_nestloop=off",
 			fmt.Sprintf("lock_timeout=%dms", o.StartLockTimeout.Milliseconds())),
-		pulse: s.pool(1),
-		rest:  s.pool(o.Readers, byIndex...),
+		pulse: s.Pool(1),
+		rest:  s.Pool(o.Readers, pgdb.ByIndex...),
 	}
 	defer func() {
 		if err != nil {
 			_ = l.close()
 		}
 	}()
-	if l.schema, err = firstSchema(ctx, l.rest); err != nil {
-		return nil, err
-	}
-	if err := l.fit(ctx, o.Migrate); err != nil {
+	if l.schema, err = pgdb.Fit(ctx, l.rest, o.Migrate); err != nil {
 		return nil, err
 	}
 	if l.writing, err = prepare(ctx, &l.lanes); err != nil {
@@ -122,53 +117,6 @@ func open(ctx context.Context, dsn string, o Options) (_ *Ledger, err error) {
 	}
 	l.store = engine.New(l.database())
 	return l, nil
-}
-
-// firstSchema returns the schema in which the tables must be. A first schema that does not exist is a mistake:
-// the database would silently use the next.
-func firstSchema(ctx context.Context, db *sqlx.DB) (string, error) {
-	var path, user string
-	var current *string
-	err := db.QueryRowxContext(ctx, `SELECT current_setting('search_path'), current_user, current_schema()`).Scan(&path, &user, &current)
-	if err != nil {
-		return "", err
-	}
-	for name := range strings.SplitSeq(path, ",") {
-		name = strings.Trim(strings.TrimSpace(name), `"`)
-		if name == "$user" && (current == nil || *current != user) {
-			continue // it need not exist
-		}
-		if current != nil && (*current == name || name == "$user") {
-			return *current, nil
-		}
-		return "", fmt.Errorf("%w: the search_path is %q, but there is no schema %q (or this user may not use it). "+
-			"Create the schema or correct the search_path", ledger.ErrSchema, path, name)
-	}
-	return "", fmt.Errorf("%w: the search_path %q names no schema that exists", ledger.ErrSchema, path)
-}
-
-// fit makes sure that the schema is this program's.
-func (l *Ledger) fit(ctx context.Context, migrate bool) error {
-	latest := migrations.Latest(migrations.Postgres)
-	version, err := migrations.Version(ctx, l.rest.DB, migrations.Postgres)
-	switch {
-	case err != nil:
-		return err
-	case version > latest:
-		return fmt.Errorf("%w: schema %q has version %d, this program knows %d. Use a newer program",
-			ledger.ErrSchema, l.schema, version, latest)
-	case version == latest:
-		return nil
-	case migrate:
-		_, err := migrations.Up(ctx, l.rest.DB, migrations.Postgres)
-		return err
-	case version == 0:
-		return fmt.Errorf("%w: schema %q holds no ledger yet. Run amends migrate, or set Options.Migrate",
-			ledger.ErrSchema, l.schema)
-	default:
-		return fmt.Errorf("%w: schema %q has version %d, this program needs %d. Run amends migrate, or set Options.Migrate",
-			ledger.ErrSchema, l.schema, version, latest)
-	}
 }
 
 // database is what the engine needs to know about Postgres.
@@ -179,7 +127,7 @@ func (l *Ledger) database() *engine.Database {
 		Read:     l.read,
 		Write:    l.write,
 		Pulse:    func(_ context.Context, fn func(engine.Queries) error) error { return fn(l.pulse) },
-		Identity: identity,
+		Identity: func(ctx context.Context, q engine.Queries) (string, error) { return pgdb.Identity(ctx, q) },
 		Claim:    l.claim,
 		Explain:  explain,
 	}
@@ -195,22 +143,4 @@ func (l *Ledger) Close() error {
 
 func (l *lanes) close() error {
 	return errors.Join(l.records.Close(), l.starts.Close(), l.pulse.Close(), l.rest.Close())
-}
-
-// config reads a DSN and sets what must not be left to chance.
-func config(dsn string, o Options) (pq.Config, error) {
-	cfg, err := pq.NewConfig(dsn)
-	if err != nil {
-		return cfg, fmt.Errorf("read the DSN: %w", err)
-	}
-	if cfg.ConnectTimeout <= 0 { // it would wait for ever
-		cfg.ConnectTimeout = o.ConnectTimeout
-	}
-	if len(cfg.Multi) > 0 && (cfg.TargetSessionAttrs == "" || cfg.TargetSessionAttrs == pq.TargetSessionAttrsAny) {
-		cfg.TargetSessionAttrs = pq.TargetSessionAttrsReadWrite
-	}
-	if cfg.ApplicationName == "" {
-		cfg.ApplicationName = "amends" // the fallback is only looked at while a DSN is read
-	}
-	return cfg, nil
 }

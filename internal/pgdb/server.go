@@ -1,4 +1,4 @@
-package postgres
+package pgdb
 
 import (
 	"context"
@@ -10,22 +10,28 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/ledger/internal/engine"
 )
 
-// server is the database behind a ledger: how to reach it, and who it was when it was last trusted.
-type server struct {
+// Server is a database: how to reach it, and who it was when it was last trusted.
+type Server struct {
+	// Follow accepts whoever answers. Without it a database that is not the one it was is refused until
+	// [Server.Recognise] is called.
+	Follow bool
+
 	connector *pq.Connector
 	identity  atomic.Pointer[string] // nil: not asked yet
 }
 
-func newServer(dsn string, o Options) (*server, error) {
-	cfg, err := config(dsn, o)
+// New reads a DSN, a URL or key=value pairs as lib/pq takes them. connect is for one attempt to connect, where the
+// DSN does not say.
+func New(dsn string, connect time.Duration) (*Server, error) {
+	cfg, err := config(dsn, connect)
 	if err != nil {
 		return nil, err
 	}
@@ -33,21 +39,39 @@ func newServer(dsn string, o Options) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &server{connector: c}, nil
+	return &Server{connector: c}, nil
 }
 
-// steady keeps one plan per statement, whatever the parameters are.
-const steady = "plan_cache_mode=force_generic_plan"
+// config reads a DSN and sets what must not be left to chance.
+func config(dsn string, connect time.Duration) (pq.Config, error) {
+	cfg, err := pq.NewConfig(dsn)
+	if err != nil {
+		return cfg, fmt.Errorf("read the DSN: %w", err)
+	}
+	if cfg.ConnectTimeout <= 0 { // it would wait for ever
+		cfg.ConnectTimeout = connect
+	}
+	if len(cfg.Multi) > 0 && (cfg.TargetSessionAttrs == "" || cfg.TargetSessionAttrs == pq.TargetSessionAttrsAny) {
+		cfg.TargetSessionAttrs = pq.TargetSessionAttrsReadWrite
+	}
+	if cfg.ApplicationName == "" {
+		cfg.ApplicationName = "amends" // the fallback is only looked at while a DSN is read
+	}
+	return cfg, nil
+}
 
-// byIndex are plans that do not depend on how large the tables were when they were made: a plan made while a
+// Steady keeps one plan per statement, whatever the parameters are.
+const Steady = "plan_cache_mode=force_generic_plan"
+
+// ByIndex are plans that do not depend on how large the tables were when they were made: a plan made while a
 // table was small reads all of it for ever, or until somebody analyses the table.
-var byIndex = []string{"enable_hashjoin=off", "enable_mergejoin=off", "enable_seqscan=off"}
+var ByIndex = []string{"enable_hashjoin=off", "enable_mergejoin=off", "enable_seqscan=off"}
 
-// pool returns a pool of at most n connections with the given settings.
-func (s *server) pool(n int, settings ...string) *sqlx.DB {
+// Pool returns a pool of at most n connections with the given settings.
+func (s *Server) Pool(n int, settings ...string) *sqlx.DB {
 	// A plan that avoids what is switched off looks expensive; compiling it would cost more than running it.
 	settings = append(slices.Clone(settings), "jit=off")
-	db := sql.OpenDB(&door{server: s, greeting: greeting(settings)})
+	db := sql.OpenDB(&door{Server: s, greeting: greeting(settings)})
 	db.SetMaxOpenConns(n)
 	db.SetMaxIdleConns(n)
 	return sqlx.NewDb(db, "postgres")
@@ -72,8 +96,8 @@ func greeting(settings []string) string {
 const whoAreYou = `CASE WHEN pg_is_in_recovery() THEN '' ELSE
 	(SELECT system_identifier::text FROM pg_control_system()) || '/' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END`
 
-// identity asks on a connection that is open already.
-func identity(ctx context.Context, q engine.Queries) (string, error) {
+// Identity asks who is there, on a connection that is open already.
+func Identity(ctx context.Context, q sqlx.QueryerContext) (string, error) {
 	var id string
 	err := q.QueryRowxContext(ctx, `SELECT `+whoAreYou).Scan(&id)
 	if err == nil && id == "" {
@@ -90,7 +114,7 @@ const oldest = 140000
 
 // door is a [driver.Connector] that lets in only connections to the database we know.
 type door struct {
-	*server
+	*Server
 
 	greeting string
 }
@@ -104,6 +128,9 @@ func (d *door) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	if d.Follow {
+		d.identity.Store(&c.identity)
+	}
 	if d.identity.CompareAndSwap(nil, &c.identity) || c.current() {
 		return c, nil
 	}
@@ -111,9 +138,17 @@ func (d *door) Connect(ctx context.Context) (driver.Conn, error) {
 	return nil, fmt.Errorf("%w: it was %s, now it is %s", ledger.ErrDatabaseChanged, *d.identity.Load(), c.identity)
 }
 
-// recognise accepts the database as it is now: a new session begins on it.
-func (s *server) recognise(ctx context.Context) error {
-	c, err := (&door{server: s, greeting: greeting(nil)}).greet(ctx)
+// Identity is who the database was when it was last trusted, "" before the first connection.
+func (s *Server) Identity() string {
+	if id := s.identity.Load(); id != nil {
+		return *id
+	}
+	return ""
+}
+
+// Recognise accepts the database as it is now: a new session begins on it.
+func (s *Server) Recognise(ctx context.Context) error {
+	c, err := (&door{Server: s, greeting: greeting(nil)}).greet(ctx)
 	if err != nil {
 		return err
 	}
@@ -145,7 +180,7 @@ func (d *door) greet(ctx context.Context) (_ *conn, err error) {
 	if err := admit(version, text(answer[1]), id); err != nil {
 		return nil, err
 	}
-	return &conn{pqConn: c, server: d.server, identity: id}, nil
+	return &conn{pqConn: c, server: d.Server, identity: id}, nil
 }
 
 // admit refuses a server on which a ledger cannot be written.
@@ -176,9 +211,13 @@ func firstRow(ctx context.Context, c pqConn, query string) (_ []driver.Value, er
 }
 
 func text(v driver.Value) string {
-	var t engine.Text
-	_ = t.Scan(v) // what is not text is ""
-	return string(t)
+	switch v := v.(type) {
+	case string:
+		return v
+	case []byte:
+		return string(v)
+	}
+	return "" // what is not text
 }
 
 // pqConn is what a connection of lib/pq can do. All of it is passed on.
@@ -199,7 +238,7 @@ type pqConn interface {
 type conn struct {
 	pqConn
 
-	server   *server
+	server   *Server
 	identity string
 }
 

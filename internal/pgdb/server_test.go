@@ -1,4 +1,4 @@
-package postgres
+package pgdb
 
 import (
 	"errors"
@@ -34,7 +34,6 @@ func TestAdmit(t *testing.T) {
 // No connection attempt waits for ever, and of several hosts the primary is taken. What the DSN says counts.
 func TestConfig(t *testing.T) {
 	t.Parallel()
-	o := (*Options)(nil).withDefaults()
 	for dsn, want := range map[string]struct {
 		timeout time.Duration
 		target  pq.TargetSessionAttrs
@@ -46,7 +45,7 @@ func TestConfig(t *testing.T) {
 		"postgres://a,b/db?port=1,2&target_session_attrs=primary":    {5 * time.Second, pq.TargetSessionAttrsPrimary, "amends"},
 		"host=a,b port=1,2 dbname=db target_session_attrs=read-only": {5 * time.Second, pq.TargetSessionAttrsReadOnly, "amends"},
 	} {
-		cfg, err := config(dsn, o)
+		cfg, err := config(dsn, 5*time.Second)
 		if err != nil {
 			t.Errorf("%s: %v", dsn, err)
 			continue

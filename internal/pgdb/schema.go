@@ -1,0 +1,67 @@
+package pgdb
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/migrations"
+)
+
+// Fit makes sure that the tables are there and are this program's, and returns the schema they are in. With migrate
+// an older schema is brought up to date.
+func Fit(ctx context.Context, db *sqlx.DB, migrate bool) (schema string, err error) {
+	if schema, err = firstSchema(ctx, db); err != nil {
+		return "", err
+	}
+	return schema, fit(ctx, db, schema, migrate)
+}
+
+func fit(ctx context.Context, db *sqlx.DB, schema string, migrate bool) error {
+	latest := migrations.Latest(migrations.Postgres)
+	version, err := migrations.Version(ctx, db.DB, migrations.Postgres)
+	switch {
+	case err != nil:
+		return err
+	case version > latest:
+		return fmt.Errorf("%w: schema %q has version %d, this program knows %d. Use a newer program",
+			ledger.ErrSchema, schema, version, latest)
+	case version == latest:
+		return nil
+	case migrate:
+		_, err := migrations.Up(ctx, db.DB, migrations.Postgres)
+		return err
+	case version == 0:
+		return fmt.Errorf("%w: schema %q holds no ledger yet. Run amends migrate, or set Options.Migrate",
+			ledger.ErrSchema, schema)
+	default:
+		return fmt.Errorf("%w: schema %q has version %d, this program needs %d. Run amends migrate, or set Options.Migrate",
+			ledger.ErrSchema, schema, version, latest)
+	}
+}
+
+// firstSchema returns the schema in which the tables must be. A first schema that does not exist is a mistake:
+// the database would silently use the next.
+func firstSchema(ctx context.Context, db *sqlx.DB) (string, error) {
+	var path, user string
+	var current *string
+	err := db.QueryRowxContext(ctx, `SELECT current_setting('search_path'), current_user, current_schema()`).Scan(&path, &user, &current)
+	if err != nil {
+		return "", err
+	}
+	for name := range strings.SplitSeq(path, ",") {
+		name = strings.Trim(strings.TrimSpace(name), `"`)
+		if name == "$user" && (current == nil || *current != user) {
+			continue // it need not exist
+		}
+		if current != nil && (*current == name || name == "$user") {
+			return *current, nil
+		}
+		return "", fmt.Errorf("%w: the search_path is %q, but there is no schema %q (or this user may not use it). "+
+			"Create the schema or correct the search_path", ledger.ErrSchema, path, name)
+	}
+	return "", fmt.Errorf("%w: the search_path %q names no schema that exists", ledger.ErrSchema, path)
+}
