@@ -45,6 +45,9 @@ type Entry struct {
 	Updated time.Time
 }
 
+// Owing reports whether a fetch or a delivery is owed.
+func (e *Entry) Owing() bool { return e.Dirty > e.Clean || e.Accepted > e.Delivered }
+
 // Delivery is an event as it lies in the inbox.
 type Delivery struct {
 	Number int64

@@ -20,8 +20,8 @@ type Inbox interface {
 // is, and nothing is stored.
 type Gate interface {
 	// Judge hands up to limit deliveries nobody has judged, the oldest first, with the entries of their objects
-	// (new ones are empty but for Object and First). The callback sets their outcomes and changes the entries.
-	// It returns how many there were.
+	// (new ones are empty but for Object and First). The callback sets their outcomes and changes the entries;
+	// the store sets when they were judged. It returns how many there were.
 	Judge(ctx context.Context, limit int, decide func(now time.Time, ds []Delivery, es map[Object]*Entry) error) (int, error)
 
 	// Claim hands up to limit entries that are due and whose lease, if any, is over. Those are returned that the
@@ -44,8 +44,8 @@ type Reader interface {
 	Entries(ctx context.Context, f EntryFilter) ([]Entry, error)
 	// Counts returns how many deliveries of each source met which verdict.
 	Counts(ctx context.Context) ([]Count, error)
-	// Replay makes the deliveries that f selects unjudged again: they go through the gate once more. It answers
-	// how many there were.
+	// Replay makes the deliveries that f selects unjudged again: they go through the gate once more. Their
+	// outcomes stay until then, which is how the gate knows a replay. It answers how many there were.
 	Replay(ctx context.Context, f DeliveryFilter) (int, error)
 	// Purge erases what is older than the retention allows, at most limit rows of each kind, and never what
 	// is still owed. It answers how many rows it touched; ask again until it is 0.

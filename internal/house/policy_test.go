@@ -38,14 +38,15 @@ const policy = `
 	github.com/lib/pq/..., modernc.org/... !< coordinator
 
 	# The receiver verifies, stores and answers. Effects hang off the ledger.
-	saga < reconcile/webhook
+	STD, github.com/sirupsen/logrus, golang.org/x/time/... < reconcile
+	reconcile < reconcile/webhook, reconcile/store/memory
+	coordinator, ledger !< reconcile
 	coordinator !< reconcile/webhook
-	coordinator, reconcile/webhook, github.com/robfig/cron/v3 < reconcile
 	reconcile, migrations, ledger/internal/... < reconcile/store
 
 	# Programs wire; nobody imports them.
-	ANY, effect, ledger/memory, ledger/postgres, ledger/sqlite, reconcile/store < cmd/...
-	ANY, effect, ledger/memory, ledger/postgres, ledger/sqlite, reconcile/store < examples/...
+	ANY, coordinator, effect, ledger/memory, ledger/postgres, ledger/sqlite, reconcile/store < cmd/...
+	ANY, coordinator, effect, ledger/memory, ledger/postgres, ledger/sqlite, reconcile/store < examples/...
 	ANY, coordinator, ledger/memory, ledger/postgres, ledger/sqlite, internal/pgtest/... < bench/...
 
 	# Test kits alone import testing, and no program contains one.

@@ -1,0 +1,199 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/amends-dev/amends/reconcile"
+)
+
+// pageSize is how long a list is when nobody says.
+const pageSize = 100
+
+// Deliveries returns deliveries, "the newest first".
+func (s *Store) Deliveries(ctx context.Context, f reconcile.DeliveryFilter) ([]reconcile.Delivery, error) {
+	_, unlock, err := s.enter(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list deliveries: %w", err)
+	}
+	defer unlock()
+	var found []reconcile.Delivery
+	for _, d := range s.selected(f, cmp.Or(f.Limit, pageSize)) {
+		found = append(found, copyDelivery(d))
+	}
+	return found, nil
+}
+
+// Delivery returns one; "an unknown number matches ErrNotFound".
+func (s *Store) Delivery(ctx context.Context, number int64) (reconcile.Delivery, error) {
+	_, unlock, err := s.enter(ctx)
+	if err != nil {
+		return reconcile.Delivery{}, fmt.Errorf("delivery %d: %w", number, err)
+	}
+	defer unlock()
+	d := s.rows[number]
+	if d == nil {
+		return reconcile.Delivery{}, fmt.Errorf("delivery %d: %w", number, reconcile.ErrNotFound)
+	}
+	return copyDelivery(d), nil
+}
+
+// Entry returns what is known of an object; "nil when nothing is".
+func (s *Store) Entry(ctx context.Context, o reconcile.Object) (*reconcile.Entry, error) {
+	_, unlock, err := s.enter(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("entry %s: %w", o, err)
+	}
+	defer unlock()
+	if e := s.entries[o]; e != nil {
+		return copyEntry(e), nil
+	}
+	return nil, nil
+}
+
+// Entries returns entries "in the order of their objects".
+func (s *Store) Entries(ctx context.Context, f reconcile.EntryFilter) ([]reconcile.Entry, error) {
+	_, unlock, err := s.enter(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list entries: %w", err)
+	}
+	defer unlock()
+	var found []*reconcile.Entry
+	for o, e := range s.entries {
+		if within(o, f.Object) && compareObjects(o, f.After) > 0 && (!f.Owing || e.Owing()) && (!f.Blocked || e.Blocked != "") {
+			found = append(found, e)
+		}
+	}
+	slices.SortFunc(found, func(a, b *reconcile.Entry) int { return compareObjects(a.Object, b.Object) })
+	found = found[:min(len(found), cmp.Or(f.Limit, pageSize))]
+	list := make([]reconcile.Entry, len(found))
+	for i, e := range found {
+		list[i] = *copyEntry(e)
+	}
+	return list, nil
+}
+
+// Counts returns "how many deliveries of each source met which verdict".
+func (s *Store) Counts(ctx context.Context) ([]reconcile.Count, error) {
+	_, unlock, err := s.enter(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("count deliveries: %w", err)
+	}
+	defer unlock()
+	type group struct {
+		source  string
+		verdict reconcile.Verdict
+	}
+	counts := map[group]*reconcile.Count{}
+	for _, d := range s.rows {
+		g := group{source: d.Object.Source}
+		if !d.Judged.IsZero() { // "an empty verdict counts the unjudged"
+			g.verdict = d.Outcome
+		}
+		c := counts[g]
+		if c == nil {
+			c = &reconcile.Count{Source: g.source, Verdict: g.verdict}
+			counts[g] = c
+		}
+		c.Count++
+		if d.Last.After(c.Last) {
+			c.Last = d.Last
+		}
+	}
+	list := make([]reconcile.Count, 0, len(counts))
+	for _, c := range counts {
+		list = append(list, *c)
+	}
+	slices.SortFunc(list, func(a, b reconcile.Count) int {
+		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Verdict, b.Verdict))
+	})
+	return list, nil
+}
+
+// Replay makes deliveries "unjudged again".
+func (s *Store) Replay(ctx context.Context, f reconcile.DeliveryFilter) (int, error) {
+	_, unlock, err := s.enter(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("replay deliveries: %w", err)
+	}
+	defer unlock()
+	chosen := s.selected(f, f.Limit)
+	for _, d := range chosen {
+		if !d.Judged.IsZero() {
+			d.Judged = time.Time{} // its outcome stays: that is how the gate knows a replay
+			s.pending = append(s.pending, d.Number)
+		}
+	}
+	slices.Sort(s.pending)
+	return len(chosen), nil
+}
+
+// Purge erases "what is older than the retention allows, at most limit rows of each kind, and never what is
+// still owed".
+func (s *Store) Purge(ctx context.Context, r reconcile.Retention, limit int) (int, error) {
+	now, unlock, err := s.enter(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("purge: %w", err)
+	}
+	defer unlock()
+	over := func(at time.Time, keep time.Duration) bool { return keep > 0 && at.Before(now.Add(-keep)) }
+	bodies, rows, digests := 0, 0, 0
+	for n, d := range s.rows {
+		switch {
+		case d.Judged.IsZero() || s.owing(d.Object):
+		case over(d.Last, r.Verdicts) && rows < limit:
+			delete(s.rows, n)
+			rows++
+		case len(d.Body) > 0 && over(d.Last, r.Bodies) && bodies < limit:
+			d.Body = nil
+			bodies++
+		}
+	}
+	for key, m := range s.heard {
+		if s.rows[m.number] == nil && over(m.last, r.Digests) && digests < limit {
+			delete(s.heard, key)
+			digests++
+		}
+	}
+	return bodies + rows + digests, nil
+}
+
+func (s *Store) owing(o reconcile.Object) bool {
+	e := s.entries[o]
+	return e != nil && e.Owing()
+}
+
+// selected returns the deliveries that f selects, the newest first; limit 0 is none.
+func (s *Store) selected(f reconcile.DeliveryFilter, limit int) []*reconcile.Delivery {
+	var found []*reconcile.Delivery
+	for n := s.last; n > 0 && (limit == 0 || len(found) < limit); n-- {
+		if d := s.rows[n]; d != nil && selects(&f, d) {
+			found = append(found, d)
+		}
+	}
+	return found
+}
+
+func selects(f *reconcile.DeliveryFilter, d *reconcile.Delivery) bool {
+	switch {
+	case f.Numbers != nil && !slices.Contains(f.Numbers, d.Number),
+		f.Source != "" && f.Source != d.Object.Source,
+		!within(d.Object, f.Object),
+		f.Verdict != "" && f.Verdict != d.Outcome,
+		f.Unjudged && !d.Judged.IsZero(),
+		!f.From.IsZero() && d.Received.Before(f.From),
+		!f.Until.IsZero() && !d.Received.Before(f.Until),
+		f.Before > 0 && d.Number >= f.Before:
+		return false
+	}
+	return true
+}
+
+// within reports whether o has the non-empty fields of want.
+func within(o, want reconcile.Object) bool {
+	is := func(got, want string) bool { return want == "" || got == want }
+	return is(o.Source, want.Source) && is(o.Tenant, want.Tenant) && is(o.Type, want.Type) && is(o.ID, want.ID)
+}
