@@ -80,10 +80,13 @@ func TestCheckFindsDamage(t *testing.T) {
 		{"never due", func(b *book) { b.head(waits).Due = time.Time{} }, waits, 0, "wait for ever"},
 		{"held and due", func(b *book) { b.head(waits).Session = 7 }, waits, 0, "also due"},
 		{"parked and due", func(b *book) { b.head(review).Due = time.Unix(1, 0) }, review, 0, "without an unread signal, but due"},
-		{"ended and held", func(b *book) { b.head(done).Session = 7 }, done, 0, "still held or due"},
-		{"ended and due", func(b *book) { b.head(done).Due = time.Unix(1, 0) }, done, 0, "still held or due"},
+		{"ended and held", func(b *book) { b.head(done).Session = 7 }, done, 0, "still held"},
+		{"ended and due", func(b *book) { b.head(done).Due = time.Unix(1, 0) }, done, 0, "without an unread signal, but due"},
 
 		// Signals.
+		{"an ended work's signal unheard", func(b *book) {
+			b.head(done).Posted, b.signals[done] = 2, append(b.signals[done], saga.Signal{ID: 77})
+		}, done, 0, "nobody would read them"},
 		{"a parked work's signal unheard", func(b *book) {
 			b.head(review).Posted, b.signals[review] = 1, []saga.Signal{{ID: 9}}
 		}, review, 0, "nobody would read them"},
@@ -94,8 +97,8 @@ func TestCheckFindsDamage(t *testing.T) {
 			b.signals[done] = append(b.signals[done], saga.Signal{ID: 99})
 			b.reseal(done, 4)
 		}, done, 5, "an earlier record consumed"},
-		{"signals miscounted", func(b *book) { b.head(done).Posted = 2 }, done, 0, "counts 2 signals, 1 are stored"},
-		{"consumption miscounted", func(b *book) { b.head(done).Consumed = 0 }, done, 5, "count of consumed signals"},
+		{"signals miscounted", func(b *book) { b.head(done).Posted, b.head(done).Due = 2, time.Unix(1, 0) }, done, 0, "counts 2 signals, 1 are stored"},
+		{"consumption miscounted", func(b *book) { b.head(done).Consumed, b.head(done).Due = 0, time.Unix(1, 0) }, done, 5, "count of consumed signals"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -114,18 +114,22 @@ func (w *checked) projection() {
 	first, last := &w.records[0], &w.records[len(w.records)-1]
 	h := &w.head
 	base, consumed, ended := int64(1), int64(0), false
+	began := first // of the revision it is at
 	for i := range w.records {
 		r := &w.records[i]
 		if len(r.Snapshot) > 0 {
 			base = r.Seq
+		}
+		if r.Kind == saga.KindRevised {
+			began = r
 		}
 		consumed += int64(len(r.Signals))
 		ended = ended || r.Status.Terminal() && r.At.Equal(h.Finished)
 	}
 	w.differs(last.Seq, "status", h.Status, last.Status)
 	w.differs(last.Seq, "reason", h.Reason, last.Reason)
-	w.differs(first.Seq, "definition version", h.Version, first.Version)
-	w.differs(first.Seq, "revision", h.Revision, first.Revision)
+	w.differs(began.Seq, "definition version", h.Version, began.Version)
+	w.differs(began.Seq, "revision", h.Revision, began.Revision)
 	w.differs(base, "base", h.Base, base)
 	w.differs(last.Seq, "count of consumed signals", h.Consumed, consumed)
 	switch {
@@ -144,7 +148,7 @@ func (w *checked) differs(seq int64, what string, head, chain any) {
 }
 
 // schedule asks whether somebody will look at the work again: a live work is held or due, a parked one is held
-// by nobody and due only for a signal, a terminal one neither.
+// by nobody and due only for a signal, and so is one that has ended.
 func (w *checked) schedule() {
 	h := &w.head
 	held, due, pending := h.Session != 0, !h.Due.IsZero(), h.Posted > h.Consumed
@@ -154,12 +158,12 @@ func (w *checked) schedule() {
 		w.addf(0, doRebuild, "It is held by session %s and also due at %s.", h.Session, stamp(h.Due))
 	case h.Status.Live() && !held && !due:
 		w.addf(0, lost, "It is %s, but nobody holds it and it is never due: it would wait for ever.", h.Status)
-	case h.Status.Parked() && !held && !due && pending:
+	case !h.Status.Live() && !held && !due && pending:
 		w.addf(0, lost, "It is in %s with %d unread signals, but it is never due: nobody would read them.", h.Status, h.Posted-h.Consumed)
-	case h.Status.Parked() && due && !pending:
+	case !h.Status.Live() && due && !pending:
 		w.addf(0, doRebuild, "It is in %s without an unread signal, but due at %s.", h.Status, stamp(h.Due))
-	case h.Status.Terminal() && (held || due):
-		w.addf(0, doRebuild, "It is %s, but still held or due.", h.Status)
+	case h.Status.Terminal() && held && !pending:
+		w.addf(0, doRebuild, "It is %s, but still held.", h.Status)
 	}
 	if h.Status == saga.Review && h.Reason == "" {
 		w.addf(0, doRebuild, "It is in review without a reason.")

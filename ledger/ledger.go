@@ -43,7 +43,7 @@ type Ledger interface {
 	// session that is not live claims nothing: [ErrSessionDead].
 	Claim(ctx context.Context, t saga.Token, c Claim) ([]Head, error)
 
-	// Post inserts a signal, whoever holds the work, and makes the work due. A signal whose Key the work has
+	// Post inserts a signal, whoever holds the work, and makes the work due, also one that has ended. A signal whose Key the work has
 	// already received changes nothing. An unknown work matches [ErrNotFound].
 	Post(ctx context.Context, id saga.ID, s saga.Signal) error
 
@@ -141,8 +141,8 @@ type Answer struct {
 type Head struct {
 	Number   int64 // the ledger's own, in order of starting
 	ID       saga.ID
-	Version  int    // of the definition
-	Revision string // of the source object
+	Version  int    // of the definition; a revision may take a newer one
+	Revision string // of the source object: the one the work was started with, or revised for
 	Status   saga.Status
 	Reason   saga.Reason
 	Session  saga.Token // who holds it; 0 nobody
@@ -161,6 +161,10 @@ type Chain struct {
 	Records []saga.Record // from Head.Base on
 	Signals []saga.Signal // empty when Posted == Consumed
 	At      time.Time     // the database's clock when it was read
+	// Changed is when the database became another one (a fail-over, a restore), for a chain whose latest record was
+	// written before: what was stored behind it may be forgotten. Zero for others. A ledger tells it once a session
+	// was opened on it.
+	Changed time.Time
 }
 
 // Claim says what a process can take.

@@ -108,7 +108,7 @@ func claimExpired(b *bench) {
 	b.isDead(dying)
 }
 
-// A parked work is claimed only for a signal, and keeps its status. A terminal one never is.
+// A work that is parked or has ended is claimed only for a signal, and keeps its status.
 func claimParked(b *bench) {
 	t := b.session()
 	parked, signalled := b.start(t, "parked", started(), hold), b.start(t, "signalled", started(), hold)
@@ -123,13 +123,14 @@ func claimParked(b *bench) {
 	b.post(signalled.id, "go")
 	b.post(ended.id, "too late")
 	got := b.claim(t, 10)
-	if len(got) != 1 || got[0].ID != signalled.id || got[0].Status != saga.Review || got[0].Reason != saga.ReasonInDoubt {
-		b.Errorf("claimed %+v, want the signalled work, still in review", got)
+	if len(got) != 2 || got[0].ID != signalled.id || got[0].Status != saga.Review || got[0].Reason != saga.ReasonInDoubt ||
+		got[1].ID != ended.id || got[1].Status != saga.Completed || got[1].Finished.IsZero() {
+		b.Errorf("claimed %+v, want the signalled works, still in review and completed", got)
 	}
 	b.bury(t)
 	other := b.session()
-	if got := b.claim(other, 10); len(got) != 1 || got[0].ID != signalled.id {
-		b.Errorf("claimed %v, want the parked work whose holder died", works(got))
+	if got := b.claim(other, 10); len(got) != 2 || got[0].ID != signalled.id || got[1].ID != ended.id {
+		b.Errorf("claimed %v, want the works whose holder died", works(got))
 	}
 }
 

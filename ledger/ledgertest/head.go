@@ -11,6 +11,7 @@ var headCases = []testCase{
 	{"projection", headProjection},
 	{"released start", headReleasedStart},
 	{"reopened", headReopened},
+	{"revised", headRevised},
 }
 
 // headWant is what a head must show of what a record decides.
@@ -157,4 +158,34 @@ func headReopened(b *bench) {
 	b.expectHead(c, headWant{status: saga.Compensating, held: true, base: 1})
 	c.add(doing(saga.KindDone, saga.Compensated), release)
 	b.expectHead(c, headWant{status: saga.Compensated, base: 1})
+}
+
+// A record that revises sets revision and version, with or without a schedule; any other that names a revision
+// leaves them. A work that has ended keeps the time of its end while signals are noted behind it.
+func headRevised(b *bench) {
+	t := b.session()
+	c := b.start(t, "w", started(), hold)
+	revised := doing(saga.KindRevised, saga.Running)
+	revised.Revision, revised.Version, revised.Body = "7", 2, []byte(`{"input":1}`)
+	c.add(revised, keep)
+	if h := c.now(); h.Revision != "7" || h.Version != 2 || h.Session != t {
+		b.Errorf("revised without a schedule: %+v", h)
+	}
+	heard := doing(saga.KindHeard, saga.Running)
+	heard.Revision, heard.Version = "8", 3
+	c.add(heard, hold)
+	if h := c.now(); h.Revision != "7" || h.Version != 2 {
+		b.Errorf("a revision that was only heard is at the head: %+v", h)
+	}
+	end := c.add(doing(saga.KindDone, saga.Completed), release)
+	b.post(c.id, "k")
+	c.add(b.consuming(c.id, doing(saga.KindNoted, saga.Completed), 0), release)
+	if h := c.now(); !h.Finished.Equal(end.At) || h.Session != 0 || !h.Due.IsZero() {
+		b.Errorf("a signal was noted behind the end at %v: %+v", end.At, h)
+	}
+	revised.Revision, revised.Version = "9", 2
+	c.add(revised, hold)
+	if h := c.now(); h.Revision != "9" || h.Version != 2 || !h.Finished.IsZero() || h.Session != t || h.Status != saga.Running {
+		b.Errorf("opened again: %+v", h)
+	}
 }

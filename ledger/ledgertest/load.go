@@ -15,6 +15,7 @@ var loadCases = []testCase{
 	{"from the latest snapshot on", loadBounded},
 	{"signals while some are unread", loadSignals},
 	{"unknown works", loadUnknown},
+	{"another database since", loadChanged},
 }
 
 // Load returns each chain with its head.
@@ -127,5 +128,43 @@ func loadUnknown(b *bench) {
 	}
 	if _, err := b.History(b.Context(), id("nowhere")); !errors.Is(err, ledger.ErrNotFound) {
 		b.Errorf("history of an unknown work: error %v, want %q", err, ledger.ErrNotFound)
+	}
+}
+
+// Changed "is when the database became another one, for a chain whose latest record was written before". What is
+// written since is not marked, and neither is anything while the database was always the same.
+func loadChanged(b *bench) {
+	if b.harness.Change == nil {
+		b.Skip("this harness cannot make the database another one")
+	}
+	old := b.session()
+	held, released := b.start(old, "held", started(), hold), b.start(old, "released", started(), release)
+	b.session()
+	for _, l := range b.load(held.id, released.id) {
+		if !l.Changed.IsZero() {
+			b.Errorf("%s is marked at %v, and the database was always the same", l.Head.ID, l.Changed)
+		}
+	}
+	before := b.clock()
+	b.harness.Change(b.T, b.raw)
+	b.witness = 0 // it was opened on the other one
+	fresh := b.session()
+	for _, l := range b.load(held.id, released.id) {
+		if l.Changed.Before(before) || l.Changed.After(b.clock()) {
+			b.Errorf("%s is marked at %v, want the time of the first session on the new database, after %v", l.Head.ID, l.Changed, before)
+		}
+	}
+	b.claim(fresh, 10)
+	c := released.view(fresh)
+	c.add(doing(saga.KindNoted, saga.Running), hold)
+	since := b.start(fresh, "since", started(), hold)
+	b.session()
+	for _, l := range b.load(c.id, since.id) {
+		if !l.Changed.IsZero() {
+			b.Errorf("%s is marked at %v, and its latest record was written since", l.Head.ID, l.Changed)
+		}
+	}
+	if l := b.load(held.id); len(l) != 1 || l[0].Changed.Before(before) {
+		b.Errorf("a later session forgot that %s was written before the change: %+v", held.id, l)
 	}
 }

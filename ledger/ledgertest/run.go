@@ -27,6 +27,9 @@ type Harness struct {
 	// Again opens the database behind s once more, as another process would. The suite closes it before s.
 	Again func(t *testing.T, s Store) Store
 
+	// Change makes the database behind s another one in the eyes of the ledger, as a fail-over that lost nothing.
+	Change func(t *testing.T, s Store)
+
 	// DB returns the database behind s, for a store that implements [ledger.TxStarter].
 	DB func(t *testing.T, s Store) *sqlx.DB
 }

@@ -42,6 +42,9 @@ func signalFields(b *bench) {
 			Output: json.RawMessage(`{"z":1,"a":[1.0]}`),
 		}},
 		{Kind: saga.SignalConflict, Key: "k2"}, {Kind: saga.SignalLate, Key: "k3"}, {Kind: saga.SignalResume, Key: "k4"},
+		{Kind: saga.SignalKeep, Key: "k5", Actor: "anna@example.com"},
+		{Kind: saga.SignalRevise, Key: "k6", News: saga.News{Revision: "2/17", Version: 3, Input: json.RawMessage(`{"z":1,"a":[1.0]}`)}},
+		{Kind: saga.SignalCancel, Key: "k7", News: saga.News{Revision: "2026-11-20T10:00:00.25Z"}},
 	}
 	for i, s := range oddTexts {
 		out, err := json.Marshal(s)
@@ -72,7 +75,8 @@ func signalFields(b *bench) {
 		last = g
 		if g.Kind != w.Kind || g.Key != w.Key || g.Actor != w.Actor || g.Reason != w.Reason ||
 			g.Step != w.Step || g.Direction != w.Direction || g.Attempt != w.Attempt || g.Happened != w.Happened ||
-			g.ExternalID != w.ExternalID || string(g.Output) != string(w.Output) {
+			g.ExternalID != w.ExternalID || string(g.Output) != string(w.Output) ||
+			g.Revision != w.Revision || g.Version != w.Version || string(g.Input) != string(w.Input) {
 			b.Errorf("signal %d came back as\n%+v, want\n%+v", i, g, w)
 		}
 	}
@@ -129,7 +133,7 @@ func signalOnceRace(b *bench) {
 	}
 }
 
-// Post "makes the work due": now, unless somebody holds it or it has ended.
+// Post "makes the work due, also one that has ended": now, unless somebody holds it.
 func signalDue(b *bench) {
 	t := b.session()
 	waiting := b.start(t, "waiting", due(started(), time.Hour), release)
@@ -143,7 +147,7 @@ func signalDue(b *bench) {
 		b.post(c.id, "k")
 		h := c.now()
 		isDue := !h.Due.IsZero() && !h.Due.Before(before) && !h.Due.After(b.clock())
-		if want := c == waiting || c == parked; isDue != want || !want && !h.Due.IsZero() {
+		if want := c != held; isDue != want || !want && !h.Due.IsZero() {
 			b.Errorf("%s is due at %v, want due now: %v", c.id, h.Due, want)
 		}
 		if h.Posted != 1 || len(b.signals(c.id)) != 1 {
@@ -161,6 +165,7 @@ var releases = map[string]saga.Record{
 	"paused":   doing(saga.KindParked, saga.Paused),
 	"retrying": due(doing(saga.KindNotSent, saga.Retrying), time.Hour),
 	"waiting":  due(doing(saga.KindDone, saga.Waiting), time.Hour),
+	"ended":    doing(saga.KindDone, saga.Completed),
 }
 
 // A signal that comes while the work is held, and that the releasing record does not consume, must not be lost:
@@ -220,7 +225,7 @@ func (b *bench) claimable(t saga.Token, c *chain, want bool) {
 func signalRace(b *bench) {
 	t, claimer := b.session(), b.session()
 	poster := b.again()
-	names := []string{"review", "paused", "retrying", "waiting"}
+	names := []string{"review", "paused", "retrying", "waiting", "ended"}
 	var chains []*chain
 	for i := range 60 {
 		chains = append(chains, b.start(t, order(i), started(), hold))

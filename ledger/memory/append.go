@@ -89,7 +89,7 @@ func (w *work) store(e *ledger.Entry, at time.Time) {
 	r := copyRecord(e.Record)
 	r.At = at
 	w.records = append(w.records, r)
-	if e.Schedule != nil || len(r.Signals) > 0 || len(r.Snapshot) > 0 {
+	if e.Schedule != nil || len(r.Signals) > 0 || len(r.Snapshot) > 0 || r.Kind == saga.KindRevised {
 		w.project(&r, e.Schedule)
 	}
 }
@@ -103,13 +103,20 @@ func (w *work) project(r *saga.Record, s *ledger.Schedule) {
 	if len(r.Snapshot) > 0 {
 		h.Base = r.Seq
 	}
+	if r.Kind == saga.KindRevised {
+		h.Revision, h.Version = r.Revision, r.Version
+	}
 	if s == nil {
 		return // "neither status, holder nor due time change"
 	}
-	h.Session, h.Due, h.Finished = 0, time.Time{}, time.Time{}
+	h.Session, h.Due = 0, time.Time{}
 	switch {
-	case r.Status.Terminal():
+	case !r.Status.Terminal():
+		h.Finished = time.Time{}
+	case h.Finished.IsZero():
 		h.Finished = r.At
+	}
+	switch {
 	case r.Status.Live() && s.Hold:
 		h.Session = r.Session // the holder wakes it by itself, and Claim tells it of signals
 	case h.Posted > h.Consumed:

@@ -62,8 +62,6 @@ func (l *Ledger) Claim(ctx context.Context, t saga.Token, c ledger.Claim) ([]led
 func (l *Ledger) claimable(h *ledger.Head, now time.Time) (since time.Time, ok bool) {
 	since = l.since(h)
 	switch {
-	case h.Status.Terminal():
-		return since, false
 	case l.lost(h.Session):
 		return since, true
 	default:
@@ -96,6 +94,7 @@ func (l *Ledger) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, error
 		if w.head.Posted > w.head.Consumed {
 			c.Signals = copySignals(w.signals)
 		}
+		c.Changed = l.changed(w.at(w.length()))
 		chains = append(chains, c)
 	}
 	return chains, nil

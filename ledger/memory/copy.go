@@ -30,7 +30,7 @@ func copyRecords(rs []saga.Record) []saga.Record {
 }
 
 func copySignal(s saga.Signal) saga.Signal {
-	s.Output = slices.Clone(s.Output)
+	s.Output, s.Input = slices.Clone(s.Output), slices.Clone(s.Input)
 	return s
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/saga"
@@ -34,6 +35,19 @@ func (l *Ledger) same(t saga.Token) error {
 		return fmt.Errorf("%w: it was %s, now it is %s", ledger.ErrDatabaseChanged, opened, l.identity)
 	}
 	return nil
+}
+
+// changed is when the database became another one after tail was written, zero when it did not.
+func (l *Ledger) changed(tail *saga.Record) time.Time {
+	since, opened := l.begun[l.identity], l.opened[tail.Session]
+	switch {
+	case len(l.begun) < 2:
+		return time.Time{}
+	case tail.Session == 0 && tail.At.Before(since), opened != "" && opened != l.identity:
+		return since
+	default:
+		return time.Time{}
+	}
 }
 
 // snapshot shares nothing with s that either of them changes.

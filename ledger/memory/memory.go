@@ -32,6 +32,7 @@ type Ledger struct {
 	closed   bool
 	identity string                // who the "database" is
 	opened   map[saga.Token]string // on which database each session was opened
+	begun    map[string]time.Time  // when the first session was opened on each
 	state
 }
 
@@ -74,6 +75,7 @@ func New(o *Options) *Ledger {
 		now:      time.Now,
 		identity: identity(),
 		opened:   make(map[saga.Token]string),
+		begun:    make(map[string]time.Time),
 		state: state{
 			sessions:    make(map[saga.Token]*session),
 			byID:        make(map[saga.ID]*work),
@@ -123,6 +125,9 @@ func (l *Ledger) OpenSession(ctx context.Context, ttl time.Duration, _ string) (
 	}
 	l.sessions[t] = &session{expires: now.Add(ttl)}
 	l.opened[t] = l.identity
+	if _, known := l.begun[l.identity]; !known {
+		l.begun[l.identity] = now
+	}
 	return ledger.Lease{Token: t, At: now, TTL: ttl, Database: l.identity}, nil
 }
 
@@ -196,8 +201,7 @@ func (l *Ledger) Post(ctx context.Context, id saga.ID, s saga.Signal) error {
 	s.ID, s.At = l.signals, now
 	w.signals = append(w.signals, s)
 	w.head.Posted++
-	// A held work keeps its holder: Claim tells that holder. A terminal work is never due.
-	if w.head.Session == 0 && !w.head.Status.Terminal() {
+	if w.head.Session == 0 { // a held work keeps its holder: Claim tells that holder
 		w.head.Due = now
 	}
 	return nil

@@ -9,7 +9,17 @@ import (
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	ledgertest.Run(t, func(*testing.T) ledgertest.Store { return memory.New(nil) })
+	ledgertest.Harness{
+		Open: func(*testing.T) ledgertest.Store { return memory.New(nil) },
+		Change: func(t *testing.T, s ledgertest.Store) {
+			t.Helper()
+			l, ok := s.(*memory.Ledger)
+			if !ok {
+				t.Fatalf("a store of the suite is a %T", s)
+			}
+			l.FailOver(l.Backup())
+		},
+	}.Run(t)
 }
 
 // The suite finds every rule that a ledger can break.

@@ -21,6 +21,10 @@ func TestConformance(t *testing.T) {
 			t.Helper()
 			return open(t, where(t, s))
 		},
+		Change: func(t *testing.T, s ledgertest.Store) { // the sessions that were are of another server
+			t.Helper()
+			connect(t, where(t, s)).MustExecContext(t.Context(), `UPDATE amends_sessions SET database = 'another'`)
+		},
 		DB: func(t *testing.T, s ledgertest.Store) *sqlx.DB {
 			t.Helper()
 			return connect(t, where(t, s))

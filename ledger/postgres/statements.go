@@ -95,8 +95,8 @@ const (
 
 // followText stores records behind their predecessors and brings the heads they change up to date. The order
 // inside the insert is what keeps two writers that meet from waiting for each other in a circle. The cases of
-// the head, from the top: the record leaves the schedule alone, the work has ended, its writer keeps it, it has
-// an unread signal, it moves by itself, it is parked.
+// the head, from the top: the record leaves the schedule alone, its writer keeps it, it has an unread signal, it
+// moves by itself, it is parked or has ended.
 func followText(rows string) string {
 	return `WITH ` + lease + `,
 	r AS (
@@ -108,25 +108,26 @@ func followText(rows string) string {
 		WHERE u.arm_attempt IS NULL OR lease.live
 		ORDER BY u.head
 		ON CONFLICT (head, seq) DO NOTHING
-		RETURNING head, seq, at, session, status, reason, wait_ms, held, snapshot IS NOT NULL AS folded,
+		RETURNING head, seq, at, session, kind, revision, version, status, reason, wait_ms, held, snapshot IS NOT NULL AS folded,
 			status ` + isLive + ` AS live, status ` + isEnded + ` AS ended,
 			CASE WHEN signals IS NULL THEN 0 ELSE json_array_length(signals::json) END AS read),
 	h AS (
 		UPDATE amends_heads AS h SET
 			status = r.status, reason = r.reason, updated = r.at,
 			consumed = h.consumed + r.read,
+			revision = CASE WHEN r.kind = 'revised' THEN r.revision ELSE h.revision END,
+			version = CASE WHEN r.kind = 'revised' THEN r.version ELSE h.version END,
 			base = CASE WHEN r.folded THEN r.seq ELSE h.base END,
 			session = CASE WHEN r.held IS NULL THEN h.session WHEN r.held AND r.live THEN r.session END,
-			finished = CASE WHEN r.held IS NULL THEN h.finished WHEN r.ended THEN r.at END,
+			finished = CASE WHEN r.held IS NULL THEN h.finished WHEN r.ended THEN coalesce(h.finished, r.at) END,
 			due = CASE
 				WHEN r.held IS NULL THEN h.due
-				WHEN r.ended THEN NULL
 				WHEN r.held AND r.live THEN NULL
 				WHEN h.posted > h.consumed + r.read THEN r.at
 				WHEN r.live THEN r.at + coalesce(r.wait_ms, 0) * interval '1 millisecond'
 			END
 		FROM r
-		WHERE h.number = r.head AND (r.held IS NOT NULL OR r.read > 0 OR r.folded))
+		WHERE h.number = r.head AND (r.held IS NOT NULL OR r.read > 0 OR r.folded OR r.kind = 'revised'))
 	SELECT (SELECT live FROM lease), min(at), max(at), array_agg(head) FROM r`
 }
 

@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"errors"
+	"fmt"
 	"net/url"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"github.com/amends-dev/amends/internal/pgtest"
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/ledger/postgres"
+	"github.com/amends-dev/amends/migrations"
 )
 
 // A database that cannot be trusted with a ledger is refused when it is opened, with the reason and what to do.
@@ -26,7 +28,7 @@ func TestRefusals(t *testing.T) {
 		{name: "an older schema", migrate: true, prepare: []string{`UPDATE amends_schema SET version_id = 0`},
 			is: ledger.ErrSchema, says: "Run amends migrate"},
 		{name: "a newer schema", migrate: true, prepare: []string{`INSERT INTO amends_schema (version_id, is_applied) VALUES (99, true)`},
-			is: ledger.ErrSchema, says: "version 99, this program knows 1. Use a newer program"},
+			is: ledger.ErrSchema, says: fmt.Sprintf("version 99, this program knows %d. Use a newer program", migrations.Latest(migrations.Postgres))},
 		{name: "another schema's tables", migrate: true, prepare: []string{`CREATE SCHEMA tenant`},
 			query: "search_path=tenant,public", is: ledger.ErrSchema, says: `schema "tenant" holds no ledger`},
 		{name: "a schema that does not exist", migrate: true,

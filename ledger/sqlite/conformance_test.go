@@ -16,6 +16,20 @@ import (
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	var paths sync.Map // ledgertest.Store → its file
+	connect := func(t *testing.T, s ledgertest.Store) *sqlx.DB {
+		t.Helper()
+		path, _ := paths.Load(s)
+		db, err := sqlx.Open("sqlite", fmt.Sprintf("file:%s?_txlock=immediate&_pragma=busy_timeout(5000)", path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := db.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		return db
+	}
 	ledgertest.Harness{
 		Open: func(t *testing.T) ledgertest.Store {
 			t.Helper()
@@ -27,20 +41,11 @@ func TestConformance(t *testing.T) {
 			paths.Store(ledgertest.Store(l), path)
 			return l
 		},
-		DB: func(t *testing.T, s ledgertest.Store) *sqlx.DB {
+		Change: func(t *testing.T, s ledgertest.Store) { // the sessions that were are of another file
 			t.Helper()
-			path, _ := paths.Load(s)
-			db, err := sqlx.Open("sqlite", fmt.Sprintf("file:%s?_txlock=immediate&_pragma=busy_timeout(5000)", path))
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() {
-				if err := db.Close(); err != nil {
-					t.Error(err)
-				}
-			})
-			return db
+			connect(t, s).MustExecContext(t.Context(), `UPDATE amends_sessions SET database = 'another'`)
 		},
+		DB: connect,
 	}.Run(t)
 }
 

@@ -35,17 +35,18 @@ const (
 		ON CONFLICT (work, saga) DO NOTHING`
 
 	// projectHead brings a head up to date with its newest record, in the words of the record's own row. The
-	// cases, from the top: the record leaves the schedule alone, the work has ended, its writer keeps it, it has
-	// an unread signal, it moves by itself, it is parked.
+	// cases, from the top: the record leaves the schedule alone, its writer keeps it, it has an unread signal, it
+	// moves by itself, it is parked or has ended.
 	projectHead = `UPDATE amends_heads AS h SET
 			status = r.status, reason = r.reason, updated = r.at,
 			consumed = h.consumed + r.read,
+			revision = CASE WHEN r.kind = 'revised' THEN r.revision ELSE h.revision END,
+			version = CASE WHEN r.kind = 'revised' THEN r.version ELSE h.version END,
 			base = CASE WHEN r.snapshot IS NOT NULL THEN r.seq ELSE h.base END,
 			session = CASE WHEN r.held IS NULL THEN h.session WHEN r.held AND r.live THEN r.session END,
-			finished = CASE WHEN r.held IS NULL THEN h.finished WHEN r.ended THEN r.at END,
+			finished = CASE WHEN r.held IS NULL THEN h.finished WHEN r.ended THEN coalesce(h.finished, r.at) END,
 			due = CASE
 				WHEN r.held IS NULL THEN h.due
-				WHEN r.ended THEN NULL
 				WHEN r.held AND r.live THEN NULL
 				WHEN h.posted > h.consumed + r.read THEN r.at
 				WHEN r.live THEN r.at + coalesce(r.wait_ms, 0) * 1000

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/saga"
 )
 
 // RecordColumns are the columns of amends_records in the order of [Values], without at, which is the
@@ -84,7 +85,8 @@ func Values(e *ledger.Entry) ([]any, error) {
 
 // Projects reports whether the record changes its head.
 func Projects(e *ledger.Entry) bool {
-	return e.Schedule != nil || len(e.Record.Signals) > 0 || len(e.Record.Snapshot) > 0
+	return e.Schedule != nil || len(e.Record.Signals) > 0 || len(e.Record.Snapshot) > 0 ||
+		e.Record.Kind == saga.KindRevised
 }
 
 // columns collects the values of a row and what is wrong with them.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/jmoiron/sqlx"
 
@@ -24,6 +26,9 @@ func (s *Store) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, error)
 			return err
 		}
 		if err := l.records(ctx, q); err != nil {
+			return err
+		}
+		if err := l.changes(ctx, q); err != nil {
 			return err
 		}
 		return l.signals(ctx, q)
@@ -113,6 +118,40 @@ func (l *loading) signals(ctx context.Context, q Queries) error {
 		c.Signals = append(c.Signals, sig)
 		return nil
 	})
+}
+
+// changes marks the chains whose tails were written before the database became another one.
+func (l *loading) changes(ctx context.Context, q Queries) error {
+	c := l.store.changed.Load()
+	if c == nil {
+		return nil
+	}
+	writers := make(map[saga.Token]bool)
+	for _, chain := range l.chains {
+		if n := len(chain.Records); n > 0 {
+			writers[chain.Records[n-1].Session] = false
+		}
+	}
+	list, err := json.Marshal(slices.Collect(maps.Keys(writers)))
+	if err != nil {
+		return err
+	}
+	var others []saga.Token
+	if err := sqlx.SelectContext(ctx, q, &others, l.store.text.elsewhere, c.identity, string(list)); err != nil {
+		return err
+	}
+	for _, t := range others {
+		writers[t] = true
+	}
+	for _, chain := range l.chains {
+		if n := len(chain.Records); n > 0 {
+			tail := &chain.Records[n-1]
+			if writers[tail.Session] || tail.Session == 0 && tail.At.Before(c.since) {
+				chain.Changed = c.since
+			}
+		}
+	}
+	return nil
 }
 
 // list returns the numbers of chosen heads as a JSON array, "" when there are none.

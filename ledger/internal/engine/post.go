@@ -38,19 +38,27 @@ func (s *Store) Post(ctx context.Context, id saga.ID, sig saga.Signal) error {
 	return s.failed(ctx, err, "post %s to %s", sig.Kind, id)
 }
 
-// encodeVerdict returns the verdict as JSON, nil when there is none.
+// utterance is what a signal says beside its kind, as it is stored.
+type utterance struct {
+	saga.Verdict
+	saga.News
+}
+
+// encodeVerdict returns what the signal says as JSON, nil when there is nothing beside its kind.
 func encodeVerdict(sig *saga.Signal) (any, error) {
 	v := &sig.Verdict
+	said := utterance{sig.Verdict, sig.News}
 	if err := errors.Join(validText("key", sig.Key), validText("actor", sig.Actor), validText("reason", sig.Reason),
-		validText("step", v.Step), validText("direction", string(v.Direction)), validText("external id", v.ExternalID)); err != nil {
+		validText("step", v.Step), validText("direction", string(v.Direction)), validText("external id", v.ExternalID),
+		validText("revision", sig.Revision)); err != nil {
 		return nil, err
 	}
-	b, err := json.Marshal(v)
+	b, err := json.Marshal(said)
 	if err != nil {
-		return nil, fmt.Errorf("encode the verdict: %w", err)
+		return nil, fmt.Errorf("encode what it says: %w", err)
 	}
 	if string(b) == "{}" {
-		return nil, nil //nolint:nilnil // NULL in the database: there is no verdict
+		return nil, nil //nolint:nilnil // NULL in the database: its kind says all
 	}
 	return string(b), nil
 }

@@ -166,9 +166,11 @@ func (r *signalRow) signal() (saga.Signal, error) {
 		Reason: r.Reason,
 	}
 	if r.Verdict != "" {
-		if err := json.Unmarshal([]byte(r.Verdict), &s.Verdict); err != nil {
-			return s, fmt.Errorf("signal %d of head %d holds an unreadable verdict: %w", r.ID, r.Head, err)
+		var said utterance
+		if err := json.Unmarshal([]byte(r.Verdict), &said); err != nil {
+			return s, fmt.Errorf("signal %d of head %d is unreadable: %w", r.ID, r.Head, err)
 		}
+		s.Verdict, s.News = said.Verdict, said.News
 	}
 	return s, nil
 }

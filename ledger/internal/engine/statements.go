@@ -3,9 +3,17 @@ package engine
 // The statements both databases understand, but for the words in braces. {now} is the clock and always $1.
 const (
 	openSession = `
-		INSERT INTO amends_sessions (token, label, opened, renewed, expires)
-		SELECT $2, $3, clock.now AS opened, clock.now AS renewed, clock.now + $4 * {ms} FROM (SELECT {now} AS now) AS clock
+		INSERT INTO amends_sessions (token, label, database, opened, renewed, expires)
+		SELECT $2, $3, $5, clock.now AS opened, clock.now AS renewed, clock.now + $4 * {ms} FROM (SELECT {now} AS now) AS clock
 		RETURNING renewed`
+
+	// since is when the database came to be the one it is; null when no session was ever opened on another one.
+	since = `
+		SELECT min(opened) FROM amends_sessions
+		WHERE database = $1 AND EXISTS (SELECT 1 FROM amends_sessions WHERE database <> $1)`
+
+	// elsewhere are the sessions that were opened on another database than $1.
+	elsewhere = `SELECT token FROM amends_sessions WHERE database <> $1 AND token IN {numbers:2}`
 
 	renewSession = `
 		UPDATE amends_sessions SET renewed = clock.now, expires = clock.now + $3 * {ms}
@@ -61,10 +69,10 @@ const (
 		VALUES ($2, {now}, $3, $4, $5, $6, $7)
 		ON CONFLICT (head, key) DO NOTHING`
 
-	// A held work keeps its holder: Claim tells that holder. A finished work is never due.
+	// A held work keeps its holder: Claim tells that holder.
 	countSignal = `
 		UPDATE amends_heads SET posted = posted + 1,
-			due = CASE WHEN session IS NULL AND finished IS NULL THEN {now} ELSE due END
+			due = CASE WHEN session IS NULL THEN {now} ELSE due END
 		WHERE number = $2`
 
 	addDefinition = `

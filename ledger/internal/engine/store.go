@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -23,13 +24,14 @@ type Store struct {
 	db   *Database
 	text texts
 
-	identities sync.Map // saga.Token → the identity of the database its session was opened on
+	identities sync.Map                // saga.Token → the identity of the database its session was opened on
+	changed    atomic.Pointer[changed] // nil: as far as is known the database was always this one
 }
 
 // texts are the statements in the words of one database.
 type texts struct {
 	openSession, renewSession, burySession, buryOthers, buryExpired, sessionLives string
-	loadHeads, loadRecords, loadSignals                                           string
+	loadHeads, loadRecords, loadSignals, elsewhere                                string
 	postSignal, countSignal, addDefinition, countDuplicate                        string
 }
 
@@ -45,6 +47,7 @@ func New(db *Database) *Store {
 		loadHeads:      db.Text(loadHeads),
 		loadRecords:    db.Text(loadRecords),
 		loadSignals:    db.Text(loadSignals),
+		elsewhere:      db.Text(elsewhere),
 		postSignal:     db.Text(postSignal),
 		countSignal:    db.Text(countSignal),
 		addDefinition:  db.Text(addDefinition),
@@ -61,18 +64,36 @@ func (s *Store) OpenSession(ctx context.Context, ttl time.Duration, label string
 			return err
 		}
 		var at Moment
-		row := q.QueryRowxContext(ctx, s.text.openSession, s.db.Clock(), int64(lease.Token), printable(label), ttl.Milliseconds())
+		row := q.QueryRowxContext(ctx, s.text.openSession, s.db.Clock(), int64(lease.Token), printable(label), ttl.Milliseconds(), lease.Database)
 		if err := row.Scan(&at); err != nil {
 			return err
 		}
 		lease.At = at.Time()
-		return nil
+		return s.learnChange(ctx, q, lease.Database)
 	})
 	if err != nil {
 		return ledger.Lease{}, s.failed(ctx, err, "open session")
 	}
 	s.identities.Store(lease.Token, lease.Database)
 	return lease, nil
+}
+
+// changed says that sessions were opened on other databases than the present one.
+type changed struct {
+	identity string
+	since    time.Time // when the first session was opened on the present one
+}
+
+// learnChange asks once per session whether this database is another one than it was.
+func (s *Store) learnChange(ctx context.Context, q Queries, identity string) error {
+	var first Moment
+	if err := q.QueryRowxContext(ctx, since, identity).Scan(&first); err != nil {
+		return err
+	}
+	if at := first.Time(); !at.IsZero() {
+		s.changed.Store(&changed{identity: identity, since: at})
+	}
+	return nil
 }
 
 // Renew extends a lease to ttl from now. A dead or expired session is not revived.
