@@ -1,0 +1,351 @@
+package webhook
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/amends-dev/amends/reconcile"
+)
+
+// A1: what is verified are the bytes as they came. The same JSON with a blank more is another body.
+func TestRawBytes(t *testing.T) {
+	t.Parallel()
+	d := open(t, nil, shop(t))
+	spaced := "  " + strings.ReplaceAll(paid, ",", " ,\t") + "\n"
+	if got := d.post(t, "shop", signed(t, "msg_1", spaced), spaced); got != 200 {
+		t.Errorf("A1: the body as it was signed: answer %d", got)
+	}
+	if got := d.post(t, "shop", signed(t, "msg_1", spaced), paid); got != 401 {
+		t.Errorf("A1: the same JSON in other bytes: answer %d", got)
+	}
+	if n := len(d.inbox.stored()); n != 1 {
+		t.Errorf("A2: %d events are stored; want 1", n)
+	}
+}
+
+// A3: whatever stands in the header, the answer is 401, nothing is stored, and each reason has its counter.
+func TestUnreadableSignatures(t *testing.T) {
+	t.Parallel()
+	genuine := signed(t, "msg_1", paid)
+	good := genuine.Get("Webhook-Signature")
+	with := func(change func(h http.Header)) http.Header {
+		h := genuine.Clone()
+		change(h)
+		return h
+	}
+	set := func(name, value string) http.Header { return with(func(h http.Header) { h.Set(name, value) }) }
+	for name, tc := range map[string]struct {
+		header http.Header
+		why    Reason
+	}{
+		"none":                {with(func(h http.Header) { h.Del("Webhook-Signature") }), NoSignature},
+		"empty":               {set("Webhook-Signature", ""), NoSignature},
+		"no scheme":           {set("Webhook-Signature", strings.TrimPrefix(good, "v1,")), BadSignature},
+		"no base64":           {set("Webhook-Signature", "v1,***"), BadSignature},
+		"other scheme":        {set("Webhook-Signature", strings.Replace(good, "v1,", "v9,", 1)), WrongSignature},
+		"downgraded":          {set("Webhook-Signature", strings.Replace(good, "v1,", "v1a,", 1)), WrongSignature},
+		"truncated":           {set("Webhook-Signature", "v1,AAAA"), WrongSignature},
+		"17, the last good":   {set("Webhook-Signature", strings.Repeat("v1,AAAA ", 16)+good), BadSignature},
+		"200, the first good": {set("Webhook-Signature", good+strings.Repeat(" v1,AAAA", 199)), BadSignature},
+		"two headers":         {with(func(h http.Header) { h.Add("Webhook-Signature", good) }), BadSignature},
+		"no id":               {with(func(h http.Header) { h.Del("Webhook-Id") }), BadSignature},
+		"no time":             {with(func(h http.Header) { h.Del("Webhook-Timestamp") }), BadSignature},
+		"time with sign":      {set("Webhook-Timestamp", "+1763640000"), BadSignature},
+		"time with fraction":  {set("Webhook-Timestamp", "1763640000.0"), BadSignature},
+		"time beyond reason":  {set("Webhook-Timestamp", "99999999999999999999"), BadSignature},
+		"time zero":           {set("Webhook-Timestamp", "0"), BadSignature},
+		"another id":          {set("Webhook-Id", "msg_2"), WrongSignature},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := open(t, nil, shop(t))
+			if got := d.post(t, "shop", tc.header, paid); got != 401 {
+				t.Errorf("A3: answer %d; want 401", got)
+			}
+			if got := d.reasons(); !slices.Equal(got, []Reason{tc.why}) {
+				t.Errorf("A3: counted as %v; want %s", got, tc.why)
+			}
+			if n := len(d.inbox.stored()); n != 0 {
+				t.Errorf("A2: %d events are stored", n)
+			}
+		})
+	}
+	d := open(t, nil, shop(t))
+	if got := d.post(t, "shop", set("Webhook-Signature", strings.Repeat("v1,AAAA ", 15)+good), paid); got != 200 {
+		t.Errorf("A3: the sixteenth signature is genuine: answer %d", got)
+	}
+}
+
+// A3, of the schemes in hexadecimal: an odd number of digits, and what is no digit.
+func TestUnreadableHex(t *testing.T) {
+	t.Parallel()
+	stripe, github := Source{Name: "stripe", Provider: Stripe()}, Source{Name: "github", Provider: GitHub()}
+	for _, tc := range []struct {
+		source Source
+		header string
+		value  string
+		why    Reason
+	}{
+		{github, "X-Hub-Signature-256", "sha256=abc", BadSignature},
+		{github, "X-Hub-Signature-256", "sha256=zz", BadSignature},
+		{github, "X-Hub-Signature-256", "sha256=", BadSignature},
+		{github, "X-Hub-Signature-256", "sha1=" + strings.Repeat("a", 64), BadSignature},
+		{stripe, "Stripe-Signature", "t=1763640000,v1=abc", BadSignature},
+		{stripe, "Stripe-Signature", "v1=" + strings.Repeat("a", 64), BadSignature},
+		{stripe, "Stripe-Signature", "t=1763640000", NoSignature},
+		{stripe, "Stripe-Signature", "t=1763640000,v0=" + strings.Repeat("a", 64), NoSignature},
+		{stripe, "Stripe-Signature", "t=1763640000,t=1763640001,v1=" + strings.Repeat("a", 64), BadSignature},
+		{stripe, "Stripe-Signature", "t=1763640000" + strings.Repeat(",v1="+strings.Repeat("a", 64), 200), BadSignature},
+		{stripe, "Stripe-Signature", ",,,=,", BadSignature},
+	} {
+		tc.source.Secrets = []Secret{{"only", "a secret for the tests only"}}
+		d := open(t, nil, tc.source)
+		got := d.post(t, tc.source.Name, http.Header{tc.header: {tc.value}}, "{}")
+		if got != 401 || !slices.Equal(d.reasons(), []Reason{tc.why}) {
+			t.Errorf("A3: %.40s: answer %d for %v; want 401 for %s", tc.value, got, d.reasons(), tc.why)
+		}
+	}
+}
+
+// A4: while one secret replaces the other both are good, also in one header; the record says which it was, and
+// when the old one was used last.
+func TestRotation(t *testing.T) {
+	t.Parallel()
+	d := open(t, nil, shop(t))
+	stranger := signedAt(t, "msg_3", paid, "whsec_c3RyYW5nZXIgaW4gdGhlIG5pZ2h0", noon).Get("Webhook-Signature")
+	both := signedAt(t, "msg_3", paid, oldSecret, noon)
+	both.Set("Webhook-Signature", stranger+" "+both.Get("Webhook-Signature"))
+	for _, h := range []http.Header{signed(t, "msg_1", paid), signedAt(t, "msg_2", paid, oldSecret, noon), both} {
+		if got := d.post(t, "shop", h, paid); got != 200 {
+			t.Errorf("A4: answer %d", got)
+		}
+	}
+	var by []string
+	for _, e := range d.inbox.stored() {
+		by = append(by, e.Secret)
+	}
+	if !slices.Equal(by, []string{"new", "old", "old"}) {
+		t.Errorf("A4: signed by %v", by)
+	}
+	want := []SecretUse{{"shop", "new", 1, noon}, {"shop", "old", 2, noon}}
+	if got := d.Secrets(); !slices.Equal(got, want) {
+		t.Errorf("A4: use of secrets: %v; want %v", got, want)
+	}
+}
+
+// A5, A6: a signed time may be as far from our clock as the tolerance says, on either side, and no second more.
+func TestTolerance(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		tolerance, away time.Duration
+		why             Reason
+	}{
+		{0, -5 * time.Minute, ""},
+		{0, -5*time.Minute - time.Second, TooOld},
+		{0, 5 * time.Minute, ""},
+		{0, 5*time.Minute + time.Second, TooNew},
+		{time.Minute, -time.Minute, ""},
+		{time.Minute, -61 * time.Second, TooOld},
+		{time.Hour, 59 * time.Minute, ""},
+		{NoTolerance, -1000 * time.Hour, ""},
+		{NoTolerance, 1000 * time.Hour, ""},
+	} {
+		s := shop(t)
+		s.Tolerance = tc.tolerance
+		d := open(t, nil, s)
+		status := d.post(t, "shop", signedAt(t, "msg_1", paid, newSecret, noon.Add(tc.away)), paid)
+		if tc.why == "" && status != 200 {
+			t.Errorf("A5: tolerance %s, %s away: answer %d", tc.tolerance, tc.away, status)
+		}
+		if tc.why != "" && (status != 401 || !slices.Equal(d.reasons(), []Reason{tc.why})) {
+			t.Errorf("A5: tolerance %s, %s away: answer %d for %v; want %s", tc.tolerance, tc.away, status, d.reasons(), tc.why)
+		}
+	}
+}
+
+// A7: when our own clock is wrong everything genuine fails, and one alarm says by how much. Forged deliveries with
+// an old time raise none, and one success in between ends the row.
+func TestClockAlarm(t *testing.T) {
+	t.Parallel()
+	type alarm struct {
+		skew time.Duration
+		n    int
+	}
+	var alarms []alarm
+	d := open(t, &Options{Listener: &Listener{ClockAlarm: func(_ string, skew time.Duration, n int) { alarms = append(alarms, alarm{skew, n}) }}}, shop(t))
+	fail := func(n int, ahead time.Duration) {
+		for i := range n {
+			h := signedAt(t, "msg_1", paid, newSecret, noon.Add(ahead+time.Duration(i)*time.Second))
+			if got := d.post(t, "shop", h, paid); got != 401 {
+				t.Errorf("A7: answer %d", got)
+			}
+		}
+	}
+	for range 20 {
+		h := signedAt(t, "msg_1", paid, newSecret, noon.Add(-time.Hour))
+		d.post(t, "shop", h, strings.ToUpper(paid))
+	}
+	fail(4, time.Hour)
+	if got := d.post(t, "shop", signed(t, "msg_2", paid), paid); got != 200 {
+		t.Fatalf("answer %d", got)
+	}
+	fail(4, time.Hour)
+	if len(alarms) != 0 {
+		t.Errorf("A7: alarms without cause: %v", alarms)
+	}
+	fail(10, time.Hour)
+	if len(alarms) != 1 || alarms[0].n != 5 || alarms[0].skew < time.Hour || alarms[0].skew > time.Hour+10*time.Second {
+		t.Errorf("A7: alarms %v; want one, of an hour", alarms)
+	}
+	if n := strings.Count(d.log.String(), "clock is probably wrong"); n != 1 {
+		t.Errorf("A7: %d lines about the clock; want 1", n)
+	}
+}
+
+// A8: a captured delivery that is sent again within the tolerance is one event still. A9: where no time is signed,
+// it passes however old it is, and then has the digest, version and fingerprint by which inbox and gate know it.
+func TestReplay(t *testing.T) {
+	t.Parallel()
+	d := open(t, nil, shop(t), woo())
+	order := fixture(t, "woocommerce.json")
+	for range 3 {
+		if got := d.post(t, "shop", signed(t, "msg_1", paid), paid); got != 200 {
+			t.Errorf("A8: answer %d", got)
+		}
+	}
+	first := d.inbox.stored()
+	if len(first) != 1 {
+		t.Fatalf("A8: %d events; want 1", len(first))
+	}
+	d.post(t, "woo", wooSigned("order.updated", order), order)
+	before := d.inbox.stored()[1]
+	d.inbox.mu.Lock()
+	d.inbox.copies = nil // the retention of the inbox is over
+	d.inbox.mu.Unlock()
+	d.post(t, "woo", wooSigned("order.updated", order), order)
+	after := d.inbox.stored()[2]
+	if before.Dedupe != after.Dedupe || before.Version.Compare(after.Version) != 0 || before.Fingerprint != after.Fingerprint || after.Fingerprint.IsZero() {
+		t.Errorf("A9: a late replay looks new:\n%+v\n%+v", before, after)
+	}
+}
+
+// A10: a source that does not exist and one that is hidden answer alike. One that ignores stores and says 200, one
+// that refuses keeps the sender trying; neither says anything to who cannot sign.
+func TestStates(t *testing.T) {
+	t.Parallel()
+	in := func(name string, state State) Source {
+		s := shop(t)
+		s.Name, s.State = name, state
+		return s
+	}
+	d := open(t, nil, in("hidden", Hidden), in("ignoring", Ignoring), in("refusing", Refusing))
+	genuine := signed(t, "msg_1", paid)
+	hidden := d.send(t, http.MethodPost, "/webhooks/hidden", genuine, strings.NewReader(paid))
+	for _, path := range []string{"/webhooks/nobody", "/webhooks/", "/webhooks/hidden/", "/webhooks/ignoring/x", "/ignoring", "/"} {
+		unknown := d.send(t, http.MethodPost, path, genuine, strings.NewReader(paid))
+		unknown.header.Del("Date")
+		hidden.header.Del("Date")
+		if unknown.status != 404 || hidden.status != 404 || len(unknown.header) != len(hidden.header) {
+			t.Errorf("A10: %s answers %v, a hidden source %v", path, unknown, hidden)
+		}
+	}
+	for source, want := range map[string]int{"ignoring": 200, "refusing": 503} {
+		if got := d.post(t, source, genuine, paid); got != want {
+			t.Errorf("A10: %s answers %d; want %d", source, got, want)
+		}
+		if got := d.post(t, source, genuine, paid+" "); got != 401 {
+			t.Errorf("A10: %s answers a forged delivery with %d", source, got)
+		}
+	}
+	events := d.inbox.stored()
+	if len(events) != 1 || events[0].Object.Source != "ignoring" || events[0].Verdict != reconcile.Ignored {
+		t.Errorf("A10: stored %+v; want one ignored event", events)
+	}
+}
+
+// A11: a source that could not verify is refused when it is set up, with every fault of every source in one error,
+// and no secret in it.
+func TestConfigFaults(t *testing.T) {
+	t.Parallel()
+	_, err := New(nil, []Source{
+		{Name: "Shop One", Provider: Stripe(), Secrets: []Secret{{"a", "tooshort"}, {"a", "long-enough-to-be-one"}}},
+		{Name: "none", Provider: GitHub()},
+		{Name: "naked", Secrets: []Secret{{"a", "some-secret-text-here"}}},
+		{Name: "half", Provider: Provider{Name: "half", Key: plainKey}, Secrets: []Secret{{"a", "some-secret-text-here"}}},
+		{Name: "twice", Provider: orders(t), Secrets: []Secret{{"a", "whsec_!!not-base64!!"}}},
+		{Name: "twice", Provider: GitHub(), Secrets: []Secret{{"a", "some-secret-text-here"}}, Tolerance: time.Minute, State: "open", Epoch: -1, MaxBody: -1, PerSecond: -1},
+		{Name: "keys", Provider: orders(t), Secrets: []Secret{{"", "whpk_c2hvcnQ="}}, Tolerance: -3},
+	}, &Options{Prefix: "hooks", Budget: time.Minute, RetryAfter: time.Millisecond, MaxHeader: -1})
+	if err == nil {
+		t.Fatal("A11: it was accepted")
+	}
+	for _, want := range []string{
+		"no inbox", `"Shop One": its name`, `"a" is none`, "8 bytes; at least 16", `"none": it has no secret`,
+		`"naked": its Provider is not complete`, `"half": its Provider is not complete`, "not base64",
+		"Tolerance is -3ns; to switch", "the public key has 5 bytes", "signs no time", `State is "open"`, "Epoch is -1", "MaxBody is -1", "PerSecond",
+		`Prefix is "hooks"`, "Budget is 1m0s", "RetryAfter is 1ms", "MaxHeader is -1",
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("A11: the error does not say %q", want)
+		}
+	}
+	for _, leaked := range []string{"tooshort", "long-enough", "some-secret", "!!not", "c2hvcnQ"} {
+		if strings.Contains(err.Error(), leaked) {
+			t.Errorf("A15: the error contains the secret %q", leaked)
+		}
+	}
+	if _, err := New(&inbox{}, nil, nil); err == nil || !strings.Contains(err.Error(), "0 sources") {
+		t.Errorf("A11: without sources: %v", err)
+	}
+	if _, err := New(&inbox{}, make([]Source, maxSources+1), nil); err == nil || !strings.Contains(err.Error(), "1025 sources") {
+		t.Error("too many sources were accepted")
+	}
+	double := woo()
+	if _, err := New(&inbox{}, []Source{double, double}, nil); err == nil || !strings.Contains(err.Error(), "another source of this name") {
+		t.Errorf("A11: the same name twice: %v", err)
+	}
+}
+
+// A11: also at the request, without keys nothing is genuine.
+func TestNoKeysNoEntry(t *testing.T) {
+	t.Parallel()
+	s := &source{Source: shop(t)}
+	k, why := s.verify(signed(t, "msg_1", paid), []byte(paid), noon)
+	if k != nil || why == nil || why.reason != WrongSignature {
+		t.Errorf("A11: key %v, refusal %v", k, why)
+	}
+	s.Provider.Claim = func(http.Header, []byte) (Claim, error) { return Claim{}, errors.New("odd") }
+	if _, why := s.verify(nil, nil, noon); why == nil || why.reason != BadSignature {
+		t.Errorf("A11: refusal %v", why)
+	}
+	s.Provider.Claim = func(http.Header, []byte) (Claim, error) { return Claim{At: noon}, nil }
+	if _, why := s.verify(nil, nil, noon); why == nil || why.reason != NoSignature {
+		t.Errorf("A11: a claim without signatures: refusal %v", why)
+	}
+}
+
+// A14: only POST is possible; the content type is the sender's affair as long as the signature is good.
+func TestMethods(t *testing.T) {
+	t.Parallel()
+	d := open(t, nil, shop(t))
+	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodDelete, http.MethodOptions} {
+		a := d.send(t, method, "/webhooks/shop", http.Header{}, nil)
+		if a.status != 405 || a.header.Get("Allow") != http.MethodPost {
+			t.Errorf("A14: %s: answer %d, Allow %q", method, a.status, a.header.Get("Allow"))
+		}
+	}
+	for i, kind := range []string{"", "text/plain", "application/x-www-form-urlencoded", "application/json; charset=utf-8"} {
+		h := signed(t, "msg_"+string(rune('a'+i)), paid)
+		h.Set("Content-Type", kind)
+		if got := d.post(t, "shop", h, paid); got != 200 {
+			t.Errorf("A14: content type %q: answer %d", kind, got)
+		}
+	}
+	if n := len(d.inbox.stored()); n != 4 {
+		t.Errorf("A14: %d events; want 4", n)
+	}
+}

@@ -1,0 +1,242 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/amends-dev/amends/reconcile"
+)
+
+// noon is what the clock of these tests says.
+var noon = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
+
+const (
+	newSecret = "whsec_bmV3IHNlY3JldCBmb3IgdGVzdHMgb25seQ==" // "new secret for tests only"
+	oldSecret = "whsec_b2xkIHNlY3JldCBmb3IgdGVzdHMgb25seQ==" // "old secret for tests only"
+	wooSecret = "a-secret-for-tests-only"
+
+	paid = `{"type":"order.paid","timestamp":"2026-11-20T11:59:59Z","data":{"id":"10492","version":3,"status":"paid"}}`
+)
+
+// inbox keeps the promise of reconcile.Inbox in memory.
+type inbox struct {
+	// accept, if set, is called first; its error is Accept's.
+	accept func(ctx context.Context) error
+
+	mu     sync.Mutex
+	events []reconcile.Event
+	copies map[identity]int
+}
+
+type identity struct {
+	source, tenant string
+	dedupe         reconcile.Digest
+}
+
+func (i *inbox) Accept(ctx context.Context, events []reconcile.Event) error {
+	if i.accept != nil {
+		if err := i.accept(ctx); err != nil {
+			return err
+		}
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.copies == nil {
+		i.copies = make(map[identity]int)
+	}
+	for _, e := range events {
+		id := identity{e.Object.Source, e.Object.Tenant, e.Dedupe}
+		if i.copies[id]++; i.copies[id] == 1 {
+			i.events = append(i.events, e)
+		}
+	}
+	return nil
+}
+
+// stored returns the events in the order of their arrival.
+func (i *inbox) stored() []reconcile.Event {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return slices.Clone(i.events)
+}
+
+// door is a receiver behind a real server.
+type door struct {
+	*Receiver
+	inbox *inbox
+	url   string
+	log   *logbook
+
+	mu      sync.Mutex
+	refused []Reason
+}
+
+// logbook is a log that can be read while it is written.
+type logbook struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logbook) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logbook) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// open starts a receiver for the sources. Options keep what they have; the clock says noon.
+func open(t *testing.T, opts *Options, sources ...Source) *door {
+	t.Helper()
+	d := &door{inbox: &inbox{}, log: &logbook{}}
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	if o.Now == nil {
+		o.Now = func() time.Time { return noon }
+	}
+	if o.Listener == nil {
+		o.Listener = &Listener{}
+	}
+	o.Listener.Refused = func(_ string, why Reason, _ int) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.refused = append(d.refused, why)
+	}
+	log := logrus.New()
+	log.SetOutput(d.log)
+	o.Log = log
+	var err error
+	if d.Receiver, err = New(d.inbox, sources, &o); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(d.Receiver)
+	t.Cleanup(server.Close)
+	d.url = server.URL
+	return d
+}
+
+// reasons returns why deliveries were refused so far.
+func (d *door) reasons() []Reason {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.refused)
+}
+
+// answer is what a sender sees.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+func (d *door) send(t *testing.T, method, path string, h http.Header, body io.Reader) answer {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, d.url+path, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header = h.Clone()
+	resp, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := answer{resp.StatusCode, resp.Header, string(text)}
+	neverWrong(t, a)
+	return a
+}
+
+// neverWrong holds B8 for every answer that any test of this package sees.
+func neverWrong(t *testing.T, a answer) {
+	t.Helper()
+	possible := []int{200, 401, 404, 405, 408, 413, 503}
+	if !slices.Contains(possible, a.status) {
+		t.Errorf("B8: answer %d", a.status)
+	}
+	if a.body != "" || len(a.header.Values("Set-Cookie")) > 0 || a.header.Get("Location") != "" {
+		t.Errorf("B8: answer %d with body %q and header %v", a.status, a.body, a.header)
+	}
+	if (a.status == http.StatusServiceUnavailable) != (a.header.Get("Retry-After") != "") {
+		t.Errorf("B4: answer %d with Retry-After %q", a.status, a.header.Get("Retry-After"))
+	}
+}
+
+func (d *door) post(t *testing.T, source string, h http.Header, body string) int {
+	t.Helper()
+	return d.send(t, http.MethodPost, "/webhooks/"+source, h, bytes.NewReader([]byte(body))).status
+}
+
+// orders is a provider of orders with counters for versions.
+func orders(t *testing.T) Provider {
+	t.Helper()
+	p, err := Standard(Mapping{Version: "data.version", Clock: reconcile.CounterClock, Deleted: []string{"order.deleted"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// shop is a source that signs as Standard Webhooks does, with two secrets.
+func shop(t *testing.T) Source {
+	t.Helper()
+	return Source{Name: "shop", Provider: orders(t), Secrets: []Secret{{"new", newSecret}, {"old", oldSecret}}}
+}
+
+// woo is a source that signs as WooCommerce does.
+func woo() Source {
+	return Source{Name: "woo", Provider: WooCommerce(), Secrets: []Secret{{"only", wooSecret}}}
+}
+
+// signed is the header of a delivery of body at noon.
+func signed(t *testing.T, id, body string) http.Header {
+	t.Helper()
+	return signedAt(t, id, body, newSecret, noon)
+}
+
+func signedAt(t *testing.T, id, body, secret string, at time.Time) http.Header {
+	t.Helper()
+	h := http.Header{}
+	if err := SignStandard(h, secret, id, at, []byte(body)); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func wooSigned(topic, body string) http.Header {
+	h := http.Header{wooTopic: {topic}, wooID: {"12"}, wooDelivery: {"d0"}}
+	SignWooCommerce(h, wooSecret, []byte(body))
+	return h
+}
+
+func fixture(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+var errDown = errors.New("the database is down")

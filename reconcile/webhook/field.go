@@ -1,0 +1,114 @@
+package webhook
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/amends-dev/amends/reconcile"
+)
+
+// word is a JSON string, or a whole number as it was written: providers send ids as both. Null is empty.
+type word string
+
+var errNotWord = errors.New("an id, topic or time is neither a string nor a whole number")
+
+// UnmarshalJSON keeps every digit of a number.
+func (w *word) UnmarshalJSON(b []byte) error {
+	if string(b) == "null" {
+		return nil
+	}
+	var s string
+	if b[0] == '"' {
+		err := json.Unmarshal(b, &s)
+		*w = word(s)
+		return err
+	}
+	if strings.Trim(string(b), "-0123456789") != "" {
+		return errNotWord
+	}
+	*w = word(b)
+	return nil
+}
+
+// raw is a JSON value that is kept as it is.
+type raw = json.RawMessage
+
+// errObject is what a body is that is no JSON object.
+var errObject = errors.New("the body is no JSON object")
+
+// at returns the value at a path of field names: data.id. An empty path is the whole. Names are matched as they
+// are written.
+func at(body raw, path string) (raw, bool) {
+	if path == "" {
+		return body, true
+	}
+	for name := range strings.SplitSeq(path, ".") {
+		var fields map[string]raw
+		if json.Unmarshal(body, &fields) != nil {
+			return nil, false
+		}
+		var ok bool
+		if body, ok = fields[name]; !ok {
+			return nil, false
+		}
+	}
+	return body, true
+}
+
+// wordAt returns the string or whole number at a path, empty when there is none.
+func wordAt(body raw, path string) string {
+	value, ok := at(body, path)
+	var w word
+	if !ok || path == "" || w.UnmarshalJSON(value) != nil {
+		return ""
+	}
+	return string(w)
+}
+
+// isObject reports whether a value is a JSON object.
+func isObject(body raw) bool {
+	return bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) && json.Valid(body)
+}
+
+// timeOf reads a time that is only shown, never compared; zero when it cannot be read.
+func timeOf(text word) time.Time {
+	v, err := reconcile.ParseTime(string(text))
+	if err != nil {
+		return time.Time{}
+	}
+	return v.Time()
+}
+
+// versionAt reads an object's time of change that the provider tells in steps no finer than the given one.
+func versionAt(text word, step time.Duration) reconcile.Version {
+	v, err := reconcile.ParseTime(string(text))
+	if err != nil {
+		return reconcile.Version{} // the event is a hint
+	}
+	v.Step = max(v.Step, step)
+	return v
+}
+
+// maxWord bounds the names that an event carries, in bytes.
+const maxWord = 255
+
+// sound reports whether a name that came from outside can be stored, printed and be part of a key.
+func sound(s string) bool {
+	return len(s) <= maxWord && utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
+}
+
+// singular is the word for one of many: orders, order; companies, company.
+func singular(plural string) string {
+	if stem, ok := strings.CutSuffix(plural, "ies"); ok {
+		return stem + "y"
+	}
+	if strings.HasSuffix(plural, "ss") || strings.HasSuffix(plural, "us") { // address, status
+		return plural
+	}
+	return strings.TrimSuffix(plural, "s")
+}

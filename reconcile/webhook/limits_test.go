@@ -1,0 +1,289 @@
+package webhook
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/amends-dev/amends/reconcile"
+)
+
+// endless is a body without end that counts what is taken of it.
+type endless struct{ read int }
+
+func (e *endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = ' '
+	}
+	e.read += len(p)
+	return len(p), nil
+}
+
+// small is the shop with a limit of 1000 bytes.
+func small(t *testing.T) Source {
+	t.Helper()
+	s := shop(t)
+	s.MaxBody = 1000
+	return s
+}
+
+func zipped(t *testing.T, plain []byte) string {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	if _, err := z.Write(plain); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// padded is a delivery of exactly n bytes.
+func padded(n int) string { return paid + strings.Repeat(" ", n-len(paid)) }
+
+// A12: a body of the limit passes, one byte more is 413, whether its length is announced or it comes in chunks.
+func TestBodyLimit(t *testing.T) {
+	t.Parallel()
+	d := open(t, nil, small(t))
+	for n, want := range map[int]int{1000: 200, 1001: 413} {
+		body := padded(n)
+		if got := d.post(t, "shop", signed(t, fmt.Sprint("length", n), body), body); got != want {
+			t.Errorf("A12: %d bytes: answer %d; want %d", n, got, want)
+		}
+		chunked := io.MultiReader(strings.NewReader(body)) // hides the length
+		a := d.send(t, http.MethodPost, "/webhooks/shop", signed(t, fmt.Sprint("chunked", n), body), chunked)
+		if a.status != want {
+			t.Errorf("A12: %d bytes in chunks: answer %d; want %d", n, a.status, want)
+		}
+	}
+	if got := d.reasons(); !slices.Equal(got, []Reason{LargeBody, LargeBody}) {
+		t.Errorf("A12: counted as %v", got)
+	}
+}
+
+// A12: reading stops one byte behind the limit, however much the sender has.
+func TestReadingStops(t *testing.T) {
+	t.Parallel()
+	d := open(t, nil, small(t))
+	body := &endless{}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "/webhooks/shop", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header, req.ContentLength = signed(t, "msg_1", paid), -1
+	w := &plainWriter{}
+	d.ServeHTTP(w, req)
+	if w.status != 413 || body.read > 16<<10 {
+		t.Errorf("A12: answer %d after %d bytes; want 413 after about 1000", w.status, body.read)
+	}
+}
+
+// plainWriter is a ResponseWriter without deadlines.
+type plainWriter struct {
+	status int
+	header http.Header
+}
+
+func (w *plainWriter) WriteHeader(status int)      { w.status = status }
+func (w *plainWriter) Write(p []byte) (int, error) { return len(p), nil }
+func (w *plainWriter) Header() http.Header {
+	if w.header == nil {
+		w.header = make(http.Header)
+	}
+	return w.header
+}
+
+// A12: a packed body is verified as it was sent, unpacked up to the limit and no further; what is larger is 413.
+func TestGzip(t *testing.T) {
+	t.Parallel()
+	d := open(t, nil, small(t))
+	for name, tc := range map[string]struct {
+		body    string
+		status  int
+		verdict reconcile.Verdict
+	}{
+		"fits":      {zipped(t, []byte(padded(1000))), 200, ""},
+		"too large": {zipped(t, []byte(padded(1001))), 413, ""},
+		"bomb":      {zipped(t, make([]byte, 800_000)), 413, ""},
+		"two parts": {zipped(t, []byte(padded(600))) + zipped(t, bytes.Repeat([]byte(" "), 600)), 413, ""},
+		"cut":       {zipped(t, []byte(paid))[:40], 200, reconcile.Malformed},
+		"not gzip":  {paid, 200, reconcile.Malformed},
+	} {
+		if len(tc.body) > 1000 {
+			t.Fatalf("%s: %d bytes are over the limit as they are", name, len(tc.body))
+		}
+		h := signed(t, "msg_"+strings.ReplaceAll(name, " ", "_"), tc.body)
+		h.Set("Content-Encoding", "gzip")
+		before := len(d.inbox.stored())
+		if got := d.post(t, "shop", h, tc.body); got != tc.status {
+			t.Errorf("A12: %s: answer %d; want %d", name, got, tc.status)
+		}
+		after := d.inbox.stored()[before:]
+		if tc.status == 200 && (len(after) != 1 || after[0].Verdict != tc.verdict) || tc.status != 200 && len(after) != 0 {
+			t.Errorf("A12: %s: stored %+v", name, after)
+		}
+	}
+	// Nobody unpacks what nobody signed.
+	h := signed(t, "msg_forged", paid)
+	h.Set("Content-Encoding", "gzip")
+	if got := d.post(t, "shop", h, zipped(t, make([]byte, 800_000))); got != 401 {
+		t.Errorf("A12: a forged bomb: answer %d", got)
+	}
+	h = signed(t, "msg_brotli", paid)
+	h.Set("Content-Encoding", "br")
+	if got := d.post(t, "shop", h, paid); got != 200 || d.reasons()[len(d.reasons())-1] != WrongSignature {
+		t.Errorf("B6: an encoding nobody knows: answer %d", got)
+	}
+}
+
+// Limits: a header beyond the limit is refused before anything of the body is read.
+func TestHeaderLimit(t *testing.T) {
+	t.Parallel()
+	d := open(t, &Options{MaxHeader: 2000}, shop(t))
+	h := signed(t, "msg_1", paid)
+	h.Set("X-Padding", strings.Repeat("x", 2000))
+	if got := d.post(t, "shop", h, paid); got != 413 || !slices.Equal(d.reasons(), []Reason{LargeHeader}) {
+		t.Errorf("answer %d for %v", got, d.reasons())
+	}
+}
+
+// A13: a body that trickles in is cut off within the budget: 408, and the connection is closed. The same holds for a
+// body that belongs to no source, and nothing is stored.
+func TestSlowBody(t *testing.T) {
+	t.Parallel()
+	d := open(t, &Options{Budget: 300 * time.Millisecond}, shop(t))
+	for path, want := range map[string]string{"/webhooks/shop": "408", "/webhooks/nobody": "404"} {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(d.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: h\r\nContent-Length: 500\r\n\r\n{", path)
+		r := bufio.NewReader(conn)
+		line, err := r.ReadString('\n')
+		if err != nil || !strings.Contains(line, want) {
+			t.Errorf("A13: %s answers %q, %v; want %s", path, line, err, want)
+		}
+		if _, err := io.Copy(io.Discard, r); err != nil {
+			t.Errorf("A13: %s: the connection is open still: %v", path, err)
+		}
+		if took := time.Since(began); took > hardStop {
+			t.Errorf("A13: %s took %s; the hard stop is %s", path, took, hardStop)
+		}
+	}
+	if got := d.reasons(); !slices.Contains(got, SlowBody) || len(d.inbox.stored()) != 0 {
+		t.Errorf("A13: counted as %v, %d events stored", got, len(d.inbox.stored()))
+	}
+}
+
+// A13: a sender that goes away in the middle of its body is no delivery.
+func TestBrokenBody(t *testing.T) {
+	t.Parallel()
+	refused := make(chan Reason, 1)
+	d := open(t, nil, shop(t))
+	d.opts.Listener.Refused = func(_ string, why Reason, _ int) { refused <- why }
+	conn, err := net.Dial("tcp", strings.TrimPrefix(d.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(conn, "POST /webhooks/shop HTTP/1.1\r\nHost: h\r\nContent-Length: 500\r\n\r\n{")
+	conn.Close()
+	if why := <-refused; why != BrokenBody {
+		t.Errorf("counted as %s; want %s", why, BrokenBody)
+	}
+}
+
+// B5: deliveries beyond Concurrent wait shortly and then are asked to come again, and the place is free afterwards.
+func TestConcurrent(t *testing.T) {
+	t.Parallel()
+	s := shop(t)
+	s.Concurrent = 2
+	d := open(t, &Options{Budget: 2 * time.Second}, s)
+	inside, leave := make(chan bool, 2), make(chan bool)
+	d.inbox.accept = func(context.Context) error {
+		inside <- true
+		<-leave
+		return nil
+	}
+	var wg sync.WaitGroup
+	for _, id := range []string{"a", "b"} {
+		wg.Go(func() {
+			if got := d.post(t, "shop", signed(t, id, paid), paid); got != 200 {
+				t.Errorf("answer %d", got)
+			}
+		})
+		<-inside
+	}
+	if got := d.post(t, "shop", signed(t, "c", paid), paid); got != 503 || !slices.Equal(d.reasons(), []Reason{Busy}) {
+		t.Errorf("B5: the third at once: answer %d for %v", got, d.reasons())
+	}
+	close(leave)
+	wg.Wait()
+	if got := d.post(t, "shop", signed(t, "c", paid), paid); got != 200 {
+		t.Errorf("B5: afterwards: answer %d", got)
+	}
+}
+
+// B5: genuine deliveries beyond the rate are asked to come again; forged ones use up nothing of it.
+func TestRate(t *testing.T) {
+	t.Parallel()
+	s := shop(t)
+	s.PerSecond, s.Burst = 0.001, 3
+	d := open(t, nil, s)
+	for range 20 {
+		if got := d.post(t, "shop", signed(t, "x", paid), paid+" "); got != 401 {
+			t.Errorf("answer %d to a forged delivery", got)
+		}
+	}
+	for i, want := range []int{200, 200, 200, 503, 503} {
+		if got := d.post(t, "shop", signed(t, fmt.Sprint("m", i), paid), paid); got != want {
+			t.Errorf("B5: delivery %d: answer %d; want %d", i+1, got, want)
+		}
+	}
+}
+
+// Without read deadlines in the server a line says so, once, and deliveries are taken all the same.
+func TestNoDeadlines(t *testing.T) {
+	t.Parallel()
+	d := open(t, nil, shop(t))
+	for range 2 {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "/webhooks/shop", strings.NewReader(paid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header = signed(t, "msg_1", paid)
+		w := &plainWriter{}
+		if d.ServeHTTP(w, req); w.status != 200 {
+			t.Errorf("answer %d", w.status)
+		}
+	}
+	if n := strings.Count(d.log.String(), "no read deadlines"); n != 1 {
+		t.Errorf("%d lines; want 1", n)
+	}
+}
+
+// The server that a receiver makes has limits on everything in front of the handler.
+func TestServer(t *testing.T) {
+	t.Parallel()
+	d := open(t, &Options{MaxHeader: 4000}, shop(t))
+	s := d.Server("127.0.0.1:0")
+	if s.Handler != http.Handler(d.Receiver) || s.ReadHeaderTimeout <= 0 || s.ReadTimeout <= 0 || s.WriteTimeout <= 0 || s.IdleTimeout <= 0 || s.MaxHeaderBytes != 4000 {
+		t.Errorf("%+v", s)
+	}
+}

@@ -1,0 +1,131 @@
+package webhook
+
+import (
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/amends-dev/amends/reconcile"
+)
+
+// Listener is told what happens. Nil fields are skipped. The functions are called from many goroutines, must
+// not block and must not change what they are given. Sources are named as they were configured; the name that a
+// stranger made up is never passed on.
+type Listener struct {
+	// Stored: what a delivery said is durable in the inbox. Some of its events may already have a verdict.
+	Stored func(source string, events []reconcile.Event, took time.Duration)
+	// Refused: a delivery was not accepted. The source is empty when there is none of the name.
+	Refused func(source string, why Reason, status int)
+	// Greeted: an unsigned handshake was answered.
+	Greeted func(source string)
+	// ClockAlarm: genuine deliveries fail for their signed time and nothing else comes through, so our clock
+	// is probably wrong. The skew is the median of how far they were ahead of it. Everything is refused until
+	// the clock is right; what was missed meanwhile is for a sweep to find.
+	ClockAlarm func(source string, skew time.Duration, deliveries int)
+}
+
+func (l *Listener) stored(source string, events []reconcile.Event, took time.Duration) {
+	if l.Stored != nil {
+		l.Stored(source, events, took)
+	}
+}
+
+func (l *Listener) refused(source string, why Reason, status int) {
+	if l.Refused != nil {
+		l.Refused(source, why, status)
+	}
+}
+
+func (l *Listener) greeted(source string) {
+	if l.Greeted != nil {
+		l.Greeted(source)
+	}
+}
+
+func (l *Listener) clockAlarm(source string, skew time.Duration, deliveries int) {
+	if l.ClockAlarm != nil {
+		l.ClockAlarm(source, skew, deliveries)
+	}
+}
+
+// refusalLog writes one line per source and reason a minute. A flood of forged deliveries is not a flood of lines,
+// and nothing that a sender chose is in any of them.
+type refusalLog struct {
+	log logrus.FieldLogger
+	now func() time.Time
+
+	mu       sync.Mutex
+	classes  map[class]*quiet
+	deadline bool // that there is none was said
+}
+
+type class struct {
+	source string
+	reason Reason
+}
+
+// quiet is the time in which a class is only counted.
+type quiet struct {
+	until   time.Time
+	skipped int
+}
+
+const logEvery = time.Minute
+
+func newRefusalLog(o *Options) *refusalLog {
+	return &refusalLog{log: o.Log, now: o.Now, classes: make(map[class]*quiet)}
+}
+
+func (l *refusalLog) refused(source string, why *refusal) {
+	skipped, ok := l.speak(class{source, why.reason})
+	if !ok {
+		return
+	}
+	entry := l.log.WithFields(logrus.Fields{
+		"source": source, "reason": string(why.reason), "status": why.reason.Status(), "not_logged": skipped,
+	})
+	switch why.reason {
+	case NotStored:
+		entry.WithError(why.err).Error("a genuine webhook could not be stored; its sender was asked to come again")
+	case LargeBody:
+		entry.Error("a webhook is larger than Source.MaxBody; its sender will not make it smaller")
+	case TooOld, TooNew:
+		entry.WithField("skew", why.skew.String()).Warn("a genuine webhook was refused for its signed time")
+	default:
+		entry.Warn("webhook refused")
+	}
+}
+
+// speak reports whether a line may be written for a class, and how many were not since the last.
+func (l *refusalLog) speak(c class) (skipped int, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	q, now := l.classes[c], l.now()
+	if q != nil && now.Before(q.until) {
+		q.skipped++
+		return 0, false
+	}
+	if q != nil {
+		skipped = q.skipped
+	}
+	l.classes[c] = &quiet{until: now.Add(logEvery)}
+	return skipped, true
+}
+
+func (l *refusalLog) clockAlarm(source string, skew time.Duration, deliveries int) {
+	l.log.WithFields(logrus.Fields{"source": source, "skew": skew.String(), "deliveries": deliveries}).
+		Error("every genuine webhook fails for its signed time: this machine's clock is probably wrong; webhooks are refused until it is right")
+}
+
+// noDeadline says once that slow bodies cannot be stopped.
+func (l *refusalLog) noDeadline(err error) {
+	l.mu.Lock()
+	said := l.deadline
+	l.deadline = true
+	l.mu.Unlock()
+	if !said {
+		l.log.WithError(err).Warn("the server in front of the webhook receiver sets no read deadlines, so a slow body holds its place: " +
+			"a middleware that wraps the ResponseWriter needs an Unwrap method")
+	}
+}

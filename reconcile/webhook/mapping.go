@@ -1,0 +1,123 @@
+package webhook
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/amends-dev/amends/reconcile"
+)
+
+// Mapping says where the events of a sender keep what we need: paths of field names from the top of the body,
+// like data.id. The zero value of a field means its default.
+type Mapping struct {
+	// Topic is the path of what happened: order.updated. Default: type.
+	Topic string
+	// Body is the path of the object. Default: data.
+	Body string
+	// Type is the type of all objects. Default: the topic up to its last dot.
+	Type string
+	// ID is the path of the object's id. Default: id within Body.
+	ID string
+	// Tenant is the path of the account. Default: there is only one. With a path, an event without is malformed.
+	Tenant string
+	// Version is the path of the object's version. Default: it has none, and every event is a hint.
+	Version string
+	// Clock is the kind of the version: CounterClock, ObjectClock, or EventClock when Version is the event's own
+	// time and the object has none. Needed with Version.
+	Clock reconcile.Clock
+	// Step is the resolution of a version that is a time, when that is coarser than it is written.
+	Step time.Duration
+	// At is the path of the time when it happened. Default: timestamp.
+	At string
+	// Payload says what Body is worth. Default: Whole.
+	Payload reconcile.Payload
+	// Deleted lists the topics which say that the object is gone.
+	Deleted []string
+	// Volatile names the fields of the object that change by themselves, for its fingerprint.
+	Volatile []string
+}
+
+func (m Mapping) withDefaults() Mapping {
+	orElse(&m.Topic, "type")
+	orElse(&m.Body, "data")
+	orElse(&m.ID, m.Body+".id")
+	orElse(&m.At, "timestamp")
+	orElse(&m.Payload, reconcile.Whole)
+	m.Deleted, m.Volatile = slices.Clone(m.Deleted), slices.Clone(m.Volatile)
+	return m
+}
+
+// validate reports everything that is wrong, in one error.
+func (m *Mapping) validate() error {
+	var faults []error
+	for field, path := range map[string]string{"Topic": m.Topic, "Body": m.Body, "ID": m.ID, "Tenant": m.Tenant, "Version": m.Version, "At": m.At} {
+		if path != "" && slices.Contains(strings.Split(path, "."), "") {
+			faults = append(faults, fmt.Errorf("%s is %q; a path is names with dots between them", field, path))
+		}
+	}
+	switch m.Clock {
+	case reconcile.CounterClock, reconcile.ObjectClock, reconcile.EventClock:
+		if m.Version == "" {
+			faults = append(faults, fmt.Errorf("Clock is %q, but there is no path for the Version", m.Clock))
+		}
+	case reconcile.NoClock:
+		if m.Version != "" {
+			faults = append(faults, errors.New("Version has a path, but no Clock says what it is: a counter, the object's time, or the event's time"))
+		}
+	default:
+		faults = append(faults, fmt.Errorf("Clock is %q, which is none", m.Clock))
+	}
+	if !slices.Contains([]reconcile.Payload{reconcile.Whole, reconcile.Delta, reconcile.Thin}, m.Payload) {
+		faults = append(faults, fmt.Errorf("Payload is %q, which is none", m.Payload))
+	}
+	if m.Step < 0 {
+		faults = append(faults, fmt.Errorf("Step is %s; it must not be negative", m.Step))
+	}
+	if err := errors.Join(faults...); err != nil {
+		return fmt.Errorf("mapping:\n%w", err)
+	}
+	return nil
+}
+
+// event reads a body.
+func (m *Mapping) event(body raw) (reconcile.Event, error) {
+	if !isObject(body) {
+		return reconcile.Event{}, errObject
+	}
+	e := reconcile.Event{Topic: wordAt(body, m.Topic), Payload: m.Payload, Version: m.version(wordAt(body, m.Version))}
+	e.Object.ID, e.At = wordAt(body, m.ID), timeOf(word(wordAt(body, m.At)))
+	e.Deleted = slices.Contains(m.Deleted, e.Topic)
+	if e.Object.Type = m.Type; m.Type == "" {
+		e.Object.Type = e.Topic[:max(0, strings.LastIndexByte(e.Topic, '.'))]
+	}
+	if m.Tenant != "" {
+		if e.Object.Tenant = wordAt(body, m.Tenant); e.Object.Tenant == "" {
+			return reconcile.Event{}, errors.New("it names no tenant")
+		}
+	}
+	var ok bool
+	if e.Body, ok = at(body, m.Body); !ok {
+		e.Body, e.Payload = body, reconcile.Thin // a notice without the object
+	}
+	return e, nil
+}
+
+// version reads a version; one that cannot be read is none, and the event a hint.
+func (m *Mapping) version(text string) reconcile.Version {
+	if m.Clock == reconcile.CounterClock {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return reconcile.Version{}
+		}
+		return reconcile.Counter(n)
+	}
+	v := versionAt(word(text), m.Step)
+	if v.Clock != reconcile.NoClock {
+		v.Clock = m.Clock
+	}
+	return v
+}

@@ -1,0 +1,88 @@
+package webhook
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sirupsen/logrus"
+)
+
+// hardStop is when the strictest sender still hears an answer: it waits for three seconds.
+const hardStop = 2500 * time.Millisecond
+
+// Options tunes a [Receiver]. The zero value of every field means its default.
+type Options struct {
+	// Prefix is the path that the names of sources are appended to. Default: /webhooks/.
+	Prefix string
+	// Log receives one line per source and reason a minute, never a header or a body. Default: logrus'
+	// standard logger.
+	Log logrus.FieldLogger
+	// Listener is told what happens, for metrics and alarms. Default: nobody.
+	Listener *Listener
+	// Wake is called after something was stored, so that it is judged at once and not at the next poll. It
+	// must not block.
+	Wake func()
+	// Now is the clock that signed times are compared with. Default: time.Now.
+	Now func() time.Time
+
+	// Budget is the time for one delivery from its header to its answer, storing included. It can be
+	// shortened, not prolonged beyond 2.5 s. Default: 2.3 s.
+	Budget time.Duration
+	// RetryAfter is when a sender is asked to come again after a 503. Default: 10 s.
+	RetryAfter time.Duration
+	// MaxHeader bounds the header in bytes. Default: 32 KiB.
+	MaxHeader int
+}
+
+func (o *Options) withDefaults() Options {
+	var c Options
+	if o != nil {
+		c = *o
+	}
+	orElse(&c.Prefix, "/webhooks/")
+	orElse(&c.Budget, 2300*time.Millisecond)
+	orElse(&c.RetryAfter, 10*time.Second)
+	orElse(&c.MaxHeader, 32<<10)
+	if c.Log == nil {
+		c.Log = logrus.StandardLogger()
+	}
+	if c.Listener == nil {
+		c.Listener = &Listener{}
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return c
+}
+
+func orElse[T comparable](field *T, fallback T) {
+	var zero T
+	if *field == zero {
+		*field = fallback
+	}
+}
+
+// validate reports everything that is wrong, in one error.
+func (o *Options) validate() error {
+	var faults []error
+	if !strings.HasPrefix(o.Prefix, "/") || !strings.HasSuffix(o.Prefix, "/") {
+		faults = append(faults, fmt.Errorf("Prefix is %q; it must begin and end with a slash", o.Prefix))
+	}
+	if o.Budget < 0 || o.Budget > hardStop {
+		faults = append(faults, fmt.Errorf("Budget is %s; it must lie between 0 and %s, because a sender waits for 3 s", o.Budget, hardStop))
+	}
+	if o.RetryAfter < time.Second {
+		faults = append(faults, fmt.Errorf("RetryAfter is %s; senders read whole seconds, at least 1", o.RetryAfter))
+	}
+	if o.MaxHeader < 0 {
+		faults = append(faults, fmt.Errorf("MaxHeader is %d; it must not be negative", o.MaxHeader))
+	}
+	return errors.Join(faults...)
+}
+
+func (o *Options) retryAfter() string {
+	return strconv.FormatInt(int64(o.RetryAfter/time.Second), 10)
+}

@@ -1,0 +1,169 @@
+package webhook
+
+import (
+	"crypto/ed25519"
+	"crypto/hmac"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/amends-dev/amends/reconcile"
+)
+
+// Provider is the convention of one sender: how it signs, and what its deliveries say. The functions of this
+// package return those we know; one of your own is a value of this type, tested by signatures that its sender
+// published.
+type Provider struct {
+	// Name is for people.
+	Name string
+	// SignsTime: the signature covers when the delivery was sent, so that a captured one goes stale.
+	SignsTime bool
+	// Key reads a secret as the provider shows it. Its error never contains the secret.
+	Key func(secret string) (Key, error)
+	// Claim reads from the header what was signed and by which signatures. It compares nothing. Its error is
+	// ErrNoSignature where there is none, and any other where there is one that nobody can read.
+	Claim func(h http.Header, body []byte) (Claim, error)
+	// Parse reads what a verified delivery says. An event names its object, topic, payload, version and what
+	// makes it the same event as another (Dedupe; zero: its content); the receiver adds the rest. No events
+	// and no error: a handshake. An error: nobody can read it, which is stored as malformed.
+	Parse func(m Message) ([]reconcile.Event, error)
+	// Greets reports whether an unsigned request is a handshake, to be answered with 200 and forgotten. Nil:
+	// the provider has none.
+	Greets func(h http.Header, body []byte) bool
+	// Volatile names the fields of a body that change by themselves, for its fingerprint.
+	Volatile []string
+}
+
+// Message is a delivery that was verified.
+type Message struct {
+	Header   http.Header // not all of it is signed
+	Body     []byte      // unpacked
+	Received time.Time
+}
+
+// Claim is what a delivery says about its signatures.
+type Claim struct {
+	Signed     [][]byte // the signed bytes, in pieces
+	Signatures []Signature
+	At         time.Time // the signed time; zero where none is signed
+}
+
+// Signature is one of those that a delivery carries.
+type Signature struct {
+	Scheme string // v1, v1a; empty where a provider has only one
+	Bytes  []byte
+}
+
+// Key reports whether one of the claim's signatures is its own. It takes the same time for all of them.
+type Key func(Claim) bool
+
+// maxSignatures bounds the work on one delivery.
+const maxSignatures = 16
+
+// What is wrong with a signature before anybody computes it.
+var (
+	// ErrNoSignature is returned by Provider.Claim when there is none.
+	ErrNoSignature = errors.New("there is no signature")
+
+	errBadSignature = errors.New("the signature cannot be read")
+)
+
+// validate reports what is missing. A provider that verifies nothing is not accepted.
+func (p *Provider) validate() error {
+	if p.Name == "" || p.Key == nil || p.Claim == nil || p.Parse == nil {
+		return errors.New("its Provider is not complete: Name, Key, Claim and Parse are needed, or anybody could send")
+	}
+	return nil
+}
+
+// key is a secret that was read.
+type key struct {
+	name   string
+	proves Key
+	last   atomic.Int64 // when it was used last, in nanoseconds; 0: never
+	count  atomic.Int64
+}
+
+func newKey(p Provider, secret Secret) (*key, error) {
+	if p.Key == nil {
+		return nil, nil // said by validate
+	}
+	proves, err := p.Key(secret.Text)
+	if err != nil {
+		return nil, err
+	}
+	return &key{name: secret.Name, proves: proves}, nil
+}
+
+func (k *key) used(now time.Time) {
+	k.count.Add(1)
+	k.last.Store(now.UnixNano())
+}
+
+// SecretUse says how often a secret signed since the receiver was made. A secret that was replaced can be
+// removed when its Last is long ago.
+type SecretUse struct {
+	Source, Secret string
+	Count          int64
+	Last           time.Time // zero: never
+}
+
+// Secrets returns the use of every secret, sources by name and secrets in their order.
+func (r *Receiver) Secrets() []SecretUse {
+	var all []SecretUse
+	for _, s := range r.sources {
+		for _, k := range s.keys {
+			u := SecretUse{Source: s.Name, Secret: k.name, Count: k.count.Load()}
+			if n := k.last.Load(); n != 0 {
+				u.Last = time.Unix(0, n).UTC()
+			}
+			all = append(all, u)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b SecretUse) int { return strings.Compare(a.Source, b.Source) })
+	return all
+}
+
+// minSecret is the shortest secret we take, in bytes: what is shorter can be guessed.
+const minSecret = 16
+
+// hmacKey returns the key for HMAC-SHA256 signatures of one scheme. The sum is computed once, and every candidate
+// is compared with it in constant time.
+func hmacKey(scheme string, secret []byte) (Key, error) {
+	if len(secret) < minSecret {
+		return nil, fmt.Errorf("it has %d bytes; at least %d are needed, because a signature can be tried against guesses", len(secret), minSecret)
+	}
+	return func(c Claim) bool {
+		mac := hmac.New(sha256.New, secret)
+		for _, piece := range c.Signed {
+			mac.Write(piece)
+		}
+		sum, found := mac.Sum(nil), false
+		for _, s := range c.Signatures {
+			found = s.Scheme == scheme && hmac.Equal(s.Bytes, sum) || found
+		}
+		return found
+	}, nil
+}
+
+// plainKey is hmacKey for providers whose secret is its text.
+func plainKey(secret string) (Key, error) { return hmacKey("", []byte(secret)) }
+
+// ed25519Key returns the key for ed25519 signatures of one scheme.
+func ed25519Key(scheme string, public []byte) (Key, error) {
+	if len(public) != ed25519.PublicKeySize {
+		return nil, fmt.Errorf("the public key has %d bytes; ed25519 has %d", len(public), ed25519.PublicKeySize)
+	}
+	return func(c Claim) bool {
+		message, found := slices.Concat(c.Signed...), false
+		for _, s := range c.Signatures {
+			found = s.Scheme == scheme && ed25519.Verify(public, message, s.Bytes) || found
+		}
+		return found
+	}, nil
+}

@@ -1,0 +1,163 @@
+package webhook
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/amends-dev/amends/reconcile"
+)
+
+// Receiver is the door for webhooks: an [http.Handler] for POST <prefix><source>. It is safe for concurrent use.
+type Receiver struct {
+	inbox   reconcile.Inbox
+	opts    Options
+	sources map[string]*source
+	log     *refusalLog
+}
+
+// maxSources bounds the sources of one receiver, and with them its memory and its counters.
+const maxSources = 1024
+
+// New returns a receiver that stores what the sources send in inbox. Options may be nil. The error names
+// everything that is wrong with all sources: a receiver that cannot verify one of them is not made.
+func New(inbox reconcile.Inbox, sources []Source, options *Options) (*Receiver, error) {
+	opts := options.withDefaults()
+	faults := []error{opts.validate()}
+	if inbox == nil {
+		faults = append(faults, errors.New("there is no inbox: what was verified has to be stored"))
+	}
+	if len(sources) == 0 || len(sources) > maxSources {
+		faults = append(faults, fmt.Errorf("there are %d sources; 1 to %d are possible", len(sources), maxSources))
+	}
+	r := &Receiver{inbox: inbox, opts: opts, sources: make(map[string]*source), log: newRefusalLog(&opts)}
+	for _, config := range sources {
+		s, err := newSource(config)
+		if r.sources[config.Name] != nil {
+			err = errors.Join(err, errors.New("there is another source of this name"))
+		}
+		if err != nil {
+			faults = append(faults, fmt.Errorf("source %q: %w", config.Name, err))
+			continue
+		}
+		r.sources[config.Name] = s
+	}
+	if err := errors.Join(faults...); err != nil {
+		return nil, fmt.Errorf("webhook receiver:\n%w", err)
+	}
+	return r, nil
+}
+
+// ServeHTTP verifies one delivery, stores it and answers: 200 with an empty body once it is stored, and
+// otherwise what the package comment says.
+func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	t := r.begin(w)
+	s := r.find(req)
+	why := r.receive(t, s, req)
+	if why == nil {
+		w.WriteHeader(http.StatusOK)
+		return
+	}
+	r.opts.Listener.refused(s.name(), why.reason, why.reason.Status())
+	r.log.refused(s.name(), why)
+	r.refuse(w, why.reason)
+}
+
+// receive returns why a delivery was not accepted, nil if it was.
+func (r *Receiver) receive(t *turn, s *source, req *http.Request) *refusal {
+	switch {
+	case s == nil:
+		return refuse(UnknownSource)
+	case req.Method != http.MethodPost:
+		return refuse(WrongMethod)
+	case headerSize(req.Header) > r.opts.MaxHeader:
+		return refuse(LargeHeader)
+	case req.ContentLength > s.MaxBody:
+		return refuse(LargeBody)
+	case !s.enter(t.budget(enterShare)):
+		return refuse(Busy)
+	}
+	defer s.leave()
+	body, why := t.read(req, s.MaxBody)
+	if why != nil {
+		return why
+	}
+	if s.Provider.Greets != nil && s.Provider.Greets(req.Header, body) {
+		r.opts.Listener.greeted(s.Name)
+		return nil
+	}
+	return r.accept(t, s, req, body)
+}
+
+// accept verifies what was read and stores it.
+func (r *Receiver) accept(t *turn, s *source, req *http.Request, body []byte) *refusal {
+	now := r.opts.Now()
+	k, why := s.verify(req.Header, body, now)
+	if skew, n := s.clock.note(why); n > 0 {
+		r.opts.Listener.clockAlarm(s.Name, skew, n)
+		r.log.clockAlarm(s.Name, skew, n)
+	}
+	if why != nil {
+		return why
+	}
+	k.used(now)
+	if s.State == Refusing {
+		return refuse(Closed)
+	}
+	if !s.limit.Allow() {
+		return refuse(Busy)
+	}
+	plain, err := decode(req.Header, body, s.MaxBody)
+	if errors.Is(err, errTooLarge) {
+		return refuse(LargeBody)
+	}
+	events := s.events(Message{Header: req.Header, Body: plain, Received: now}, err, k.name)
+	if err := r.store(req.Context(), t, s, events); err != nil {
+		return &refusal{reason: NotStored, err: err}
+	}
+	r.opts.Listener.stored(s.Name, events, time.Since(t.began))
+	if r.opts.Wake != nil {
+		r.opts.Wake()
+	}
+	return nil
+}
+
+// find returns the source that a request is for, nil if there is none or it is hidden.
+func (r *Receiver) find(req *http.Request) *source {
+	name, ok := strings.CutPrefix(req.URL.Path, r.opts.Prefix)
+	s := r.sources[name]
+	if !ok || s == nil || s.State == Hidden {
+		return nil
+	}
+	return s
+}
+
+// refuse answers with the status of the reason and nothing else.
+func (r *Receiver) refuse(w http.ResponseWriter, reason Reason) {
+	status := reason.Status()
+	switch status {
+	case http.StatusServiceUnavailable:
+		w.Header().Set("Retry-After", r.opts.retryAfter())
+	case http.StatusMethodNotAllowed:
+		w.Header().Set("Allow", http.MethodPost)
+	case http.StatusRequestTimeout, http.StatusRequestEntityTooLarge:
+		w.Header().Set("Connection", "close") // what is left of the body is not waited for
+	}
+	w.WriteHeader(status)
+}
+
+// Server returns a server for addr that serves only this receiver, with limits on what comes before the
+// handler: the header's size and time, and idle connections. Whoever mounts the receiver in a server of
+// their own sets the same limits there.
+func (r *Receiver) Server(addr string) *http.Server {
+	return &http.Server{
+		Addr: addr, Handler: r,
+		ReadHeaderTimeout: 2 * time.Second,
+		ReadTimeout:       5 * time.Second,
+		WriteTimeout:      5 * time.Second,
+		IdleTimeout:       time.Minute,
+		MaxHeaderBytes:    r.opts.MaxHeader,
+	}
+}

@@ -1,0 +1,55 @@
+package webhook
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// one returns the value of a header that must be there once. Twice is as bad as unreadable: whoever is in front of
+// us may have read the other.
+func one(h http.Header, name string) (string, error) {
+	switch values := h.Values(name); {
+	case len(values) == 0 || len(values) == 1 && values[0] == "":
+		return "", ErrNoSignature
+	case len(values) > 1:
+		return "", errBadSignature
+	default:
+		return values[0], nil
+	}
+}
+
+// base64Claim reads the signature of the body that a header holds in base64.
+func base64Claim(header string) func(http.Header, []byte) (Claim, error) {
+	return func(h http.Header, body []byte) (Claim, error) {
+		text, err := one(h, header)
+		if err != nil {
+			return Claim{}, err
+		}
+		sum, err := base64.StdEncoding.Strict().DecodeString(text)
+		if err != nil {
+			return Claim{}, errBadSignature
+		}
+		return Claim{Signed: [][]byte{body}, Signatures: []Signature{{Bytes: sum}}}, nil
+	}
+}
+
+// hexSignature reads a signature in hexadecimal.
+func hexSignature(scheme, text string) (Signature, error) {
+	sum, err := hex.DecodeString(text)
+	if err != nil || len(sum) == 0 {
+		return Signature{}, errBadSignature
+	}
+	return Signature{Scheme: scheme, Bytes: sum}, nil
+}
+
+// signedTime reads the seconds since 1970 that a delivery was signed at: digits and nothing else.
+func signedTime(text string) (time.Time, error) {
+	n, err := strconv.ParseUint(text, 10, 63)
+	if err != nil || n == 0 || len(text) > 12 || text[0] == '+' {
+		return time.Time{}, errBadSignature
+	}
+	return time.Unix(int64(n), 0), nil
+}

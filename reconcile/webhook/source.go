@@ -1,0 +1,212 @@
+package webhook
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// Source is one sender, as the operator sets it up.
+type Source struct {
+	// Name is the last part of the path and the source of the objects: shop. Lower case letters, digits, - and _.
+	Name string
+	// Provider is how it signs and what its deliveries say.
+	Provider Provider
+	// Secrets are those that are valid now: one, or two while one replaces the other. At least one.
+	Secrets []Secret
+	// Tenants are the accounts that we know within the source. A delivery that names another is stored as
+	// unknown, and nothing comes of it until it is replayed. AnyTenant lets all of them in.
+	Tenants []string
+	// Types are the types of objects that are wanted; others are stored as unknown. Empty: all.
+	Types []string
+	// State says whether the source is open.
+	State State
+	// Tolerance is how far the signed time may lie from our clock on either side, where the provider signs
+	// one. Default: 5 min. NoTolerance switches the check off.
+	Tolerance time.Duration
+	// Epoch is raised when the source begins to count its versions anew: after a restore, or when its objects
+	// are made anew under old ids. Versions of an earlier epoch are older than all of a later one.
+	Epoch int64
+
+	// MaxBody bounds a body in bytes, unpacked or not. Default: 1 MiB.
+	MaxBody int64
+	// Concurrent is how many deliveries are in hand at once; further ones wait shortly. Default: 64.
+	Concurrent int
+	// PerSecond and Burst bound how many genuine deliveries are stored. 0: no limit. Burst is at least 1.
+	PerSecond float64
+	Burst     int
+}
+
+// Secret is one that a source may sign with. It prints as its name.
+type Secret struct {
+	Name string // for people and records: 2026-11
+	Text string // as the provider shows it
+}
+
+// String returns the name.
+func (s Secret) String() string { return "secret " + s.Name }
+
+// GoString returns the name.
+func (s Secret) GoString() string { return s.String() }
+
+// MarshalText returns the name, so that no encoder writes the secret.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// State says whether a source is open.
+type State string
+
+// The states of a source.
+const (
+	Open     State = ""         // verified, stored and answered with 200
+	Hidden   State = "hidden"   // 404, as a source that does not exist
+	Ignoring State = "ignoring" // verified, stored as ignored and answered with 200: the sender loses nothing and stays subscribed
+	Refusing State = "refusing" // verified and answered with 503: the sender keeps what it has and comes again
+)
+
+const (
+	// AnyTenant in Source.Tenants lets all tenants in.
+	AnyTenant = "*"
+	// NoTolerance as Source.Tolerance accepts signed times however old, and so replays of any age. Then only
+	// the inbox and the gate protect.
+	NoTolerance time.Duration = -1
+
+	defaultTolerance  = 5 * time.Minute
+	defaultMaxBody    = 1 << 20
+	defaultConcurrent = 64
+	maxSecrets        = 8
+)
+
+// source is a Source that was found to be in order, and what it counts.
+type source struct {
+	Source
+	keys    []*key
+	clock   *clockWatch
+	limit   *rate.Limiter
+	slots   chan struct{} // deliveries in hand
+	storing chan struct{} // calls of the inbox
+}
+
+func newSource(c Source) (*source, error) {
+	c.Secrets, c.Tenants, c.Types = slices.Clone(c.Secrets), slices.Clone(c.Tenants), slices.Clone(c.Types)
+	if c.Tolerance == 0 && c.Provider.SignsTime {
+		c.Tolerance = defaultTolerance
+	}
+	orElse(&c.MaxBody, defaultMaxBody)
+	orElse(&c.Concurrent, defaultConcurrent)
+	faults := []error{c.validate(), c.Provider.validate()}
+	s := &source{Source: c, clock: &clockWatch{}, limit: rate.NewLimiter(rate.Inf, 0)}
+	for i, secret := range c.Secrets {
+		k, err := newKey(c.Provider, secret)
+		if err != nil {
+			faults = append(faults, fmt.Errorf("secret %d (%q): %w", i+1, secret.Name, err))
+		}
+		s.keys = append(s.keys, k)
+	}
+	if err := errors.Join(faults...); err != nil {
+		return nil, err
+	}
+	if c.PerSecond > 0 {
+		s.limit = rate.NewLimiter(rate.Limit(c.PerSecond), max(1, c.Burst))
+	}
+	s.slots = make(chan struct{}, c.Concurrent)
+	s.storing = make(chan struct{}, c.Concurrent)
+	return s, nil
+}
+
+var names = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
+
+// validate reports everything that is wrong, in one error.
+func (c *Source) validate() error {
+	var faults []error
+	wrong := func(bad bool, format string, args ...any) {
+		if bad {
+			faults = append(faults, fmt.Errorf(format, args...))
+		}
+	}
+	wrong(!names.MatchString(c.Name), "its name must be lower case letters, digits, - and _, at most 63, because it is part of a path")
+	wrong(len(c.Secrets) == 0, "it has no secret: nothing could be verified, so nothing would be accepted")
+	wrong(len(c.Secrets) > maxSecrets, "it has %d secrets; at most %d are tried", len(c.Secrets), maxSecrets)
+	seen := make(map[string]bool)
+	for _, secret := range c.Secrets {
+		wrong(secret.Name == "" || seen[secret.Name], "every secret needs a name of its own, to say which one is still in use; %q is none", secret.Name)
+		seen[secret.Name] = true
+	}
+	wrong(!slices.Contains([]State{Open, Hidden, Ignoring, Refusing}, c.State), "State is %q, which is none", c.State)
+	wrong(c.Tolerance < 0 && c.Tolerance != NoTolerance, "Tolerance is %s; to switch the check off say NoTolerance", c.Tolerance)
+	wrong(c.Tolerance != 0 && !c.Provider.SignsTime, "Tolerance is set, but %s signs no time", c.Provider.Name)
+	wrong(c.Epoch < 0, "Epoch is %d; it must not be negative", c.Epoch)
+	wrong(c.MaxBody < 0, "MaxBody is %d; it must not be negative", c.MaxBody)
+	wrong(c.Concurrent < 0 || c.PerSecond < 0 || c.Burst < 0, "Concurrent, PerSecond and Burst must not be negative")
+	return errors.Join(faults...)
+}
+
+func (s *source) name() string {
+	if s == nil {
+		return "" // what a stranger asked for is neither counted nor logged
+	}
+	return s.Name
+}
+
+// enter takes a place among the deliveries in hand, and waits for one if there is none.
+func (s *source) enter(wait time.Duration) bool {
+	select {
+	case s.slots <- struct{}{}:
+		return true
+	default:
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case s.slots <- struct{}{}:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+func (s *source) leave() { <-s.slots }
+
+// verify returns the key that signed a delivery, or why it is not believed. Whether the signature is genuine is
+// found out first: a time that nobody signed says nothing.
+func (s *source) verify(h http.Header, body []byte, now time.Time) (*key, *refusal) {
+	c, err := s.Provider.Claim(h, body)
+	switch {
+	case errors.Is(err, ErrNoSignature):
+		return nil, refuse(NoSignature)
+	case err != nil || len(c.Signatures) > maxSignatures:
+		return nil, refuse(BadSignature)
+	case len(c.Signatures) == 0:
+		return nil, refuse(NoSignature)
+	case s.Provider.SignsTime && c.At.IsZero():
+		return nil, refuse(BadSignature)
+	}
+	var signer *key
+	for _, k := range s.keys {
+		if k.proves(c) && signer == nil {
+			signer = k
+		}
+	}
+	if signer == nil {
+		return nil, refuse(WrongSignature)
+	}
+	if s.Provider.SignsTime && s.Tolerance != NoTolerance {
+		return signer, judge(c.At.Sub(now), s.Tolerance)
+	}
+	return signer, nil
+}
+
+// judge compares a signed time with our clock.
+func judge(skew, tolerance time.Duration) *refusal {
+	switch {
+	case skew < -tolerance:
+		return &refusal{reason: TooOld, skew: skew}
+	case skew > tolerance:
+		return &refusal{reason: TooNew, skew: skew}
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+package webhook
+
+import (
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/amends-dev/amends/reconcile"
+)
+
+// Standard returns the provider for senders that follow Standard Webhooks, Svix and its customers among them:
+// webhook-id, webhook-timestamp and webhook-signature, or the same under svix-. The signature is over id, time
+// and body; v1 is HMAC-SHA256 with a secret whsec_…, v1a is ed25519 with a public key whpk_….
+//
+// The convention leaves open what a body says, so m tells. The error names everything that is wrong with m.
+func Standard(m Mapping) (Provider, error) {
+	m = m.withDefaults()
+	if err := m.validate(); err != nil {
+		return Provider{}, err
+	}
+	return Provider{
+		Name: "Standard Webhooks", SignsTime: true,
+		Key: standardKey, Claim: standardClaim,
+		Parse: func(d Message) ([]reconcile.Event, error) {
+			e, err := m.event(d.Body)
+			if err != nil {
+				return nil, err
+			}
+			e.ID = standardHeader(d.Header, "id")
+			e.Dedupe = byID(e.ID)
+			return []reconcile.Event{e}, nil
+		},
+		Volatile: m.Volatile,
+	}, nil
+}
+
+// standardKey reads whsec_ and whpk_. A secret without prefix is one of the first kind.
+func standardKey(secret string) (Key, error) {
+	text, public := strings.CutPrefix(secret, "whpk_")
+	bytes, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(text, "whsec_"))
+	if err != nil {
+		return nil, errors.New("it is not base64 behind whsec_ or whpk_")
+	}
+	if public {
+		return ed25519Key("v1a", bytes)
+	}
+	return hmacKey("v1", bytes)
+}
+
+func standardClaim(h http.Header, body []byte) (Claim, error) {
+	list, err := one(h, standardName(h, "signature"))
+	if err != nil {
+		return Claim{}, err
+	}
+	id, errID := one(h, standardName(h, "id"))
+	stamp, errStamp := one(h, standardName(h, "timestamp"))
+	if errID != nil || errStamp != nil {
+		return Claim{}, errBadSignature
+	}
+	c := Claim{Signed: [][]byte{[]byte(id + "." + stamp + "."), body}}
+	if c.At, err = signedTime(stamp); err != nil {
+		return Claim{}, err
+	}
+	for item := range strings.SplitSeq(list, " ") {
+		scheme, text, ok := strings.Cut(item, ",")
+		sum, err := base64.StdEncoding.Strict().DecodeString(text)
+		if !ok || err != nil || len(c.Signatures) > maxSignatures {
+			return Claim{}, errBadSignature
+		}
+		c.Signatures = append(c.Signatures, Signature{Scheme: scheme, Bytes: sum})
+	}
+	return c, nil
+}
+
+// standardName is the name of a header, under the convention's prefix or Svix' own.
+func standardName(h http.Header, name string) string {
+	if h.Get("Webhook-Id") == "" && h.Get("Svix-Id") != "" {
+		return "Svix-" + name
+	}
+	return "Webhook-" + name
+}
+
+func standardHeader(h http.Header, name string) string { return h.Get(standardName(h, name)) }

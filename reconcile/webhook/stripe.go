@@ -1,0 +1,111 @@
+package webhook
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/amends-dev/amends/reconcile"
+)
+
+// Stripe returns the provider for the live events of Stripe. The tenant is the connected account, empty for the
+// platform's own. Objects have no version of their own, and an event tells its time in whole seconds, in which
+// several may fall: so its body fills what is unknown and otherwise is a hint. Thin events (v2) are hints.
+func Stripe() Provider { return stripe(true) }
+
+// StripeTest returns the provider for the events of Stripe's test mode. Endpoints of connected accounts get both
+// kinds; the other one is stored as unknown.
+func StripeTest() Provider { return stripe(false) }
+
+func stripe(live bool) Provider {
+	return Provider{
+		Name: "Stripe", SignsTime: true,
+		Key:   func(secret string) (Key, error) { return hmacKey("v1", []byte(secret)) },
+		Claim: stripeClaim,
+		Parse: func(m Message) ([]reconcile.Event, error) {
+			e, livemode, err := stripeEvent(m.Body)
+			if err != nil {
+				return nil, err
+			}
+			if livemode != live {
+				e.Verdict, e.Why = reconcile.Unknown, "it is of the other mode, live or test, than the source"
+			}
+			return []reconcile.Event{e}, nil
+		},
+	}
+}
+
+// stripeClaim reads t=1492774577,v1=5257a8…,v1=…,v0=…. Only v1 counts; v0 is for tests of Stripe's own.
+func stripeClaim(h http.Header, body []byte) (Claim, error) {
+	text, err := one(h, "Stripe-Signature")
+	if err != nil {
+		return Claim{}, err
+	}
+	var c Claim
+	for item := range strings.SplitSeq(text, ",") {
+		name, value, _ := strings.Cut(strings.TrimSpace(item), "=")
+		switch {
+		case name == "t" && c.Signed == nil:
+			c.Signed = [][]byte{[]byte(value + "."), body}
+			c.At, err = signedTime(value)
+		case name == "t":
+			err = errBadSignature
+		case name == "v1" && len(c.Signatures) <= maxSignatures:
+			var s Signature
+			s, err = hexSignature("v1", value)
+			c.Signatures = append(c.Signatures, s)
+		}
+		if err != nil {
+			return Claim{}, err
+		}
+	}
+	if c.Signed == nil {
+		return Claim{}, errBadSignature
+	}
+	return c, nil
+}
+
+// stripeBody is what we read of an event, of either kind.
+type stripeBody struct {
+	ID       word
+	Object   string
+	Type     string
+	Created  word
+	Livemode bool
+	Account  string // the connected account, of a snapshot event
+	Context  string // the same of a thin one
+	Data     struct{ Object raw }
+	Related  struct{ ID, Type word } `json:"related_object"`
+}
+
+func stripeEvent(body raw) (reconcile.Event, bool, error) {
+	var b stripeBody
+	if err := json.Unmarshal(body, &b); err != nil {
+		return reconcile.Event{}, false, errors.New("it is no event of Stripe")
+	}
+	e := reconcile.Event{Topic: b.Type, ID: string(b.ID), Dedupe: byID(string(b.ID)), At: timeOf(b.Created), Body: body}
+	switch b.Object {
+	case "v2.core.event":
+		e.Object = reconcile.Object{Tenant: b.Context, Type: string(b.Related.Type), ID: string(b.Related.ID)}
+		e.Payload = reconcile.Thin
+	case "event":
+		var o struct {
+			ID     word
+			Object string
+		}
+		if err := json.Unmarshal(b.Data.Object, &o); err != nil {
+			return reconcile.Event{}, false, errors.New("the event of Stripe holds no object")
+		}
+		e.Object = reconcile.Object{Tenant: b.Account, Type: o.Object, ID: string(o.ID)}
+		e.Payload, e.Body = reconcile.Whole, b.Data.Object
+		if e.Version = versionAt(b.Created, time.Second); e.Version.Clock != reconcile.NoClock {
+			e.Version.Clock = reconcile.EventClock
+		}
+	default:
+		return reconcile.Event{}, false, errors.New("it is no event of Stripe")
+	}
+	e.Deleted = strings.HasSuffix(b.Type, ".deleted") && b.Type != "customer.subscription.deleted" // that one is cancelled, and stays
+	return e, b.Livemode, nil
+}

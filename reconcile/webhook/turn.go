@@ -1,0 +1,133 @@
+package webhook
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/amends-dev/amends/reconcile"
+)
+
+// A turn's budget is spent in this order: waiting for a place, reading the body, storing.
+const (
+	enterShare = 0.2
+	readShare  = 0.7
+	storeShare = 1.0
+)
+
+// turn is the time that one delivery has.
+type turn struct {
+	began time.Time
+	whole time.Duration
+	w     http.ResponseWriter
+	conn  *http.ResponseController
+}
+
+// begin starts a turn. The deadline for the body holds from here on, also for what net/http reads of a body
+// that was refused.
+func (r *Receiver) begin(w http.ResponseWriter) *turn {
+	t := &turn{began: time.Now(), whole: r.opts.Budget, w: w, conn: http.NewResponseController(w)}
+	if err := t.conn.SetReadDeadline(t.until(readShare)); err != nil {
+		r.log.noDeadline(err)
+	}
+	return t
+}
+
+// until is when a share of the budget is spent.
+func (t *turn) until(share float64) time.Time {
+	return t.began.Add(time.Duration(float64(t.whole) * share))
+}
+
+// budget is what is left of a share.
+func (t *turn) budget(share float64) time.Duration { return time.Until(t.until(share)) }
+
+// read returns the whole body, if it is no longer than limit and comes in time.
+func (t *turn) read(req *http.Request, limit int64) ([]byte, *refusal) {
+	body, err := io.ReadAll(http.MaxBytesReader(t.w, req.Body, limit))
+	var large *http.MaxBytesError
+	switch {
+	case err == nil:
+		// The connection is watched while we store; that must not end the request.
+		_ = t.conn.SetReadDeadline(time.Time{})
+		return body, nil
+	case errors.As(err, &large):
+		return nil, refuse(LargeBody)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, refuse(SlowBody)
+	default:
+		return nil, refuse(BrokenBody)
+	}
+}
+
+// store hands events to the inbox and waits for it, at most until the turn is over. The sender's hanging up does
+// not end it: what is stored now is answered when the sender comes again. An inbox that overstays keeps its
+// place until it returns, so that such calls do not pile up.
+func (r *Receiver) store(parent context.Context, t *turn, s *source, events []reconcile.Event) error {
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(parent), t.until(storeShare))
+	select {
+	case s.storing <- struct{}{}:
+	case <-ctx.Done():
+		cancel()
+		return errors.New("earlier deliveries are still being stored")
+	}
+	done := make(chan error, 1)
+	go func() {
+		defer func() {
+			if p := recover(); p != nil {
+				done <- fmt.Errorf("the inbox panicked: %v", p)
+			}
+			<-s.storing
+			cancel()
+		}()
+		done <- r.inbox.Accept(ctx, events)
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+var errTooLarge = errors.New("the body is too large when it is unpacked")
+
+// decode unpacks a body that was verified as it was sent.
+func decode(h http.Header, body []byte, limit int64) ([]byte, error) {
+	encoding := strings.ToLower(strings.Join(h.Values("Content-Encoding"), ","))
+	switch encoding {
+	case "", "identity":
+		return body, nil
+	case "gzip", "x-gzip":
+	default:
+		return body, errors.New("its content encoding is not gzip")
+	}
+	z, err := gzip.NewReader(bytes.NewReader(body))
+	if err != nil {
+		return body, errors.New("it is not gzip as its header says")
+	}
+	plain, err := io.ReadAll(io.LimitReader(z, limit+1))
+	switch {
+	case int64(len(plain)) > limit:
+		return nil, errTooLarge
+	case err != nil:
+		return body, errors.New("it is not gzip as its header says")
+	}
+	return plain, nil
+}
+
+func headerSize(h http.Header) int {
+	n := 0
+	for name, values := range h {
+		for _, v := range values {
+			n += len(name) + len(v)
+		}
+	}
+	return n
+}

@@ -1,0 +1,53 @@
+package webhook
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/amends-dev/amends/reconcile"
+)
+
+// Xero returns the provider for Xero's webhooks; the secret is the webhook's signing key, the tenant the
+// organisation. Events are thin: they tell that an object changed and when they happened, which is not the
+// version that a fetch finds, so each is a hint. A delivery holds several.
+//
+// The signature covers the body and no time. When a webhook is set up Xero sends deliveries without events,
+// some of them signed wrongly on purpose, and expects 200 and 401; they need no special case here. It wants
+// an answer within five seconds, without body and cookies, and repeats for 24 hours.
+func Xero() Provider {
+	return Provider{
+		Name: "Xero", Key: plainKey, Claim: base64Claim("X-Xero-Signature"),
+		Parse: xeroEvents,
+	}
+}
+
+func xeroEvents(m Message) ([]reconcile.Event, error) {
+	var b struct {
+		Events []raw
+	}
+	if !isObject(m.Body) || json.Unmarshal(m.Body, &b) != nil || b.Events == nil {
+		return nil, errors.New("it is no delivery of Xero")
+	}
+	events := make([]reconcile.Event, len(b.Events))
+	for i, body := range b.Events {
+		events[i] = xeroEvent(body)
+	}
+	return events, nil
+}
+
+func xeroEvent(body raw) reconcile.Event {
+	var b struct {
+		ResourceID, TenantID, EventCategory, EventType string
+		EventDateUTC                                   word `json:"eventDateUtc"`
+	}
+	if json.Unmarshal(body, &b) != nil || b.TenantID == "" {
+		return malformed(body, errors.New("it is no event of Xero, or names no tenant"))
+	}
+	category, kind := strings.ToLower(b.EventCategory), strings.ToLower(b.EventType)
+	return reconcile.Event{
+		Object: reconcile.Object{Tenant: b.TenantID, Type: category, ID: b.ResourceID},
+		Topic:  category + "." + kind, Dedupe: byID(b.ResourceID, string(b.EventDateUTC), category, kind),
+		Payload: reconcile.Thin, Deleted: kind == "delete", At: timeOf(b.EventDateUTC), Body: body,
+	}
+}
