@@ -63,6 +63,8 @@ func (a arrival) String() string {
 type outcome struct {
 	step, work, key, id string
 	undone              bool
+	cause               arrival   // the request that made it
+	at                  time.Time // when it took effect
 }
 
 // fault says what happens to one request. The zero value: it takes effect and is answered.
@@ -186,7 +188,7 @@ func (w *world) take(a arrival) string {
 			return e.id
 		}
 	}
-	e := &outcome{step: a.step, work: a.work, key: a.key, id: fmt.Sprintf("%s-%d", a.step, len(w.effects)+1)}
+	e := &outcome{step: a.step, work: a.work, key: a.key, id: fmt.Sprintf("%s-%d", a.step, len(w.effects)+1), cause: a, at: time.Now()}
 	if a.step == "customer" {
 		e.work = a.customer
 	}
