@@ -21,10 +21,16 @@ func (w *work) act(cmd saga.Command) saga.Outcome {
 	defer w.dropSlot()
 	o := w.attempt(cmd)
 	o.Shutdown = w.c.isStopping()
-	if d := w.c.destination(w.stepSpec(cmd.Step).To); d != nil && o.Class == saga.Unsent && o.RetryAfter > 0 {
-		d.hush(o.RetryAfter)
-	}
+	w.heed(cmd.Step, o.RetryAfter)
 	return o
+}
+
+// heed keeps everybody away from the step's destination for as long as it asked, whatever its answer says about the
+// effect.
+func (w *work) heed(step string, after time.Duration) {
+	if d := w.c.destination(w.stepSpec(step).To); d != nil && after > 0 {
+		d.hush(after)
+	}
 }
 
 // attempt lets the action act. Its deadline counts from before the arm was appended, so it is never later than
@@ -135,13 +141,16 @@ func (w *work) abandon() {
 	}
 }
 
-// look asks the destination about a step in doubt. It reports false when the session ended meanwhile: the next
-// holder asks again.
-func (w *work) look(cmd saga.Command) (saga.Evidence, bool) {
+// look asks the destination about a step in doubt. Nothing is learned when a signal comes before the lookup could
+// be sent. It reports false when the session ended meanwhile: the next holder asks again.
+func (w *work) look(cmd saga.Command) (saga.Event, bool) {
 	s := w.stepSpec(cmd.Step)
 	if d := w.c.destination(s.To); d != nil {
-		if d.take(w.s.idle) != nil {
-			return saga.Evidence{}, false
+		switch err := d.take(w.s.idle, w.nudge); {
+		case errors.Is(err, errWoken):
+			return saga.Event{}, true
+		case err != nil:
+			return saga.Event{}, false
 		}
 		defer d.release()
 	}
@@ -160,7 +169,8 @@ func (w *work) look(cmd saga.Command) (saga.Evidence, bool) {
 		}
 	}
 	f.Step = cmd.Step
-	return f, w.s.idle.Err() == nil
+	w.heed(f.Step, f.RetryAfter)
+	return saga.Event{Evidence: &f}, w.s.idle.Err() == nil
 }
 
 // trySlot takes a send slot for the step's destination, unless one is in hand. It reports false when none is
@@ -178,7 +188,8 @@ func (w *work) trySlot(step string) bool {
 	return true
 }
 
-// awaitSlot waits for a send slot. It reports false when the session ended first.
+// awaitSlot waits for a send slot, and not for longer than until somebody speaks to the work: a cancel must not wait
+// for a turn. It reports false when the session ended first.
 func (w *work) awaitSlot(cmd saga.Command) bool {
 	for w.s.trusted() != nil { // the lease is late, not lost: until it is renewed or ends, nothing is armed
 		if sleep(w.s.idle, w.c.opts.Lease/30) != nil {
@@ -190,7 +201,10 @@ func (w *work) awaitSlot(cmd saga.Command) bool {
 		return w.s.idle.Err() == nil
 	}
 	w.dropSlot()
-	if d.take(w.s.idle) != nil {
+	switch err := d.take(w.s.idle, w.nudge); {
+	case errors.Is(err, errWoken):
+		return true
+	case err != nil:
 		return false
 	}
 	w.slot, w.hasSlot = d, true

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -48,16 +49,20 @@ func (d *destination) try() bool {
 	return true
 }
 
-// take waits for a slot until ctx ends. Who got a slot while the destination asked for silence gives it back
-// and waits on: the answer that asked may have come to the one ahead of us in the line.
-func (d *destination) take(ctx context.Context) error {
+// errWoken is why a work leaves the line for a slot: somebody has posted a signal to it.
+var errWoken = errors.New("the work was spoken to")
+
+// take waits for a slot until ctx ends or wake is sent to, which may be nil. Who got a slot while the destination
+// asked for silence gives it back and waits on: the answer that asked may have come to the one ahead of us in the
+// line.
+func (d *destination) take(ctx context.Context, wake <-chan struct{}) error {
 	for {
 		for p := d.pause(); p > 0; p = d.pause() {
-			if err := sleep(ctx, p); err != nil {
+			if err := doze(ctx, wake, p); err != nil {
 				return err
 			}
 		}
-		if err := d.queue(ctx); err != nil {
+		if err := d.queue(ctx, wake); err != nil {
 			return err
 		}
 		if d.pause() <= 0 {
@@ -68,21 +73,39 @@ func (d *destination) take(ctx context.Context) error {
 }
 
 // queue stands in line for a slot and for its time.
-func (d *destination) queue(ctx context.Context) error {
+func (d *destination) queue(ctx context.Context, wake <-chan struct{}) error {
 	if d.slots != nil {
 		select {
 		case d.slots <- struct{}{}:
+		case <-wake:
+			return errWoken
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 	if d.rate != nil {
-		if err := d.rate.Wait(ctx); err != nil {
+		turn := d.rate.Reserve()
+		if err := doze(ctx, wake, turn.Delay()); err != nil {
+			turn.Cancel() // whoever comes next may have it
 			d.release()
 			return err
 		}
 	}
 	return nil
+}
+
+// doze sleeps for t, until ctx ends or wake is sent to.
+func doze(ctx context.Context, wake <-chan struct{}, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-wake:
+		return errWoken
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // release gives a slot back once its attempt is over.
@@ -110,13 +133,4 @@ func (d *destination) pause() time.Duration {
 	return time.Until(d.paused)
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
+func sleep(ctx context.Context, d time.Duration) error { return doze(ctx, nil, d) }

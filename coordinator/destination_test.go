@@ -107,34 +107,204 @@ func TestADuplicateKeepsNoSlot(t *testing.T) {
 }
 
 // "429 with Retry-After: honoured". The destination asked everybody for silence: the work that was answered, and
-// those that stand in line for its slot.
+// those that stand in line for its slot. What the answer says about the effect does not matter.
 func TestRetryAfterSilencesTheLine(t *testing.T) {
+	t.Parallel()
+	for name, f := range map[string]fault{
+		"nothing happened": {think: time.Second, unsent: true, after: 40 * time.Second},
+		"nobody can tell":  {think: time.Second, cut: true, after: 40 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { silences(t, f) })
+		})
+	}
+}
+
+func silences(t *testing.T, f fault) {
+	l, w := memory.New(nil), &world{}
+	w.watch(l)
+	w.plan = func(a arrival) fault {
+		if a.step == "customer" && a.work == "o0" && a.n == 1 {
+			return f
+		}
+		return fault{}
+	}
+	p := boot(t, l, w, config{opts: coordinator.Options{Destinations: map[string]coordinator.Limit{"books": {Concurrent: 1}}}})
+	synctest.Wait()
+	for i := range 3 {
+		p.begin(fmt.Sprintf("o%d", i))
+		synctest.Wait() // o0 is under way, the others stand in line
+	}
+	for i := range 3 {
+		p.want(fmt.Sprintf("o%d", i), saga.Completed, "")
+	}
+	quietFor40s(t, w.arrivals[0].at.Add(time.Second), w.arrivals[1:])
+	verify(t, l, w, "o0", "o1", "o2")
+}
+
+// quietFor40s checks that the books heard nothing for forty seconds from the moment they asked for it.
+func quietFor40s(t *testing.T, asked time.Time, later []arrival) {
+	t.Helper()
+	for _, a := range later {
+		if d := a.at.Sub(asked); (a.step == "customer" || a.step == "invoice") && d >= 0 && d < 40*time.Second {
+			t.Errorf("%s came %s after the destination asked for 40s of silence", a, d)
+		}
+	}
+}
+
+// A lookup that is answered with a Retry-After silences the line as well.
+func TestALookupsRetryAfterSilencesTheLine(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, w := memory.New(nil), &world{plan: on("invoice", saga.Forward, 1, fault{cut: true})}
+		w.watch(l)
+		var asked []time.Time
+		w.asked = func(string, string) error {
+			if asked = append(asked, time.Now()); len(asked) == 1 {
+				return saga.RetryAfter(40*time.Second, errTooBusy)
+			}
+			return nil
+		}
+		p := boot(t, l, w, config{})
+		synctest.Wait()
+		p.begin("o0")
+		for len(asked) == 0 {
+			time.Sleep(100 * time.Millisecond)
+		}
+		before := len(w.arrivals)
+		p.begin("o1")
+		p.want("o0", saga.Completed, "")
+		p.want("o1", saga.Completed, "")
+		quietFor40s(t, asked[0], w.arrivals[before:])
+		if d := asked[1].Sub(asked[0]); d < 40*time.Second {
+			t.Errorf("the second lookup came %s after the destination asked for 40s of silence", d)
+		}
+		verify(t, l, w, "o0", "o1")
+	})
+}
+
+// S2: "cancel turns the work, from any place before the pivot may have happened", also from a line: it does not
+// wait for a slot that nobody wants any more.
+func TestACancelDoesNotWaitInLine(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		limit coordinator.Limit
+		first fault // of the work ahead of us
+	}{
+		"for the one ahead":         {coordinator.Limit{Concurrent: 1}, fault{slow: time.Hour}},
+		"for the rate":              {coordinator.Limit{PerSecond: 1.0 / 3600, Burst: 1}, fault{}},
+		"for the end of a silence":  {coordinator.Limit{}, fault{unsent: true, after: time.Hour}},
+		"ahead, and for the rate":   {coordinator.Limit{PerSecond: 1.0 / 3600, Burst: 1, Concurrent: 1}, fault{slow: time.Hour}},
+		"for the rate, with a slot": {coordinator.Limit{PerSecond: 1.0 / 3600, Burst: 1, Concurrent: 2}, fault{slow: time.Hour}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l, w := memory.New(nil), &world{}
+				w.watch(l)
+				w.plan = func(a arrival) fault {
+					if a.work == "ahead" {
+						return c.first
+					}
+					return fault{}
+				}
+				o := quick()
+				o.Destinations = map[string]coordinator.Limit{"books": c.limit}
+				p := boot(t, l, w, config{opts: o, tune: tuning{timeout: 2 * time.Hour}})
+				synctest.Wait()
+				p.begin("ahead")
+				synctest.Wait()
+				p.begin("o1")
+				synctest.Wait()
+				if w.count("o1", "customer", saga.Forward) != 0 || headOf(t, l, "o1").Session == 0 {
+					t.Fatal("the work does not stand in line")
+				}
+				before := time.Now()
+				if err := p.Cancel(t.Context(), idOf("o1"), anna); err != nil {
+					t.Fatal(err)
+				}
+				p.want("o1", saga.Compensated, "")
+				if took := time.Since(before); took > 2*quick().Poll {
+					t.Errorf("the cancel was heard after %s", took)
+				}
+				if n := len(p.records.of("o1")); n != 2 {
+					t.Errorf("%d records, want the start and the cancel", n)
+				}
+				p.kill() // nobody waits for the work ahead
+				verify(t, l, w, "o1")
+			})
+		})
+	}
+}
+
+// Who leaves the line leaves his turn to the next.
+func TestACancelGivesItsTurnBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, w := memory.New(nil), &world{}
+		w.watch(l)
+		o := quick()
+		o.Destinations = map[string]coordinator.Limit{"books": {PerSecond: 1.0 / 3600, Burst: 1}}
+		p := boot(t, l, w, config{opts: o})
+		synctest.Wait()
+		start := time.Now()
+		p.begin("o0") // a customer now, an invoice in an hour
+		synctest.Wait()
+		p.begin("o1")
+		synctest.Wait()
+		if err := p.Cancel(t.Context(), idOf("o1"), anna); err != nil {
+			t.Fatal(err)
+		}
+		p.want("o1", saga.Compensated, "")
+		p.begin("o2")
+		p.want("o2", saga.Completed, "")
+		for _, a := range w.arrivals {
+			if a.work == "o2" && a.step == "customer" && a.at.Sub(start) > 2*time.Hour+time.Second {
+				t.Errorf("o2 got its turn after %s, want the one o1 gave back, after two hours", a.at.Sub(start))
+			}
+		}
+		verify(t, l, w, "o0", "o1", "o2")
+	})
+}
+
+// A work that stands in line to look hears a cancel too: the cancel is on record at once, and its undo comes when there is
+// a slot.
+func TestACancelDoesNotWaitForALookup(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l, w := memory.New(nil), &world{}
 		w.watch(l)
 		w.plan = func(a arrival) fault {
-			if a.step == "customer" && a.work == "o0" && a.n == 1 {
-				return fault{think: time.Second, unsent: true, after: 40 * time.Second}
+			switch {
+			case a.work == "ahead":
+				return fault{slow: 10 * time.Minute}
+			case a.step == "invoice" && a.dir == saga.Forward:
+				return fault{cut: true}
+			default:
+				return fault{}
 			}
-			return fault{}
 		}
-		p := boot(t, l, w, config{opts: coordinator.Options{Destinations: map[string]coordinator.Limit{"books": {Concurrent: 1}}}})
+		o := quick()
+		o.Destinations = map[string]coordinator.Limit{"books": {Concurrent: 1}}
+		p := boot(t, l, w, config{opts: o, tune: tuning{timeout: 20 * time.Minute, settle: 10 * time.Second}})
 		synctest.Wait()
-		for i := range 3 {
-			p.begin(fmt.Sprintf("o%d", i))
-			synctest.Wait() // o0 is under way, the others stand in line
+		p.begin("o1") // its invoice is in doubt, and may arrive for twenty minutes
+		time.Sleep(20*time.Minute + 5*time.Second)
+		p.begin("ahead")
+		time.Sleep(time.Minute) // o1 stands in line to look
+		cancelled := time.Now()
+		if err := p.Cancel(t.Context(), idOf("o1"), anna); err != nil {
+			t.Fatal(err)
 		}
-		for i := range 3 {
-			p.want(fmt.Sprintf("o%d", i), saga.Completed, "")
-		}
-		asked := w.arrivals[0].at.Add(time.Second)
-		for _, a := range w.arrivals[1:] {
-			if d := a.at.Sub(asked); (a.step == "customer" || a.step == "invoice") && d < 40*time.Second {
-				t.Errorf("%s came %s after the destination asked for 40s of silence", a, d)
+		p.want("o1", saga.Compensated, "")
+		for _, r := range p.records.of("o1") {
+			if r.Kind == saga.KindCancelled && r.At.Sub(cancelled) > 2*quick().Poll {
+				t.Errorf("the cancel was heard after %s", r.At.Sub(cancelled))
 			}
 		}
-		verify(t, l, w, "o0", "o1", "o2")
+		p.want("ahead", saga.Completed, "")
+		verify(t, l, w, "o1")
 	})
 }
 

@@ -68,6 +68,17 @@ type hooked struct {
 	claim  func([]ledger.Head) // after the call
 	load   func([]saga.ID)     // before the call
 	open   func() error        // before the call
+	count  func()              // before the call
+}
+
+func (h *hooked) Count(ctx context.Context, ds []ledger.Duplicate) error {
+	if h.count != nil {
+		h.count()
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return h.Store.Count(ctx, ds)
 }
 
 func (h *hooked) OpenSession(ctx context.Context, ttl time.Duration, label string) (ledger.Lease, error) {
@@ -268,6 +279,11 @@ func orders(p *process, o tuning) saga.Program {
 		}
 		if p.isDead() {
 			return saga.Finding[thing]{}, errDead
+		}
+		if p.world.asked != nil {
+			if err := p.world.asked(c.Step, c.Work); err != nil {
+				return saga.Finding[thing]{}, err
+			}
 		}
 		found := p.world.find(c.Step, c.Work)
 		for i := range found {

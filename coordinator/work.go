@@ -30,7 +30,7 @@ type work struct {
 	spoken atomic.Bool   // somebody posted a signal
 	nudge  chan struct{} // wakes a waiting work when spoken is set
 	gone   chan struct{} // closed when the work is out of our hands
-	final  *saga.Summary // set before gone is closed, when the work is terminal or parked
+	final  *saga.Summary // set before gone is closed, when the work has ended
 	idle   []int64       // signals that nobody can act on while the definition is unknown
 	again  *session      // claimed anew while it is in hand; guarded by the coordinator's mu
 
@@ -54,7 +54,7 @@ func (w *work) run(cmd saga.Command, ok bool) {
 			cmd, ok = w.advance(ev)
 		}
 	}
-	if st := w.st.Status; st.Terminal() || st.Parked() {
+	if w.st.Status.Terminal() {
 		sum := saga.Summarize(w.spec(), w.st)
 		w.final = &sum
 	}
@@ -80,8 +80,7 @@ func (w *work) do(cmd saga.Command) (saga.Event, bool) {
 		o := w.act(cmd)
 		return saga.Event{Outcome: &o}, true
 	case saga.Look:
-		f, ok := w.look(cmd)
-		return saga.Event{Evidence: &f}, ok
+		return w.look(cmd)
 	case saga.Slot:
 		return saga.Event{}, w.awaitSlot(cmd)
 	case saga.Wait:

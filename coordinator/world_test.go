@@ -36,11 +36,12 @@ type world struct {
 	mu       sync.Mutex
 	arrivals []arrival
 	effects  []*outcome
-	plan     func(arrival) fault  // what goes wrong; nil: nothing
-	judge    func(arrival) string // I8: says why a request must not be here
-	illegal  []string             // what judge said
-	orders   []string             // works that somebody should start
-	pending  sync.WaitGroup       // requests and late effects on their way
+	plan     func(arrival) fault           // what goes wrong; nil: nothing
+	judge    func(arrival) string          // I8: says why a request must not be here
+	asked    func(step, work string) error // what goes wrong with a lookup; nil: nothing
+	illegal  []string                      // what judge said
+	orders   []string                      // works that somebody should start
+	pending  sync.WaitGroup                // requests and late effects on their way
 }
 
 // arrival is one request that reached its destination. n counts the arrivals of the same step and direction of
@@ -72,7 +73,7 @@ type fault struct {
 	think   time.Duration // it lies at the destination that long before anything else happens
 	refuse  bool          // 4xx: no effect, for good
 	unsent  bool          // refused connection: provably no effect
-	after   time.Duration // with unsent: 429, Retry-After
+	after   time.Duration // with unsent: 429, Retry-After; with cut: the effect is there, and the answer asks for silence
 	drop    bool          // lost on the way: no effect, no answer
 	mute    bool          // takes effect, no answer
 	cut     bool          // takes effect, the connection breaks at once
@@ -120,6 +121,8 @@ func (w *world) request(ctx context.Context, a arrival) (thing, error) {
 	switch {
 	case f.explode:
 		panic("the action blew up")
+	case f.cut && f.after > 0:
+		return thing{}, saga.RetryAfter(f.after, errTooBusy)
 	case f.cut:
 		return thing{}, errCut
 	case f.mute:
