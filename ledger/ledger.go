@@ -171,7 +171,9 @@ type Chain struct {
 type Claim struct {
 	Limit int // at most this many works
 	// Known are the definitions this process can run. Works of other definitions are claimed only once they
-	// have been overdue for Grace, so that some process which knows them can take them first.
+	// have been overdue for Grace, so that some process which knows them can take them first. A work that is
+	// parked because nobody knew its definition is never given to another process that does not know it,
+	// whatever is posted to it.
 	Known []Version
 	Grace time.Duration
 	// All returns every work t holds, not only those somebody has posted a signal to. It is asked for after an

@@ -17,6 +17,7 @@ var claimCases = []testCase{
 	{"parked and terminal works", claimParked},
 	{"unknown definitions", claimUnknown},
 	{"unknown definitions of dead sessions", claimUnknownOrphans},
+	{"parked for an unknown definition", claimParkedUnknown},
 	{"signalled works", claimSignalled},
 	{"all held works", claimAll},
 	{"once each", claimRace},
@@ -174,6 +175,36 @@ func claimUnknownOrphans(b *bench) {
 	b.until(at.Add(2 * time.Millisecond))
 	if got := b.claimAs(t, ledger.Claim{Limit: 10, Known: known, Grace: time.Millisecond}); len(got) != 1 {
 		b.Errorf("claimed %v, want the work whose holder died longer ago than its grace", works(got))
+	}
+}
+
+// "A work that is parked because nobody knew its definition is never given to another process that does not know it,
+// whatever is posted to it": it could only park it again, with a record each time.
+func claimParkedUnknown(b *bench) {
+	dying, t := b.session(), b.session()
+	park := func(name string) *chain {
+		c := b.start(dying, name, started(), hold)
+		r := reviewed()
+		r.Reason = saga.ReasonUnknownVersion
+		c.add(r, release)
+		b.post(c.id, "hello")
+		return c
+	}
+	park("orphaned")
+	knows := ledger.Claim{Limit: 10, Known: known, Grace: time.Millisecond}
+	doesNot := ledger.Claim{Limit: 10, Known: []ledger.Version{{Saga: theSaga, Version: 2}}, Grace: time.Millisecond}
+	if got := works(b.claimAs(dying, knows)); !slices.Equal(got, []string{"orphaned"}) {
+		b.Fatalf("claimed %v, want the parked work, by who knows it", got)
+	}
+	park("released")
+	b.expire(dying)
+	b.until(b.clock().Add(2 * time.Millisecond))
+	if got := b.claimAs(t, doesNot); len(got) != 0 {
+		b.Errorf("claimed %v, not knowing their definition either", works(got))
+	}
+	got := works(b.claimAs(t, knows))
+	if slices.Sort(got); !slices.Equal(got, []string{"orphaned", "released"}) {
+		b.Errorf("claimed %v, want both parked works, by who knows them", got)
 	}
 }
 

@@ -35,7 +35,8 @@ func (l *Ledger) Claim(ctx context.Context, t saga.Token, c ledger.Claim) ([]led
 	for _, w := range l.works {
 		switch since, ok := l.claimable(&w.head, now); {
 		case ok && (slices.Contains(c.Known, ledger.Version{Saga: w.head.ID.Saga, Version: w.head.Version}) ||
-			!since.Add(c.Grace).After(now)): // unknown here: some process which knows it may take it first
+			!since.Add(c.Grace).After(now) && w.head.Reason != saga.ReasonUnknownVersion):
+			// Unknown here: some process which knows it may take it first, and only that one if it is parked for it.
 			free = append(free, w)
 		case w.head.Session == t && (c.All || w.head.Posted > w.head.Consumed):
 			held = append(held, w)

@@ -184,7 +184,8 @@ func qualify(text, schema string) string {
 //
 // Who holds works is read from the index by leaps, one per holder, so that neither the number of works nor that
 // of dead sessions matters. Up to the limit is locked of what is due and of what each lost session held, in the
-// order of the index; the longest waiting of all are taken. Rows that another process has locked are passed by.
+// order of the index; the longest waiting of all are taken. A work that is parked because nobody knew its definition
+// is not given to one more process that does not. Rows that another process has locked are passed by.
 const claimText = `WITH RECURSIVE
 	clock AS MATERIALIZED (SELECT ` + clock + ` AS now),
 	known AS MATERIALIZED (
@@ -204,6 +205,7 @@ const claimText = `WITH RECURSIVE
 			SELECT h.number FROM amends_heads AS h
 			WHERE h.session = lost.session
 				AND (lost.expires + $3 * interval '1 millisecond' <= (SELECT now FROM clock)
+						AND h.reason IS DISTINCT FROM 'unknown-version'
 					OR (h.saga, h.version) IN (SELECT saga, version FROM known))
 			ORDER BY h.session, h.due LIMIT $4 FOR NO KEY UPDATE OF h SKIP LOCKED) AS h),
 	ripe AS MATERIALIZED (
@@ -211,6 +213,7 @@ const claimText = `WITH RECURSIVE
 		FROM amends_heads AS h
 		WHERE h.session IS NULL AND h.due <= (SELECT now FROM clock)
 			AND (h.due + $3 * interval '1 millisecond' <= (SELECT now FROM clock)
+					AND h.reason IS DISTINCT FROM 'unknown-version'
 				OR (h.saga, h.version) IN (SELECT saga, version FROM known))
 		ORDER BY h.session, h.due LIMIT $4 FOR NO KEY UPDATE OF h SKIP LOCKED),
 	chosen AS MATERIALIZED (

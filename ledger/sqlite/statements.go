@@ -70,7 +70,7 @@ const (
 )
 
 // Claiming: what is due, and what is held by a session that is dead or was never there. A work of an unknown
-// definition must have waited for the grace. Who holds works is read from the index by leaps, one per holder. The
+// definition must have waited for the grace, and must not be parked for that very reason. Who holds works is read from the index by leaps, one per holder. The
 // parameters: $1 now, $2 known versions, $3 grace in milliseconds, $4 limit.
 const (
 	claimable = `WITH RECURSIVE
@@ -88,7 +88,7 @@ const (
 			SELECT * FROM (
 				SELECT h.number, h.due AS since FROM amends_heads AS h
 				WHERE h.session IS NULL AND h.due <= $1
-					AND (h.due + $3 * 1000 <= $1
+					AND (h.due + $3 * 1000 <= $1 AND h.reason IS NOT 'unknown-version'
 						OR (h.saga, h.version) IN (SELECT value ->> 0, value ->> 1 FROM json_each($2)))
 				ORDER BY h.session, h.due LIMIT $4)
 			UNION ALL
@@ -96,7 +96,7 @@ const (
 				SELECT h.number, lost.expires AS since
 				FROM lost CROSS JOIN amends_heads AS h
 				WHERE h.session = lost.session
-					AND (lost.expires + $3 * 1000 <= $1
+					AND (lost.expires + $3 * 1000 <= $1 AND h.reason IS NOT 'unknown-version'
 						OR (h.saga, h.version) IN (SELECT value ->> 0, value ->> 1 FROM json_each($2)))
 				LIMIT $4)
 		)
