@@ -88,10 +88,11 @@ func (r *Receiver) store(parent context.Context, t *turn, s *source, events []re
 		}()
 		done <- r.inbox.Accept(ctx, events)
 	}()
+	<-ctx.Done()
 	select {
-	case err := <-done:
+	case err := <-done: // it is done, and so is the context
 		return err
-	case <-ctx.Done():
+	default:
 		return ctx.Err()
 	}
 }

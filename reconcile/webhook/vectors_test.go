@@ -180,3 +180,9 @@ func TestSign(t *testing.T) {
 		}
 	}
 }
+
+// Signatures of handshakes, made by testdata/vectors.sh as those above.
+const (
+	intentSignature = "5+gW4BvIs8xnGxnHWQrg10kL5wDsBFtGEw4QdcXjiU4="
+	zenSignature    = "sha256=e12f99ae6d79b17bc535e7aad1947df5df9889593213a2b5fc6c4c613f4a0d69"
+)

@@ -28,3 +28,7 @@ openssl pkey -inform DER -in "$work/key.der" -out "$work/key.pem"
 { printf 'msg_1.1763634600.'; cat standard.json; } >"$work/message"
 echo "standard    whpk_$(openssl pkey -in "$work/key.pem" -pubout -outform DER | tail -c 32 | base64)"
 echo "standard    v1a,$(openssl pkeyutl -sign -inkey "$work/key.pem" -rawin -in "$work/message" | base64 -w 0)"
+
+# Handshakes: Xero's intent to receive, GitHub's ping.
+echo "xero intent $(printf '%s' '{"events":[],"firstEventSequence":0,"lastEventSequence":0,"entropy":"S0m3r4Nd0mt3xt"}' | hmac64 key:xero_webhook_test_secret)"
+echo "github ping sha256=$(printf '%s' '{"zen":"Design for failure.","hook_id":1}' | hmachex key:a-secret-for-tests-only)"
