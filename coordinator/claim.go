@@ -86,7 +86,7 @@ func (c *Coordinator) take(s *session, chain *ledger.Chain) {
 		c.opts.Log.WithError(err).Error("a claimed chain does not fold; run amends check")
 		return
 	}
-	w := c.newWork(s, id, c.program(ledger.Version{Saga: id.Saga, Version: st.Version}))
+	w := c.newWork(s, id, c.programFor(st))
 	w.st, w.head, w.inHead = st, chain.Head.Number, true
 	w.spoken.Store(len(chain.Signals) > 0)
 	w.idle = commands(st, chain.Signals)
@@ -94,15 +94,15 @@ func (c *Coordinator) take(s *session, chain *ledger.Chain) {
 		return
 	}
 	c.tell.claimed(id)
-	go func() { w.run(w.advance(saga.Event{})) }()
+	go func() { w.run(w.advance(saga.Event{Changed: chain.Changed})) }()
 }
 
-// commands picks the unread signals that are noted while nobody knows the work's definition (S11). Evidence and the
-// word that somebody knows it now are left for whoever does.
+// commands picks the unread signals that are noted while nobody knows the work's definition (S11). Evidence, news of
+// the source and the word that somebody knows it now are left for whoever does.
 func commands(st *saga.State, signals []saga.Signal) (ids []int64) {
 	for i := range signals {
 		switch s := &signals[i]; {
-		case st.Saw(s.ID), s.Kind == saga.SignalLate, s.Kind == saga.SignalResume:
+		case st.Saw(s.ID), s.Kind == saga.SignalLate, s.Kind == saga.SignalResume, s.Revision != "":
 		default:
 			ids = append(ids, s.ID)
 		}

@@ -27,6 +27,7 @@ type Coordinator struct {
 
 	current    atomic.Pointer[session] // nil until Run has opened one
 	stopping   chan struct{}           // closed when Run is told to stop
+	spoken     chan struct{}           // somebody here has posted a signal to a work that is not in hand
 	ran        atomic.Bool
 	duplicates *duplicateCounter
 
@@ -48,6 +49,7 @@ func New(l ledger.Ledger, opts *Options) (*Coordinator, error) {
 	life, give := context.WithCancel(context.Background())
 	c := &Coordinator{
 		Operator: NewOperator(l), ledger: l, opts: o, clock: &ledgerClock{}, life: life, give: give, stopping: make(chan struct{}),
+		spoken:       make(chan struct{}, 1),
 		duplicates:   newDuplicateCounter(),
 		programs:     map[ledger.Version]saga.Program{},
 		newest:       map[string]saga.Program{},
@@ -157,9 +159,33 @@ func (c *Coordinator) serve(ctx context.Context, s *session) {
 			c.duplicates.flush(ctx, c.ledger, c.opts.Log)
 		default:
 		}
-		if !sleepUntil(ctx, s.ended, c.opts.Poll) {
+		if !c.rest(ctx, s) {
 			return
 		}
+	}
+}
+
+// rest waits for the next poll, or until somebody here has spoken to a work. It reports false when ctx or the
+// session ended.
+func (c *Coordinator) rest(ctx context.Context, s *session) bool {
+	t := time.NewTimer(c.opts.Poll)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-c.spoken:
+	case <-ctx.Done():
+		return false
+	case <-s.ended:
+		return false
+	}
+	return true
+}
+
+// wake lets the claiming loop look at once.
+func (c *Coordinator) wake() {
+	select {
+	case c.spoken <- struct{}{}:
+	default:
 	}
 }
 

@@ -120,6 +120,26 @@ func (op *Operator) Cancel(ctx context.Context, id saga.ID, by By) error {
 	return nil
 }
 
+// Keep leaves a work as it stands that the source cancelled and that could not be undone by itself (review,
+// conflict). It is applied by the coordinator that takes the work up.
+func (op *Operator) Keep(ctx context.Context, id saga.ID, by By) error {
+	if err := by.check(); err != nil {
+		return fmt.Errorf("keep %s:\n%w", id, err)
+	}
+	st, err := op.fold(ctx, id)
+	if err != nil {
+		return fmt.Errorf("keep %s: %w", id, err)
+	}
+	if st.Status != saga.Review || st.Reason != saga.ReasonConflict {
+		return fmt.Errorf("keep %s: %w for a cancel by its source: it is %s %s", id, ErrNotInReview, st.Status, st.Reason)
+	}
+	sig := saga.Signal{Kind: saga.SignalKeep, Key: fmt.Sprintf("keep:%d", st.Seq), Actor: by.Actor, Reason: by.Reason}
+	if err := op.ledger.Post(ctx, id, sig); err != nil {
+		return fmt.Errorf("keep %s: %w", id, err)
+	}
+	return nil
+}
+
 // Show returns the summary of a work.
 func (op *Operator) Show(ctx context.Context, id saga.ID) (saga.Summary, error) {
 	st, err := op.fold(ctx, id)

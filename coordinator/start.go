@@ -22,7 +22,8 @@ var ErrUnknownSaga = errors.New("no such saga is registered")
 
 // StartOptions says more about a start. Nil is fine.
 type StartOptions struct {
-	// Revision is the version of the source object, if it has one.
+	// Revision is the version of the source object, if it has one: a whole number, or a time as RFC 3339 has it; see
+	// [saga.CompareRevisions]. A start with a newer revision than the work has heard of re-runs the saga for it.
 	Revision string
 	// Source names who sends the start (webhook, cron, a person), for the counters of blocked duplicates.
 	Source string
@@ -32,11 +33,16 @@ type StartOptions struct {
 type Started struct {
 	saga.Summary
 	Duplicate bool // the work was known; the summary is its state and results so far
+	// Revised: the work was known at an older version of its source. It will begin the newer one at its next step
+	// boundary, unless both say the same.
+	Revised bool
+	Stale   bool // the work has heard of a newer version; this one changes nothing
 }
 
 // Start makes a unit of work durable and sets it going; it does not wait for its end. work is the business
 // identity, for ever: a second start of the same work runs nothing, is counted, and returns what is there. A
-// second start with another identity returns what is there too, with an error that matches [ErrConflict].
+// second start with another identity returns what is there too, with an error that matches [ErrConflict]. With a
+// newer revision it is the same work once more: every step is told what it left behind before.
 //
 // Everything that is wrong with the input is reported at once, before anything is stored. When ctx ends before
 // the ledger has answered, the work may or may not be stored: start it again to learn which.
@@ -98,7 +104,7 @@ func (c *Coordinator) accept(sagaName, work string, input any, o *StartOptions) 
 	}
 	var err error
 	in.accepted, err = in.program.Accept(work, input)
-	return in, err
+	return in, errors.Join(err, saga.CheckRevision(in.revision))
 }
 
 // begin appends the start, answers, and goes on with the work in the same goroutine. It does not end with the
@@ -184,10 +190,21 @@ func (c *Coordinator) duplicate(ctx context.Context, in intake) (Started, error)
 	if err != nil {
 		return Started{}, err
 	}
-	known := Started{Summary: sum, Duplicate: true}
+	known := Started{Summary: sum, Duplicate: true, Stale: saga.CompareRevisions(in.revision, st.Heard) < 0 && in.revision != ""}
+	if in.newer(st) {
+		known.Duplicate, known.Revised = false, true
+		return known, c.revise(ctx, &in)
+	}
 	c.duplicates.count(in.id, in.source)
 	c.tell.duplicate(in.id, in.source)
-	first, err := in.program.Accept(in.id.Work, st.Input)
+	if known.Stale {
+		return known, nil
+	}
+	heard := st.Input
+	if n := st.Newer; n != nil && !n.Gone {
+		heard = n.Input
+	}
+	first, err := in.program.Accept(in.id.Work, heard)
 	if err != nil || first.Identity == in.accepted.Identity {
 		return known, nil //nolint:nilerr // an input that no longer decodes cannot be compared; it is not a conflict
 	}
@@ -201,7 +218,8 @@ func (c *Coordinator) duplicate(ctx context.Context, in intake) (Started, error)
 
 // StartTx stores a unit of work within the caller's own transaction on the same database: the work exists if
 // and only if tx commits, and begins to move once a coordinator claims it, at its next poll. Nothing is armed
-// within tx. It answers whether the work was new to the ledger.
+// within tx. It answers whether the work was new to the ledger. A newer revision of a known work is not taken
+// within a transaction: Start it.
 func (c *Coordinator) StartTx(ctx context.Context, tx *sqlx.Tx, sagaName, work string, input any, o *StartOptions) (isNew bool, err error) {
 	l, ok := c.ledger.(ledger.TxStarter)
 	if !ok {

@@ -191,6 +191,9 @@ func (w *work) stored(r *saga.Record, a ledger.Answer, hold bool) bool {
 		return false
 	}
 	w.c.tell.recorded(w.id, r)
+	if r.Kind == saga.KindRevised { // a revision may take a newer version of the definition
+		w.program = w.c.programFor(w.st)
+	}
 	return hold
 }
 
@@ -268,7 +271,7 @@ func (w *work) listen() (saga.Command, bool) {
 		if w.st.Saw(sig.ID) {
 			continue
 		}
-		if _, ok := w.decide(saga.Event{Signal: sig}, false); !ok {
+		if _, ok := w.decide(saga.Event{Signal: sig, Same: w.same(sig)}, false); !ok {
 			return saga.Command{}, false
 		}
 	}

@@ -244,6 +244,9 @@ func (m *machine) proceed() Command {
 		return Command{Do: Rest}
 	}
 	if live := m.st.live(); live != nil {
+		if m.rec != nil { // commits were forgotten; what came of the open attempt is another record
+			return m.again()
+		}
 		deadline := live.effort(live.open()).Deadline
 		if !m.ev.Alone && m.ev.Now.Earliest.Before(deadline) {
 			return Command{Do: Wait, Until: deadline} // a late answer may still land
@@ -252,7 +255,7 @@ func (m *machine) proceed() Command {
 			panic(fmt.Sprintf("saga: %v", err))
 		}
 	}
-	if m.st.Newer != nil && m.st.boundary() {
+	if m.st.Newer != nil && (m.st.boundary() || m.turnsAtOnce()) {
 		return m.begin()
 	}
 	if m.st.Status.Parked() && !m.unparked {
@@ -335,7 +338,7 @@ func (m *machine) inWindow(s *StepSpec, e *Effort) bool {
 func (m *machine) refused(i int, s *StepSpec, ss *StepState) Command {
 	pivot := m.spec.pivot()
 	noWayBack := i == pivot && ss.mayHaveHappened() && !s.Undo && s.NoUndo == ""
-	if i > pivot || noWayBack || m.pivotStands() {
+	if i > pivot || noWayBack || m.pivotStands(i) {
 		return m.park(ReasonAfterPivot)
 	}
 	return m.turn("")
@@ -345,7 +348,7 @@ func (m *machine) refused(i int, s *StepSpec, ss *StepState) Command {
 func (m *machine) attempt(i int, s *StepSpec, e *Effort) Command {
 	if m.exhausted(s, e) {
 		pivot := m.spec.pivot()
-		if i > pivot || m.pivotStands() || s.Retry.GiveUp == ToReview || i == pivot && e.Phase != Ready && !s.Undo && s.NoUndo == "" {
+		if i > pivot || m.pivotStands(i) || s.Retry.GiveUp == ToReview || i == pivot && e.Phase != Ready && !s.Undo && s.NoUndo == "" {
 			return m.park(ReasonExhausted)
 		}
 		return m.turn(ReasonExhausted)
@@ -360,14 +363,15 @@ func (m *machine) attempt(i int, s *StepSpec, e *Effort) Command {
 	return m.arm(s, Forward)
 }
 
-// pivotStands reports whether an earlier revision passed the pivot: what this one is refused cannot turn the work.
-func (m *machine) pivotStands() bool {
-	i := m.spec.pivot()
-	if i == len(m.spec.Steps) {
+// pivotStands reports whether the pivot may stand although the work is at step i, before it or at it: an earlier
+// revision passed it, or a fail-over forgot whether it was sent. Then what step i is refused cannot turn the work.
+func (m *machine) pivotStands(i int) bool {
+	pivot := m.spec.pivot()
+	if pivot == len(m.spec.Steps) {
 		return false
 	}
-	ss := m.st.Step(m.spec.Steps[i].Name)
-	return ss != nil && ss.Previous != nil
+	ss := m.st.Step(m.spec.Steps[pivot].Name)
+	return ss != nil && (ss.Previous != nil || i < pivot && ss.mayHaveHappened())
 }
 
 // exhausted reports whether the step's retry policy is used up.
@@ -401,8 +405,7 @@ func (m *machine) turn(why Reason) Command {
 
 // back undoes what may have happened, strictly in the reverse order of arming.
 func (m *machine) back() Command {
-	for i := len(m.st.Steps) - 1; i >= 0; i-- {
-		ss := &m.st.Steps[i]
+	for _, ss := range m.st.newestFirst(m.spec) {
 		if ss.Undo.Phase == Done || !ss.mayHaveHappened() {
 			continue
 		}
@@ -420,8 +423,15 @@ func (m *machine) back() Command {
 	return m.finish(Compensated)
 }
 
-// revive begins the newer version that was heard while the work went back.
+// revive begins the newer version that was heard while the work went back, or after it. What was left in doubt,
+// because it need not be undone, is asked about first: the newer revision would make it a second time.
 func (m *machine) revive() Command {
+	if ss := m.st.leftInDoubt(m.spec); ss != nil {
+		if s := m.step(ss.Name); s != nil && s.Find && ss.Forward.Stuck == "" {
+			return m.look(s, &ss.Forward)
+		}
+		return m.park(ReasonInDoubt)
+	}
 	if m.rec != nil {
 		return m.again()
 	}

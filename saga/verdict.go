@@ -5,8 +5,11 @@ import (
 	"fmt"
 )
 
-// Park decides that nobody here can run the work: its definition's version is unknown.
+// Park decides that nobody here can run the work: its definition's version is unknown. One that has ended stays so.
 func Park(st *State, words string) Decision {
+	if st.Status.Terminal() {
+		return Decision{Record: &Record{Kind: KindNoted, Status: st.Status, Error: clean(words, maxText)}, Do: Command{Do: Rest}}
+	}
 	return Decision{
 		Record: &Record{Kind: KindParked, Status: Review, Reason: ReasonUnknownVersion, Error: clean(words, maxText)},
 		Do:     Command{Do: Rest},
@@ -89,11 +92,14 @@ func (m *machine) resolve(s *Signal) error {
 		return m.note(s, "verdict: the review is about an unknown version, not about a step")
 	case ss.effort(dir).Phase == Done:
 		return m.note(s, "verdict: the step is done")
+	case m.st.Reason == ReasonConflict && !s.Happened:
+		return m.note(s, "verdict: the step stands until somebody makes it good; say so, or keep the work as it is")
 	}
 	m.unparked = true
 	r := &Record{Kind: KindResolved, Step: ss.Name, Direction: dir, Attempt: s.Attempt, Class: Unsent, Error: says(s, "it did not happen")}
 	if s.Happened {
-		r.Class, r.ExternalID, r.Body, r.Error = "", s.ExternalID, s.Output, says(s, "it happened")
+		r.Class, r.ExternalID, r.Error = "", s.ExternalID, says(s, "it happened")
+		r.Body, r.BodyDropped = keep(s.Output, MaxOutput)
 	}
 	return m.foldSignal(s, r)
 }
@@ -117,10 +123,12 @@ func (m *machine) lateAnswer(s *Signal) error {
 	if issue, dir := m.st.Issue(m.spec); issue == ss && dir == Forward && m.st.Reason != ReasonUnknownVersion {
 		m.unparked = true
 	}
-	return m.foldSignal(s, &Record{
-		Kind: KindFound, Step: s.Step, Direction: Forward, Attempt: ss.Forward.Attempts, ExternalID: s.ExternalID, Body: s.Output,
+	r := &Record{
+		Kind: KindFound, Step: s.Step, Direction: Forward, Attempt: ss.Forward.Attempts, ExternalID: s.ExternalID,
 		Error: fmt.Sprintf("the answer of attempt %d came late", s.Attempt),
-	})
+	}
+	r.Body, r.BodyDropped = keep(s.Output, MaxOutput)
+	return m.foldSignal(s, r)
 }
 
 // note consumes a signal that changes nothing.
@@ -130,18 +138,17 @@ func (m *machine) note(s *Signal, words string) error {
 
 func (m *machine) foldSignal(s *Signal, r *Record) error {
 	r.Signals = []int64{s.ID}
-	r.Body, r.BodyDropped = keep(r.Body)
 	return m.fold(r)
 }
 
 // keep returns a body that somebody posted as the ledger keeps it. One that is too large, or no JSON, is
 // dropped: it must not make the record, or a later snapshot, unstorable.
-func keep(body json.RawMessage) (json.RawMessage, bool) {
+func keep(body json.RawMessage, limit int) (kept json.RawMessage, dropped bool) {
 	if len(body) == 0 {
 		return nil, false
 	}
 	b, err := json.Marshal(body)
-	if err != nil || len(b) > MaxOutput {
+	if err != nil || len(b) > limit {
 		return nil, true
 	}
 	return b, false

@@ -1,0 +1,87 @@
+package coordinator_test
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/amends-dev/amends/ledger/memory"
+	"github.com/amends-dev/amends/saga"
+)
+
+// forgetting makes the database forget, once, everything stored since the request for the step until, at the
+// moment at which the request for the step at takes effect.
+func forgetting(l *memory.Ledger, until, at string) func(arrival) fault {
+	var mu sync.Mutex
+	var backup *memory.Backup
+	done := false
+	return func(a arrival) fault {
+		mu.Lock()
+		defer mu.Unlock()
+		if a.step == until && backup == nil {
+			backup = l.Backup()
+		}
+		if a.step == at && !done && backup != nil {
+			done = true
+			l.FailOver(backup)
+		}
+		return fault{}
+	}
+}
+
+// "Works touched in the lost window are in doubt": what was armed behind the records that are left is decided by
+// each step's kind, and never sent as if new. The process that made the attempt says what it knows.
+func TestAFailOverForgetsCommits(t *testing.T) {
+	t.Parallel()
+	steps := []string{"customer", "invoice", "mark", "receipt"}
+	for i, until := range steps {
+		for _, at := range steps[i:] {
+			for _, dies := range []bool{false, true} {
+				name := "since " + until + ", at " + at
+				if dies {
+					name += ", and the process dies"
+				}
+				t.Run(name, func(t *testing.T) {
+					t.Parallel()
+					synctest.Test(t, func(t *testing.T) { failOver(t, until, at, dies) })
+				})
+			}
+		}
+	}
+}
+
+func failOver(t *testing.T, until, at string, dies bool) {
+	t.Helper()
+	l := memory.New(nil)
+	w := &world{plan: forgetting(l, until, at)}
+	died := false
+	p := boot(t, l, w, config{doom: func(a arrival) death {
+		if dies && a.step == at && !died {
+			died = true
+			return diesBetween
+		}
+		return lives
+	}})
+	synctest.Wait()
+	p.begin("o1")
+	if dies {
+		<-p.dead
+		p.kill()
+		p = boot(t, l, w, config{})
+	}
+	p.await("o1")
+	time.Sleep(time.Minute) // what is known of the lost window is a signal, which may come behind the review
+	s := p.await("o1")
+	receipt := s.Steps["receipt"].Status
+	switch {
+	case s.Status == saga.Completed:
+	case s.Reason == saga.ReasonInDoubt && receipt == string(saga.InDoubt): // it may have been sent in the lost window
+	default:
+		t.Errorf("the work is %s %s: %s", s.Status, s.Reason, s.Note)
+	}
+	if at == "receipt" && !dies && s.Status != saga.Completed {
+		t.Errorf("the process knows that the mail was sent, and the work is %s %s", s.Status, s.Reason)
+	}
+	verify(t, l, w, "o1")
+}

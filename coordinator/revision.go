@@ -1,0 +1,85 @@
+package coordinator
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/saga"
+)
+
+// Withdraw says that the source cancelled or deleted the object of a work, at a version of its own. What the work
+// did is undone: before the pivot wherever it stands, after it, or when the work has ended, if every step that
+// stands says how it is undone or why it need not be; else the work goes to review for a person to choose. A
+// revision that is not newer than what the work has heard changes nothing. An unknown work matches
+// [ledger.ErrNotFound]: there is nothing to undo.
+func (c *Coordinator) Withdraw(ctx context.Context, sagaName, work, revision string, by By) error {
+	id := saga.ID{Saga: sagaName, Work: work}
+	if err := by.check(); err != nil {
+		return fmt.Errorf("withdraw %s:\n%w", id, err)
+	}
+	if revision == "" {
+		return fmt.Errorf("withdraw %s: say at which version of the source it was cancelled; without one, cancel it", id)
+	}
+	if err := saga.CheckRevision(revision); err != nil {
+		return fmt.Errorf("withdraw %s: %w", id, err)
+	}
+	return c.post(ctx, id, saga.Signal{
+		Kind: saga.SignalCancel, Key: "withdraw:" + revision, Actor: by.Actor, Reason: by.Reason,
+		News: saga.News{Revision: revision},
+	})
+}
+
+// revise posts the input of a newer version to a work that is known.
+func (c *Coordinator) revise(ctx context.Context, in *intake) error {
+	return c.post(ctx, in.id, saga.Signal{
+		Kind: saga.SignalRevise, Key: "revise:" + in.revision, Actor: in.source,
+		News: saga.News{Revision: in.revision, Version: in.program.Spec().Version, Input: in.accepted.Input},
+	})
+}
+
+// post posts a signal, and tells the work at once when it is in hand here.
+func (c *Coordinator) post(ctx context.Context, id saga.ID, sig saga.Signal) error {
+	if err := c.ledger.Post(ctx, id, sig); err != nil {
+		return fmt.Errorf("%s %s: %w", sig.Kind, id, err)
+	}
+	if w := c.holding(id); w != nil {
+		w.speak()
+	} else {
+		c.wake()
+	}
+	return nil
+}
+
+// newer reports whether the start brings a version of the source that the work has not heard of.
+func (in *intake) newer(st *saga.State) bool {
+	return in.revision != "" && saga.CompareRevisions(in.revision, st.Heard) > 0
+}
+
+// same reports whether a signal brings the identity that the work heard last, so that nothing is to be done again.
+func (w *work) same(sig *saga.Signal) bool {
+	if sig.Kind != saga.SignalRevise || w.program == nil {
+		return false
+	}
+	heard := w.st.Input
+	if n := w.st.Newer; n != nil && !n.Gone {
+		heard = n.Input
+	}
+	before, err := w.program.Accept(w.id.Work, heard)
+	if err != nil {
+		return false // what no longer decodes cannot be compared
+	}
+	now, err := w.program.Accept(w.id.Work, sig.Input)
+	return err == nil && before.Identity == now.Identity
+}
+
+// programFor returns the program that can run a work: the one of its version. A work that has ended needs none
+// for what it did; the newest one hears what is said to it and may begin a revision.
+func (c *Coordinator) programFor(st *saga.State) saga.Program {
+	if p := c.program(ledger.Version{Saga: st.ID.Saga, Version: st.Version}); p != nil || !st.Status.Terminal() {
+		return p
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.newest[st.ID.Saga]
+}

@@ -1,0 +1,273 @@
+package coordinator_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/ledger/ledgertest"
+	"github.com/amends-dev/amends/ledger/memory"
+	"github.com/amends-dev/amends/saga"
+)
+
+// paper is a destination that keeps one invoice per work, and how it came to be what it is.
+type paper struct {
+	mu       sync.Mutex
+	invoices map[string]string // id → content; "" when it is void
+	story    []string
+	hold     chan struct{} // not nil: an invoice waits for it before it is made
+}
+
+func (b *paper) tell(format string, args ...any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.story = append(b.story, fmt.Sprintf(format, args...))
+}
+
+// papers is a saga that updates what an earlier revision made. unsaid leaves open how the mail is undone.
+func papers(t *testing.T, b *paper, version int, unsaid bool) saga.Program {
+	t.Helper()
+	invoice := func(_ context.Context, c saga.Call[order]) (thing, error) {
+		if err := c.Sending(); err != nil {
+			return thing{}, err
+		}
+		b.mu.Lock()
+		hold := b.hold
+		b.mu.Unlock()
+		if hold != nil {
+			<-hold
+		}
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		id := c.PreviousID()
+		if id == "" {
+			id = fmt.Sprintf("inv-%d", len(b.invoices)+1)
+		}
+		b.invoices[id] = c.Input.Memo
+		b.story = append(b.story, fmt.Sprintf("%s says %s (revision %q)", id, c.Input.Memo, c.Revision))
+		return thing{ID: id}, nil
+	}
+	void := func(_ context.Context, c saga.Call[order], made *thing) error {
+		if err := c.Sending(); err != nil {
+			return err
+		}
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.invoices[made.ID] = ""
+		b.story = append(b.story, made.ID+" is void")
+		return nil
+	}
+	mail := func(_ context.Context, c saga.Call[order]) (thing, error) {
+		if err := c.Sending(); err != nil {
+			return thing{}, err
+		}
+		b.tell("mail about %s", c.ExternalID("invoice"))
+		return thing{ID: "mail"}, nil
+	}
+	last := saga.Do("mail", mail).AtMostOnce()
+	if !unsaid {
+		last.NoUndo("the customer is told by the void invoice")
+	}
+	d, err := saga.Define(orderSaga, version,
+		saga.Do("invoice", invoice).Idempotent().Undo(void).Pivot(), last,
+		saga.Identity(func(o order) any { return o.Memo }),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// office is one process that writes papers.
+func office(t *testing.T, l *memory.Ledger, b *paper, version int, unsaid bool) *process {
+	t.Helper()
+	p := boot(t, l, &world{}, config{program: func(*process) saga.Program { return papers(t, b, version, unsaid) }})
+	synctest.Wait()
+	return p
+}
+
+func (p *process) revise(revision, memo string) coordinator.Started {
+	p.t.Helper()
+	s, err := p.Start(p.t.Context(), orderSaga, "o1", order{Memo: memo}, &coordinator.StartOptions{Revision: revision, Source: "webhook"})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return s
+}
+
+func (b *paper) wants(t *testing.T, lines ...string) {
+	t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !slices.Equal(b.story, lines) {
+		t.Errorf("what happened:\n%q\nwant\n%q", b.story, lines)
+	}
+}
+
+// A newer version of the same source object re-runs the saga for the same work: the invoice is updated, not made
+// again, and the mail is sent once. Equal and older versions, and newer ones that say the same, change nothing.
+func TestARevisionUpdates(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, b := memory.New(nil), &paper{invoices: map[string]string{}}
+		p := office(t, l, b, 1, false)
+		if s := p.revise("7", "three lines"); s.Duplicate || s.Revised {
+			t.Errorf("the first start: %+v", s)
+		}
+		p.want("o1", saga.Completed, "")
+		if s := p.revise("7", "three lines"); !s.Duplicate || s.Revised || s.Stale {
+			t.Errorf("the same version again: %+v", s)
+		}
+		if s := p.revise("9", "four lines"); !s.Revised || s.Duplicate {
+			t.Errorf("a newer version: %+v", s)
+		}
+		time.Sleep(time.Second)
+		s := p.want("o1", saga.Completed, "")
+		if s.Revision != "9" || s.Steps["invoice"].ExternalID != "inv-1" {
+			t.Errorf("after the revision: %+v", s)
+		}
+		if s := p.revise("8", "late, and older"); !s.Stale || s.Revised {
+			t.Errorf("an older version: %+v", s)
+		}
+		p.revise("11", "four lines")
+		p.revise("10", "late, and older than one that said the same")
+		time.Sleep(time.Second)
+		p.want("o1", saga.Completed, "")
+		b.wants(t, `inv-1 says three lines (revision "7")`, "mail about inv-1", `inv-1 says four lines (revision "9")`)
+		ledgertest.MustCheck(t, l)
+	})
+}
+
+// A revision that arrives while a step is under way waits for the step's end; of several the newest is begun.
+func TestARevisionWaitsForTheStep(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, b := memory.New(nil), &paper{invoices: map[string]string{}, hold: make(chan struct{})}
+		p := office(t, l, b, 1, false)
+		p.revise("1", "one")
+		synctest.Wait()
+		p.revise("3", "three")
+		p.revise("2", "two")
+		time.Sleep(2 * time.Second)
+		b.mu.Lock()
+		hold := b.hold
+		b.hold = nil
+		b.mu.Unlock()
+		close(hold)
+		time.Sleep(5 * time.Second)
+		p.want("o1", saga.Completed, "")
+		b.wants(t, `inv-1 says one (revision "1")`, `inv-1 says three (revision "3")`, "mail about inv-1")
+		ledgertest.MustCheck(t, l)
+	})
+}
+
+// The source cancelled what is completed: it is undone where every step says how, and restored by a newer version.
+func TestWithdraw(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, b := memory.New(nil), &paper{invoices: map[string]string{}}
+		p := office(t, l, b, 1, false)
+		p.revise("1", "one")
+		p.want("o1", saga.Completed, "")
+		for range 2 { // the hint may come twice
+			if err := p.Withdraw(t.Context(), orderSaga, "o1", "2", anna); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Second)
+		p.want("o1", saga.Compensated, "")
+		if s := p.revise("1", "late"); !s.Stale {
+			t.Errorf("what came before the cancel: %+v", s)
+		}
+		p.revise("3", "restored")
+		time.Sleep(time.Second)
+		p.want("o1", saga.Completed, "")
+		b.wants(t, `inv-1 says one (revision "1")`, "mail about inv-1", "inv-1 is void", `inv-2 says restored (revision "3")`)
+		ledgertest.MustCheck(t, l)
+	})
+}
+
+// The source cancelled what cannot be undone: a person undoes that step by hand, and the rest follows; or keeps it.
+func TestWithdrawWithoutAWayBack(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		choose func(ctx context.Context, p *process) error
+		status saga.Status
+		last   string
+	}{
+		"made good by hand": {func(ctx context.Context, p *process) error {
+			return p.Resolve(ctx, idOf("o1"), "mail", coordinator.Happened(""), anna)
+		}, saga.Compensated, "inv-1 is void"},
+		"kept": {func(ctx context.Context, p *process) error { return p.Keep(ctx, idOf("o1"), anna) }, saga.Completed, "mail about inv-1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l, b := memory.New(nil), &paper{invoices: map[string]string{}}
+				p := office(t, l, b, 1, true)
+				p.revise("1", "one")
+				p.want("o1", saga.Completed, "")
+				if err := p.Keep(t.Context(), idOf("o1"), anna); err == nil {
+					t.Error("a work that nobody cancelled was kept")
+				}
+				if err := p.Withdraw(t.Context(), orderSaga, "o1", "2", anna); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Second)
+				p.want("o1", saga.Review, saga.ReasonConflict)
+				if err := c.choose(t.Context(), p); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(2 * time.Second)
+				p.want("o1", c.status, "")
+				if got := b.story[len(b.story)-1]; got != c.last {
+					t.Errorf("last happened %q, want %q", got, c.last)
+				}
+				ledgertest.MustCheck(t, l)
+			})
+		})
+	}
+}
+
+// A revision takes the newest definition, also when nobody knows any more the one the work ended with.
+func TestARevisionTakesTheNewestDefinition(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, b := memory.New(nil), &paper{invoices: map[string]string{}}
+		p := office(t, l, b, 1, false)
+		p.revise("1", "one")
+		p.want("o1", saga.Completed, "")
+		if err := p.halt(); err != nil {
+			t.Fatal(err)
+		}
+		p = office(t, l, b, 2, false)
+		p.revise("2", "two")
+		time.Sleep(time.Hour) // a definition that somebody else may know is waited for
+		if s := p.want("o1", saga.Completed, ""); s.Version != 2 || s.Revision != "2" {
+			t.Errorf("the work is at version %d, revision %s", s.Version, s.Revision)
+		}
+		b.wants(t, `inv-1 says one (revision "1")`, "mail about inv-1", `inv-1 says two (revision "2")`)
+		ledgertest.MustCheck(t, l)
+	})
+}
+
+// Bad revisions are refused at the edge.
+func TestBadRevisions(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := office(t, memory.New(nil), &paper{invoices: map[string]string{}}, 1, false)
+		if _, err := p.Start(t.Context(), orderSaga, "o1", order{}, &coordinator.StartOptions{Revision: "yesterday"}); err == nil {
+			t.Error("a revision that has no order was accepted")
+		}
+		for _, revision := range []string{"", "yesterday"} {
+			if err := p.Withdraw(t.Context(), orderSaga, "o1", revision, anna); err == nil {
+				t.Errorf("a cancel at revision %q was accepted", revision)
+			}
+		}
+	})
+}
