@@ -43,7 +43,7 @@ func (st *State) learnSource(r *Record) error {
 	case KindCancelled:
 		st.Turned, st.Newer = true, nil
 	case KindHeard:
-		st.Newer = &Newer{Revision: r.Revision, Version: r.Version, Gone: len(r.Body) == 0, Input: r.Body}
+		st.Newer = &Newer{Revision: r.Revision, Version: r.Version, Gone: r.Version == 0, Input: r.Body}
 	case KindRevised:
 		if err := st.revise(r); err != nil {
 			return err
@@ -52,6 +52,7 @@ func (st *State) learnSource(r *Record) error {
 		if st.Reason == ReasonConflict {
 			st.Newer = nil // a person keeps what stands
 		}
+		st.Reason = ""
 	case KindNoted:
 		if r.Revision != "" && st.Newer != nil {
 			st.Newer.Revision = r.Revision // the same content at a newer version
@@ -102,6 +103,8 @@ func (ss *StepState) standing() *Result {
 		return nil
 	case ss.Forward.Phase == Done:
 		return &Result{ExternalID: ss.ExternalID, Output: ss.Output}
+	case ss.Unfinished != nil:
+		return ss.Unfinished
 	default:
 		return ss.Previous
 	}
@@ -139,23 +142,58 @@ func (st *State) boundary() bool {
 	}
 	for i := range st.Steps {
 		ss := &st.Steps[i]
-		f, u := &ss.Forward, &ss.Undo
-		doubt := f.Phase == Started || f.Phase == InDoubt || f.Stuck == ReasonInDoubt || f.Phase != Done && !f.Unanswered.IsZero()
-		if doubt || ss.Unfinished != nil || u.Phase == Started || u.Phase == InDoubt {
+		if ss.inDoubt() || ss.Unfinished != nil || ss.Undo.Phase == Started || ss.Undo.Phase == InDoubt {
 			return false
 		}
 	}
 	return true
 }
 
-// noWayBack is the latest step that stands and says neither how it is undone nor why it need not be.
-func (st *State) noWayBack(spec *Spec) *StepState {
+// inDoubt reports whether nobody can tell yet what came of the step.
+func (ss *StepState) inDoubt() bool {
+	f := &ss.Forward
+	return f.Phase == Started || f.Phase == InDoubt || f.Stuck == ReasonInDoubt || f.Phase != Done && !f.Unanswered.IsZero()
+}
+
+// newestFirst returns the steps in the order in which they are undone: the reverse of arming. Revisions may run
+// under different versions of the definition, so the order is the one of spec; a step that spec does not have is
+// last. Without a spec the order is that of first arming.
+func (st *State) newestFirst(spec *Spec) []*StepState {
+	steps := make([]*StepState, 0, len(st.Steps))
 	for i := len(st.Steps) - 1; i >= 0; i-- {
-		ss := &st.Steps[i]
+		steps = append(steps, &st.Steps[i])
+	}
+	if spec != nil {
+		slices.SortStableFunc(steps, func(a, b *StepState) int { return spec.index(b.Name) - spec.index(a.Name) })
+	}
+	return steps
+}
+
+// noWayBack is the latest step that stands and says neither how it is undone nor why it need not be. spec may be
+// nil, and nothing is known then.
+func (st *State) noWayBack(spec *Spec) *StepState {
+	if spec == nil {
+		return nil
+	}
+	for _, ss := range st.newestFirst(spec) {
 		if ss.Undo.Phase == Done || !ss.mayHaveHappened() {
 			continue
 		}
 		if j := spec.index(ss.Name); j < 0 || !spec.Steps[j].Undo && spec.Steps[j].NoUndo == "" {
+			return ss
+		}
+	}
+	return nil
+}
+
+// leftInDoubt is the latest step that need not be undone and was left in doubt: a newer revision must not begin
+// before it is known whether it stands. Repeating an Idempotent step is harmless, so nobody asks about it.
+func (st *State) leftInDoubt(spec *Spec) *StepState {
+	for _, ss := range st.newestFirst(spec) {
+		if ss.Undo.Phase == Done || !ss.inDoubt() {
+			continue
+		}
+		if j := spec.index(ss.Name); j < 0 || spec.Steps[j].Repeat != RepeatIdempotent {
 			return ss
 		}
 	}
@@ -170,10 +208,14 @@ func (m *machine) hearNews(s *Signal) error {
 		r.Kind, r.Error = KindNoted, says(s, words)
 		return m.foldSignal(s, r)
 	}
+	input, dropped := keep(s.Input, MaxInput)
 	switch {
 	case CompareRevisions(s.Revision, m.st.Heard) <= 0:
 		r.Revision = ""
 		return note(fmt.Sprintf("revision %s is not newer than %s", s.Revision, m.st.Heard))
+	case !gone && (dropped || len(input) == 0):
+		r.Revision = ""
+		return note(fmt.Sprintf("revision %s has no input that can be kept (JSON, at most %d bytes)", s.Revision, MaxInput))
 	case gone && m.st.Turned:
 		r.Kind, r.Error = KindCancelled, says(s, "the source cancelled it; it has turned already")
 		return m.foldSignal(s, r)
@@ -184,10 +226,10 @@ func (m *machine) hearNews(s *Signal) error {
 		r.Kind, r.Error = KindCancelled, says(s, "the source cancelled it")
 		return m.foldSignal(s, r)
 	case m.st.boundary() && !gone:
-		m.unparked = true
-		return m.foldSignal(s, m.revised(Newer{Revision: s.Revision, Version: s.Version, Input: s.Input}, s.Input))
+		m.unparked, m.turned = true, false
+		return m.foldSignal(s, m.revised(Newer{Revision: s.Revision, Version: s.Version}, input))
 	}
-	r.Kind, r.Version, r.Body, r.Error = KindHeard, s.Version, s.Input, says(s, "the source has a newer version")
+	r.Kind, r.Version, r.Body, r.Error = KindHeard, max(s.Version, m.st.Version), input, says(s, "the source has a newer version")
 	if gone {
 		r.Version, r.Body, r.Error = 0, nil, says(s, "the source cancelled it")
 	}
@@ -234,7 +276,14 @@ func (m *machine) begin() Command {
 	if n.Gone {
 		return m.back()
 	}
+	m.turned = false
 	return m.forward()
+}
+
+// turnsAtOnce reports whether the source's cancel, heard while nobody knew how to act on it, turns the work now: it
+// waits for no boundary before the pivot.
+func (m *machine) turnsAtOnce() bool {
+	return m.st.Newer.Gone && !m.st.Turned && m.st.Reason != ReasonUnknownVersion && !m.pastPivot()
 }
 
 // again asks for another decision at once: what follows needs a record of its own.
@@ -258,8 +307,13 @@ func (m *machine) forget() error {
 		if ss != nil && ss.Forward.Phase == Done {
 			continue
 		}
-		if l.Key = StepKey(root, s.Name, Forward, 0); ss != nil && ss.Forward.Key != "" {
+		switch {
+		case ss != nil && ss.Forward.Key != "":
 			l.Key = ss.Forward.Key
+		case ss != nil: // a person may have allowed a new key
+			l.Key = StepKey(root, s.Name, Forward, ss.Forward.Reissue)
+		default:
+			l.Key = StepKey(root, s.Name, Forward, 0)
 		}
 		lapses = append(lapses, l)
 	}

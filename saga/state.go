@@ -134,7 +134,7 @@ func (st *State) Apply(r *Record) error {
 
 // stays reports whether r leaves a parked work where it is: its words are then not about why it was parked.
 func (st *State) stays(r *Record) bool {
-	passing := r.Kind == KindNoted || r.Kind == KindFound || r.Kind == KindLost || r.Kind == KindHeard
+	passing := r.Kind == KindNoted || r.Kind == KindFound || r.Kind == KindLost || r.Kind == KindHeard || r.Kind == KindCancelled
 	return passing && st.Status.Parked() && r.Status == st.Status && r.Reason == st.Reason
 }
 
@@ -325,8 +325,8 @@ func (st *State) live() *StepState {
 }
 
 // Issue returns the step and direction a review is about: going forward the first step that is not done, going
-// back the latest that is owed an undo, and the latest that has no undo when the source cancelled what stands. It
-// is nil when there is none.
+// back the latest that is owed an undo, or that was left in doubt before a newer revision, and the latest that has
+// no undo when the source cancelled what stands. It is nil when there is none.
 func (st *State) Issue(spec *Spec) (*StepState, Direction) {
 	switch {
 	case st.Reason == ReasonConflict:
@@ -334,14 +334,18 @@ func (st *State) Issue(spec *Spec) (*StepState, Direction) {
 	case !st.Turned:
 		return st.front(), Forward
 	}
-	for i := len(st.Steps) - 1; i >= 0; i-- {
-		ss := &st.Steps[i]
+	for _, ss := range st.newestFirst(spec) {
 		switch {
 		case ss.Undo.Phase == Done || !ss.mayHaveHappened() || spec.needsNoUndo(ss.Name):
 			continue
 		case ss.Forward.Phase == Done || ss.Undo.Attempts > 0:
 			return ss, Undo
 		default:
+			return ss, Forward
+		}
+	}
+	if st.Newer != nil && !st.Newer.Gone {
+		if ss := st.leftInDoubt(spec); ss != nil {
 			return ss, Forward
 		}
 	}
