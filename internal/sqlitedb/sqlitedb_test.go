@@ -96,3 +96,24 @@ func TestQueueIsForgotten(t *testing.T) {
 		t.Error("the queue outlived its last writer")
 	}
 }
+
+// A function that panics leaves no transaction behind.
+func TestPanic(t *testing.T) {
+	t.Parallel()
+	w, err := OpenWriter(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = w.Close() }()
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic was swallowed")
+			}
+		}()
+		_ = w.Transaction(t.Context(), func(*sqlx.Conn) error { panic("no") })
+	}()
+	if err := write(t.Context(), w, 1); err != nil {
+		t.Errorf("the next transaction: %v", err)
+	}
+}

@@ -109,15 +109,20 @@ func (w *Writer) Transaction(ctx context.Context, fn func(*sqlx.Conn) error) (er
 	if _, err := w.conn.ExecContext(ctx, `BEGIN IMMEDIATE`); err != nil {
 		return err
 	}
-	ending := context.WithoutCancel(ctx)
+	ending, committed := context.WithoutCancel(ctx), false
+	defer func() {
+		if !committed { // fn may have panicked, and the next transaction begins on this connection
+			_, rerr := w.conn.ExecContext(ending, `ROLLBACK`)
+			err = errors.Join(err, rerr)
+		}
+	}()
 	if err := fn(w.conn); err != nil {
-		_, rerr := w.conn.ExecContext(ending, `ROLLBACK`)
-		return errors.Join(err, rerr)
+		return err
 	}
 	if _, err := w.conn.ExecContext(ending, `COMMIT`); err != nil {
-		_, rerr := w.conn.ExecContext(ending, `ROLLBACK`)
-		return errors.Join(err, rerr)
+		return err
 	}
+	committed = true
 	return nil
 }
 

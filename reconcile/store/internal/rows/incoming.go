@@ -1,0 +1,133 @@
+package rows
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/amends-dev/amends/reconcile"
+)
+
+// Column is a column of a table and its type in a statement. A moment is a number of microseconds there, and a
+// time in the table.
+type Column struct{ Name, Kind string }
+
+// The kinds of columns.
+const (
+	Moment = "moment"
+	Bigint = "bigint"
+	Flag   = "boolean"
+	Bytes  = "bytea"
+	Words  = "text"
+)
+
+// Incoming is an event on its way into the inbox.
+type Incoming struct {
+	Key     reconcile.Digest // of its source, tenant and dedupe digest
+	Twin    reconcile.Digest // its key when it conflicts with the event that has Key
+	Content reconcile.Digest // what two deliveries of one event have in common
+	Copies  int64
+	Judged  bool   // before the gate
+	Values  []any  // of InboxColumns
+	Body    string // "" for none
+}
+
+// InboxColumns are the columns of amends_inbox that come from the event, in the order of [Incoming.Values].
+var InboxColumns = []Column{
+	{"received", Moment}, {"at", Moment},
+	{"epoch", Bigint}, {"n", Bigint}, {"step", Bigint}, {"deleted", Flag},
+	{"dedupe", Bytes}, {"fingerprint", Bytes},
+	{"source", Words}, {"tenant", Words}, {"type", Words}, {"id", Words},
+	{"clock", Words}, {"topic", Words}, {"event", Words}, {"payload", Words}, {"secret", Words},
+	{"verdict", Words}, {"why", Words},
+}
+
+// Verdict is the place of the column verdict in [InboxColumns], Why of the column why.
+const (
+	Verdict = 17
+	Why     = 18
+)
+
+var errNoDedupe = errors.New("it has no dedupe digest, so a copy of it could not be told from another event")
+
+// Receive makes rows of events. It copies what it needs of them.
+func Receive(events []reconcile.Event) ([]*Incoming, error) {
+	all := make([]*Incoming, len(events))
+	for i := range events {
+		if events[i].Dedupe.IsZero() {
+			return nil, fmt.Errorf("event %d of %d (%s): %w", i+1, len(events), events[i].Object, errNoDedupe)
+		}
+		all[i] = incoming(&events[i])
+	}
+	return all, nil
+}
+
+func incoming(e *reconcile.Event) *Incoming {
+	o := Object(e.Object)
+	in := &Incoming{
+		Key:     reconcile.DigestOf(o.Source, o.Tenant, string(e.Dedupe[:])),
+		Content: content(o, e),
+		Copies:  1,
+		Judged:  e.Verdict != "" && e.Verdict != reconcile.Conflict,
+		Body:    printable(string(e.Body)),
+	}
+	in.Twin = reconcile.DigestOf(string(in.Key[:]), string(in.Content[:]))
+	received := Micros(e.Received)
+	if received == nil {
+		received = int64(0)
+	}
+	in.Values = []any{
+		received, Micros(e.At),
+		number(e.Version.Epoch), number(e.Version.N), number(int64(e.Version.Step)), flag(e.Deleted),
+		digest(e.Dedupe), digest(e.Fingerprint),
+		o.Source, o.Tenant, o.Type, o.ID,
+		text(string(e.Version.Clock)), text(e.Topic), text(e.ID), text(string(e.Payload)), text(e.Secret),
+		text(string(e.Verdict)), text(e.Why),
+	}
+	return in
+}
+
+// content digests what two deliveries of one event have in common: the object, and the body without what changes by
+// itself.
+func content(o reconcile.Object, e *reconcile.Event) reconcile.Digest {
+	if !e.Fingerprint.IsZero() {
+		return reconcile.DigestOf(o.Type, o.ID, string(e.Fingerprint[:]))
+	}
+	return reconcile.DigestOf(o.Type, o.ID, "", string(e.Body))
+}
+
+// Rounds splits a batch so that within a round every event has a key of its own, in the order in which they came.
+// Copies of one event become one. Only a second event of the same key with another content needs another round.
+func Rounds(batch []*Incoming) [][]*Incoming {
+	var rounds [][]*Incoming
+	for len(batch) > 0 {
+		seen := make(map[reconcile.Digest]*Incoming, len(batch))
+		var round, later []*Incoming
+		for _, in := range batch {
+			switch first := seen[in.Key]; {
+			case first == nil:
+				once := *in
+				seen[in.Key] = &once
+				round = append(round, &once)
+			case first.Content == in.Content:
+				first.Copies += in.Copies
+			default:
+				later = append(later, in)
+			}
+		}
+		rounds = append(rounds, round)
+		batch = later
+	}
+	return rounds
+}
+
+// SortObjects puts objects into the order in which their entries are locked.
+func SortObjects(os []reconcile.Object) { slices.SortFunc(os, compare) }
+
+func compare(a, b reconcile.Object) int {
+	return cmp.Or(
+		cmp.Compare(a.Source, b.Source), cmp.Compare(a.Tenant, b.Tenant),
+		cmp.Compare(a.Type, b.Type), cmp.Compare(a.ID, b.ID),
+	)
+}

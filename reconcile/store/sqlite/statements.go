@@ -1,0 +1,49 @@
+package sqlite
+
+import (
+	"strings"
+
+	"github.com/amends-dev/amends/reconcile/store/internal/rows"
+)
+
+// The inbox. Numbers are given by the writer: within a transaction that began as a writer nobody else gives any.
+var (
+	lastNumber = `SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'amends_inbox'`
+
+	addDigest = `INSERT INTO amends_digests (key, content, number, copies, first, last) VALUES (?1, ?2, ?3, ?4, ?5, ?5)
+		ON CONFLICT (key) DO NOTHING`
+
+	// countCopy counts deliveries of a known event that says the same.
+	countCopy = `UPDATE amends_digests SET copies = copies + ?3, last = max(last, ?4) WHERE key = ?1 AND content = ?2`
+
+	addDelivery = `INSERT INTO amends_inbox (number, key, judged, outcome, because, ` + rows.Names("", rows.InboxColumns) + `)
+		VALUES (` + marks(5+len(rows.InboxColumns)) + `)`
+
+	addBody = `INSERT INTO amends_bodies (number, at, body) VALUES (?, ?, ?)`
+)
+
+// The gate.
+var (
+	unjudged = `SELECT ` + rows.DeliveryColumns + `
+		FROM (SELECT * FROM amends_inbox WHERE judged IS NULL ORDER BY number LIMIT ?) AS d` + rows.BesideDelivery + `
+		ORDER BY d.number`
+
+	judge = `UPDATE amends_inbox SET judged = ?4, outcome = ?2, because = ?3 WHERE number = ?1`
+
+	entryColumns = rows.Names("e.", rows.KeyColumns) + ", " + rows.Names("e.", rows.EntryColumns)
+
+	entryOf = `SELECT ` + entryColumns + ` FROM amends_entries AS e
+		WHERE e.source = ? AND e.tenant = ? AND e.type = ? AND e.id = ?`
+
+	addEntry = `INSERT INTO amends_entries (` + rows.Names("", rows.EntryColumns) + `, ` + rows.Names("", rows.KeyColumns) + `)
+		VALUES (` + marks(len(rows.EntryColumns)+len(rows.KeyColumns)) + `)`
+
+	setEntry = `UPDATE amends_entries SET (` + rows.Names("", rows.EntryColumns) + `) = (` + marks(len(rows.EntryColumns)) + `)
+		WHERE source = ? AND tenant = ? AND type = ? AND id = ?`
+
+	dueEntries = `SELECT ` + entryColumns + ` FROM amends_entries AS e
+		WHERE e.due <= ?1 AND (e.until IS NULL OR e.until <= ?1)
+		ORDER BY e.due LIMIT ?2`
+)
+
+func marks(n int) string { return strings.Repeat("?, ", n-1) + "?" }
