@@ -50,19 +50,13 @@ func (s *Store) Claim(ctx context.Context, limit int, decide func(time.Time, *re
 		return nil, fmt.Errorf("claim entries: %w", err)
 	}
 	defer unlock()
-	var due []*reconcile.Entry
-	for _, e := range s.entries {
-		if !e.Due.IsZero() && !e.Due.After(now) && !e.Until.After(now) {
-			due = append(due, e)
-		}
-	}
-	slices.SortFunc(due, func(a, b *reconcile.Entry) int {
-		return cmp.Or(a.Due.Compare(b.Due), compareObjects(a.Object, b.Object))
-	})
-	due = due[:min(limit, len(due))]
+	due := s.due(now, limit)
 	for i, e := range due {
 		due[i] = copyEntry(e)
 		if err := decide(now, due[i]); err != nil {
+			for _, e := range due {
+				s.agenda.add(s.entries[e.Object])
+			}
 			return nil, err
 		}
 	}
@@ -103,6 +97,7 @@ func (s *Store) put(e *reconcile.Entry, now time.Time) {
 	c := copyEntry(e)
 	c.Updated = now
 	s.entries[c.Object] = c
+	s.agenda.add(c)
 }
 
 func compareObjects(a, b reconcile.Object) int {

@@ -27,13 +27,14 @@ type Options struct {
 type Store struct {
 	now func() time.Time
 
-	mu       sync.Mutex // guards everything below; who holds it is in the one transaction there is
-	closed   bool
-	last     int64 // the number of the newest delivery
-	rows     map[int64]*reconcile.Delivery
-	pending  []int64 // numbers of deliveries that nobody has judged, the oldest first
-	heard    map[event]*memory
-	entries  map[reconcile.Object]*reconcile.Entry
+	mu      sync.Mutex // guards everything below; who holds it is in the one transaction there is
+	closed  bool
+	last    int64 // the number of the newest delivery
+	rows    map[int64]*reconcile.Delivery
+	pending []int64 // numbers of deliveries that nobody has judged, the oldest first
+	heard   map[event]*memory
+	entries map[reconcile.Object]*reconcile.Entry
+	agenda  agenda // when each entry can be claimed
 }
 
 // event is what makes two deliveries one.

@@ -1,0 +1,136 @@
+package reconcile
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// errBehind matches the error of a fetch that found less than somebody spoke of.
+var errBehind = errors.New("the source is behind")
+
+// Receive decides what a fetch's answer does to the entry, and says what came of it. ticket is what e.Dirty was
+// before the source was asked. It is pure: e is not changed, the entry it returns is. An error says that the
+// source must be asked again; what the answer was worth is in the entry all the same. The rules are R1 to R9 of
+// the package's documentation.
+func Receive(e Entry, f *Fetched, ticket int64, now time.Time, p *Policy) (Entry, string, error) {
+	r := receipt{e: e, f: f, ticket: ticket, now: now, p: p.withDefaults()}
+	what, err := r.receive()
+	if len(r.e.Parked) > 0 {
+		r.e.unpark(&r.p)
+	}
+	return r.e, what, err
+}
+
+// patient is how many settle times later an object is looked for once more that nobody has ever seen.
+const patient = 10
+
+// receipt is one answer of the source.
+type receipt struct {
+	e      Entry
+	f      *Fetched
+	ticket int64
+	now    time.Time
+	p      Policy
+}
+
+func (r *receipt) receive() (string, error) {
+	e, v := &r.e, r.f.Version
+	switch {
+	case r.f.Gone && e.Deleted:
+		e.Missing, e.Rank, e.Ticket = time.Time{}, 1, max(e.Ticket, r.ticket)
+		return r.clean("still gone")
+	case r.f.Gone: // R6
+		return r.gone()
+	case r.p.future(v, r.now): // R8
+		return "not believed", fmt.Errorf("the source says that the object is of %s, which lies more than %s in the future; its clock or ours is wrong", v.Revision(), r.p.Skew)
+	case v.Clock == EventClock || !sameClock(v, e.Version) || (v.Clock == NoClock && e.Version.Clock != NoClock): // R9
+		return "not comparable", Permanent(fmt.Errorf("the source tells version %q and told %q before, which is another way of counting; begin a new epoch for it", v.Revision(), e.Version.Revision()))
+	case e.Deleted && v.Compare(e.Version) <= 0: // R7
+		return r.back()
+	}
+	return r.found()
+}
+
+// found judges a state that the source has. R1 to R5.
+func (r *receipt) found() (string, error) {
+	e, f := &r.e, r.f
+	order := f.Version.Compare(e.Version)
+	told := &state{version: f.Version, rank: 1, ticket: r.ticket, fingerprint: f.Fingerprint, body: f.Body}
+	doubted := !e.Missing.IsZero() && !e.Deleted
+	seen := e.Rank == 1 && order == 0 && e.holds(told)
+	what := "unchanged"
+	switch accepted := e.Accepted; {
+	case order < 0:
+		what = "older than what is known"
+	case order == 0 && e.known() && e.Rank == 1 && r.ticket <= e.Ticket:
+		what = "an answer that came too late"
+	default:
+		e.accept(told, &r.p)
+		if e.Accepted > accepted {
+			what = "accepted"
+		}
+	}
+	if f.Version.Compare(e.Newest) < 0 && f.Version.Clock != NoClock { // R4
+		return what, fmt.Errorf("%w: it shows version %s, and %s was spoken of", errBehind, f.Version.Revision(), e.Newest.Revision())
+	}
+	if !seen && (doubted || r.young()) { // R5
+		e.Reread = r.now.Add(max(f.Version.Step, 0) + r.p.Settle)
+	}
+	return r.clean(what)
+}
+
+// young reports whether the source may yet change the object without changing its version, or show an older
+// state than it has.
+func (r *receipt) young() bool {
+	v := r.f.Version
+	switch v.Clock {
+	case NoClock:
+		return true
+	case ObjectClock:
+		return r.now.Before(v.Time().Add(v.Step + r.p.Skew))
+	default:
+		return false
+	}
+}
+
+// gone judges the answer that there is no such object: a deletion, if it is said twice. R6.
+func (r *receipt) gone() (string, error) {
+	e := &r.e
+	if e.Missing.IsZero() {
+		e.Missing = r.now
+		return "missing; a second look will tell", nil
+	}
+	if r.now.Before(e.Missing.Add(r.p.Settle)) {
+		return "missing; it is too early to tell", nil
+	}
+	known := e.known()
+	e.accept(&state{version: e.Version, rank: 1, ticket: r.ticket, deleted: true}, &r.p)
+	e.Reread = time.Time{}
+	if !known { // somebody spoke of it, nobody saw it: perhaps it is only slow to appear
+		e.Reread = r.now.Add(patient * r.p.Settle)
+	}
+	return r.clean("gone")
+}
+
+// back judges the answer that an object is there after all which was gone at this version or a newer one. It
+// is believed if it is said twice. R7.
+func (r *receipt) back() (string, error) {
+	e := &r.e
+	switch {
+	case r.f.Version.Compare(e.Version) < 0 || r.f.Version.Compare(e.Newest) < 0:
+		return "gone by now", fmt.Errorf("%w: it shows version %s of an object that was deleted at %s", errBehind, r.f.Version.Revision(), e.Version.Revision())
+	case e.Missing.IsZero():
+		e.Missing = r.now
+		return "there again; a second look will tell", nil
+	case r.now.Before(e.Missing.Add(r.p.Settle)):
+		return "there again; it is too early to tell", nil
+	}
+	return r.found()
+}
+
+// clean notes that every reason up to the ticket is answered. R2.
+func (r *receipt) clean(what string) (string, error) {
+	r.e.Clean = max(r.e.Clean, r.ticket)
+	return what, nil
+}

@@ -1,0 +1,156 @@
+package reconcile
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// state is a state of an object as an event or a fetch tells it.
+type state struct {
+	version     Version
+	rank        int
+	ticket      int64
+	fingerprint Digest
+	deleted     bool
+	body        json.RawMessage
+}
+
+// known reports whether any state of the object was ever accepted.
+func (e *Entry) known() bool {
+	return e.Accepted > 0 || e.Deleted || e.Rank > 0 || e.Version.Clock != NoClock || len(e.Body) > 0
+}
+
+// holds reports whether the accepted state is the content of s.
+func (e *Entry) holds(s *state) bool {
+	switch {
+	case !e.known() || e.Deleted != s.deleted:
+		return false
+	case s.deleted:
+		return true
+	case e.Fingerprint.IsZero() || s.fingerprint.IsZero():
+		return bytes.Equal(e.Body, s.body)
+	default:
+		return e.Fingerprint == s.fingerprint
+	}
+}
+
+// accept makes s the accepted state. The saga is owed a delivery when the content is another one, unless it is
+// our own doing, or the end of an object of which no saga ever heard.
+func (e *Entry) accept(s *state, p *Policy) {
+	news := !e.holds(s)
+	e.Version = e.Version.followedBy(s.version, news)
+	e.Newest = newer(e.Newest, e.Version)
+	e.Rank, e.Ticket = s.rank, s.ticket
+	e.Deleted = s.deleted
+	e.Missing = time.Time{}
+	if !s.deleted || len(e.Body) == 0 { // a tombstone keeps the last words: undoing may need them
+		e.Body, e.Fingerprint = s.body, s.fingerprint
+	}
+	if !news || (s.deleted && e.Accepted == 0) || (p.Echo != nil && !s.deleted && p.Echo(e.Object, s.body)) {
+		return
+	}
+	e.Accepted++
+	e.lift()
+}
+
+// dirty notes one more reason to ask the source.
+func (e *Entry) dirty() {
+	e.Dirty++
+	if e.Blocked != "" {
+		e.lift()
+	}
+}
+
+// lift ends what an earlier failure has put in the way: there is something new to try.
+func (e *Entry) lift() {
+	e.Blocked, e.LastError, e.Attempts = "", "", 0
+}
+
+// followedBy is the version of an entry at v whose next accepted state is told to be at o. A state of which
+// the source tells no version keeps the one before. When o cannot be told from v and yet the content differs,
+// because a second is long, the version grows by a nanosecond, which compares as equal within its resolution
+// and names a revision of its own.
+func (v Version) followedBy(o Version, news bool) Version {
+	switch {
+	case o.Clock == NoClock:
+		return v
+	case v.Clock == NoClock || v.Compare(o) != 0:
+		return o
+	}
+	step := max(v.Step, o.Step)
+	if v.Clock == CounterClock || !news {
+		return Version{Epoch: v.Epoch, Clock: v.Clock, N: max(v.N, o.N), Step: step}
+	}
+	if next := v.N + 1; floor(next, int64(max(step, 1))) == floor(v.N, int64(max(step, 1))) {
+		v.N = next
+	}
+	return Version{Epoch: v.Epoch, Clock: v.Clock, N: max(v.N, o.N), Step: step}
+}
+
+// newer returns the newer of two versions, a when nobody can tell.
+func newer(a, b Version) Version {
+	if b.Compare(a) > 0 {
+		return b
+	}
+	return a
+}
+
+// sameClock reports whether a and b can be compared: one of them tells nothing, or both count alike, or an
+// operator said where one way of counting ended.
+func sameClock(a, b Version) bool {
+	return a.Clock == NoClock || b.Clock == NoClock || a.Clock == b.Clock || a.Epoch != b.Epoch
+}
+
+// future reports whether v is a time that cannot have come yet.
+func (p *Policy) future(v Version, now time.Time) bool {
+	return v.Clock == ObjectClock && v.Time().After(now.Add(p.Skew))
+}
+
+// unpark applies the parked deltas whose turn has come and drops those that came too late. Of an object that is
+// gone, the source must tell what they mean.
+func (e *Entry) unpark(p *Policy) {
+	if e.Version.Clock == NoClock {
+		return
+	}
+	e.Parked = slices.Clone(e.Parked)
+	for len(e.Parked) > 0 {
+		next := &e.Parked[0]
+		switch gap := next.Version.N - e.Version.N; {
+		case next.Version.Compare(e.Version) <= 0:
+		case e.Deleted || !sameClock(next.Version, e.Version) || next.Version.Epoch != e.Version.Epoch:
+			e.dirty()
+		case gap > 1:
+			return
+		default:
+			e.merge(next, p)
+		}
+		e.Parked = e.Parked[1:]
+	}
+	e.Parked = nil
+}
+
+// merge applies the delta that follows the accepted state. Where that fails the source is asked.
+func (e *Entry) merge(ev *Event, p *Policy) (ok bool) {
+	body, err := p.Merge(bytes.Clone(e.Body), ev.Body)
+	if err == nil {
+		var fp Digest
+		if fp, err = Fingerprint(body, p.Volatile...); err == nil {
+			e.accept(&state{version: ev.Version, fingerprint: fp, body: body}, p)
+			return true
+		}
+	}
+	e.dirty()
+	return false
+}
+
+// change is the accepted state as the user's function gets it.
+func (e *Entry) change() Change {
+	c := Change{Object: e.Object, Version: e.Version, Revision: e.Version.Revision(), Deleted: e.Deleted, Body: e.Body}
+	if c.Revision == "" {
+		c.Revision = strconv.FormatInt(e.Accepted, 10)
+	}
+	return c
+}
