@@ -54,8 +54,10 @@ func (st *State) learnSource(r *Record) error {
 		}
 		st.Reason = ""
 	case KindNoted:
-		if r.Revision != "" && st.Newer != nil {
-			st.Newer.Revision = r.Revision // the same content at a newer version
+		if r.Revision != "" && st.Newer != nil { // the same content at a newer version
+			n := *st.Newer
+			n.Revision = r.Revision
+			st.Newer = &n
 		}
 	}
 	if CompareRevisions(r.Revision, st.Heard) > 0 {
@@ -221,7 +223,7 @@ func (m *machine) hearNews(s *Signal) error {
 		return m.foldSignal(s, r)
 	case !gone && m.ev.Same && !m.st.Turned && (m.st.Newer == nil || !m.st.Newer.Gone):
 		return note("a newer version that says the same")
-	case gone && m.st.Reason != ReasonUnknownVersion && !m.pastPivot():
+	case gone && m.st.Reason != ReasonUnknownVersion && m.hasWayBack():
 		m.unparked = true
 		r.Kind, r.Error = KindCancelled, says(s, "the source cancelled it")
 		return m.foldSignal(s, r)
@@ -281,10 +283,14 @@ func (m *machine) begin() Command {
 }
 
 // turnsAtOnce reports whether the source's cancel, heard while nobody knew how to act on it, turns the work now: it
-// waits for no boundary before the pivot.
+// waits for no boundary where there is a way back, because going back settles every doubt by itself.
 func (m *machine) turnsAtOnce() bool {
-	return m.st.Newer.Gone && !m.st.Turned && m.st.Reason != ReasonUnknownVersion && !m.pastPivot()
+	return m.st.Newer.Gone && !m.st.Turned && m.st.Reason != ReasonUnknownVersion && m.hasWayBack()
 }
+
+// hasWayBack reports whether a cancel by the source can be followed: the pivot cannot have happened, or every step
+// that may stand says how it is undone or why it need not be.
+func (m *machine) hasWayBack() bool { return !m.pastPivot() || m.st.noWayBack(m.spec) == nil }
 
 // again asks for another decision at once: what follows needs a record of its own.
 func (m *machine) again() Command {
