@@ -189,7 +189,7 @@ func (d *door) post(t *testing.T, source string, h http.Header, body string) int
 }
 
 // orders is a provider of orders with counters for versions.
-func orders(t *testing.T) Provider {
+func orders(t testing.TB) Provider {
 	t.Helper()
 	p, err := Standard(Mapping{Version: "data.version", Clock: reconcile.CounterClock, Deleted: []string{"order.deleted"}})
 	if err != nil {
@@ -225,12 +225,15 @@ func signedAt(t *testing.T, id, body, secret string, at time.Time) http.Header {
 }
 
 func wooSigned(topic, body string) http.Header {
-	h := http.Header{wooTopic: {topic}, wooID: {"12"}, wooDelivery: {"d0"}}
+	h := http.Header{}
+	h.Set(wooTopic, topic)
+	h.Set(wooID, "12")
+	h.Set(wooDelivery, "d0")
 	SignWooCommerce(h, wooSecret, []byte(body))
 	return h
 }
 
-func fixture(t *testing.T, name string) string {
+func fixture(t testing.TB, name string) string {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", name))
 	if err != nil {
