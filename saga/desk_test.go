@@ -92,6 +92,10 @@ func parseStep(words []string) (*Action[string, thing], error) {
 			a.Find(find)
 		case "at-most-once":
 			a.AtMostOnce()
+		case "once":
+			a.Once()
+		case "each":
+			a.EachRevision()
 		case "undo":
 			a.Undo(func(context.Context, Call[string], *thing) error { return nil })
 		case "no-undo":
@@ -125,6 +129,7 @@ func parseStep(words []string) (*Action[string, thing], error) {
 type desk struct {
 	t     tester
 	spec  *Spec
+	next  *Spec // the definition's next version, when there is one
 	st    *State
 	chain []Record
 	now   time.Time     // the database's clock
@@ -154,23 +159,37 @@ func (d *desk) event(ev Event) Event {
 	return ev
 }
 
-// try decides about ev and stores what was decided. When that turned the work and an undo is next, its slot
-// follows at once (C13). It returns the machine's error.
+// try decides about ev and stores what was decided. What the machine wants at once, in a record of its own,
+// follows: an undo's slot behind the record that turned the work (C13), and what a revision begins (V4). It returns
+// the machine's error.
 func (d *desk) try(ev Event) error {
 	d.t.Helper()
-	before := d.st.Turned
-	if err := d.once(ev); err != nil {
-		return err
+	for range 5 {
+		before := d.st.Turned
+		if err := d.once(ev); err != nil {
+			return err
+		}
+		turned := !before && d.st.Turned && !d.busy && d.last.Do.Do == Slot
+		if !turned && !d.again() {
+			return nil
+		}
+		ev = Event{}
 	}
-	if before || !d.st.Turned || d.busy || d.last.Do.Do != Slot {
-		return nil
-	}
-	return d.once(Event{})
+	d.t.Fatalf("the machine does not come to a rest: %s", d.last.Do)
+	return nil
+}
+
+// again reports whether the machine asked to be asked again at once.
+func (d *desk) again() bool {
+	return d.last.Do.Do == Wait && !d.last.Do.Until.After(d.now.Add(-d.lag))
 }
 
 // once is one decision, and the record of it.
 func (d *desk) once(ev Event) error {
 	d.t.Helper()
+	if d.next != nil && d.next.Version == d.st.Version {
+		d.spec = d.next
+	}
 	ev = d.event(ev)
 	before := dump(d.t, d.st)
 	dec, err := Decide(d.spec, d.st, ev)
@@ -218,7 +237,13 @@ func (d *desk) feed(ev Event) *desk {
 
 func (d *desk) start() *desk {
 	d.t.Helper()
-	return d.feed(Event{Start: &Start{Input: json.RawMessage(`"3 lines"`)}})
+	return d.startAt("")
+}
+
+// startAt starts the work for a revision of its source object.
+func (d *desk) startAt(revision string) *desk {
+	d.t.Helper()
+	return d.feed(Event{Start: &Start{Revision: revision, Input: json.RawMessage(`"3 lines"`)}})
 }
 
 func (d *desk) tick() *desk { d.t.Helper(); return d.feed(Event{}) }
@@ -288,6 +313,49 @@ func (d *desk) signal(s Signal) *desk {
 }
 
 func (d *desk) cancel() *desk { d.t.Helper(); return d.signal(Signal{Kind: SignalCancel}) }
+
+// revise posts a newer version of the source object.
+func (d *desk) revise(revision string) *desk { d.t.Helper(); return d.feed(d.news(revision, 1, false)) }
+
+// same posts a newer version of the source object that says the same as the one before.
+func (d *desk) same(revision string) *desk { d.t.Helper(); return d.feed(d.news(revision, 1, true)) }
+
+func (d *desk) news(revision string, version int, same bool) Event {
+	d.sigs++
+	return Event{Same: same, Signal: &Signal{
+		ID: d.sigs, Kind: SignalRevise, News: News{Revision: revision, Version: version, Input: inputOf(revision)},
+	}}
+}
+
+// inputOf is what the source object is at a revision.
+func inputOf(revision string) json.RawMessage {
+	b, err := json.Marshal("as of " + revision)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// gone posts that the source cancelled the object.
+func (d *desk) gone(revision string) *desk {
+	d.t.Helper()
+	return d.signal(Signal{Kind: SignalCancel, News: News{Revision: revision}})
+}
+
+// failover makes the database forget the latest n records. Signals survive.
+func (d *desk) failover(n int) error {
+	d.t.Helper()
+	if n >= len(d.chain) {
+		return fmt.Errorf("there are only %d records", len(d.chain))
+	}
+	d.chain = d.chain[:len(d.chain)-n]
+	st, err := Fold(order, d.chain)
+	if err != nil {
+		return err
+	}
+	d.st = st
+	return d.try(Event{Changed: d.now})
+}
 
 // verdict posts a person's word on the step in review. An empty id says that it did not happen.
 func (d *desk) verdict(id string) *desk {

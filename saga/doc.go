@@ -7,7 +7,7 @@
 //   - A saga is a named, versioned [Definition]: an ordered list of steps.
 //   - A step is one forward action, its compensation (undo), and how it is safe to repeat.
 //   - A work is one unit of work, named by saga and work id: order-to-invoice shop:order:10492 ([ID]).
-//   - A revision is a version of the source object for which the work was started.
+//   - A revision is a version of the source object. The work was started for one; a newer one runs it again.
 //   - A [Record] is one line of the ledger. A work's records form a chain.
 //   - An attempt is one try of one step in one direction. To arm it is to record the intent to make it.
 //   - A key is the idempotency key of a step's effect. It is the same for every attempt.
@@ -144,11 +144,17 @@
 //     the definition's version.
 //   - F25: a key is replaced (reissued) only when nothing happened under the old one: a person said so, or its
 //     window is over and a lookup, or the attempts themselves, showed it.
+//   - F26: when the database became another one after the work's latest record was written ([Event.Changed]), a
+//     live work that was going forward and was not asleep then is not trusted: every step that is not done is put
+//     in doubt by a record of its own, with a deadline as if it had been armed now. Its class decides from there
+//     (F11 to F19), a late answer closes it, and a pivot that is in doubt counts as one that may have happened.
 //
 // # Compensation
 //
-//   - C1: undos run in strictly the reverse order of arming, one at a time.
-//   - C2: owed an undo is a step that is done, in doubt, refused after a maybe, or found half-made.
+//   - C1: undos run in strictly the reverse order of arming, one at a time. Over several revisions that is the
+//     reverse order of the definition, and a step that this version does not have any more is the last.
+//   - C2: owed an undo is a step that is done, in doubt, refused after a maybe, or found half-made, and one that an
+//     earlier revision left standing.
 //   - C3: skipped is a step that was never armed, was refused with no maybe, was provably not sent every time,
 //     was not there when a settled lookup asked, of which a person said so, or that needs no undo.
 //   - C4: nothing is undone before every unanswered attempt of it has settled, even when it is done: a late
@@ -160,18 +166,20 @@
 //   - C8: an undo that is refused or given up: review, undo-failed. Never silently compensated.
 //   - C9: when nothing is left to undo the work is compensated. That there was nothing is success.
 //   - C10: nothing is armed forward once compensation began.
-//   - C11: there is no automatic way back behind the pivot.
-//   - C12: a work that has ended never changes.
+//   - C11: there is no automatic way back behind the pivot. Only the source itself can call for one (V13).
+//   - C12: a work that has ended changes only by a newer version of its source object, or when the source
+//     cancels it. Every other signal is consumed by a note behind the end, which changes nothing.
 //   - C13: the record that turns arms no undo; the next record does. A fail-over that forgets the turn goes
 //     forward again, and an undo on its way would undo what stands.
 //
 // # Signals
 //
 //   - S1: a signal is consumed once, by a record that names it, and never while an attempt is open.
-//   - S2: cancel turns the work, from any place before the pivot may have happened: during a backoff, in doubt,
-//     in review.
-//   - S3: cancel when the pivot may have happened comes too late, and is noted.
-//   - S4: cancel of a work that turned already is noted.
+//   - S2: a person's cancel turns the work, from any place before the pivot may have happened: during a backoff,
+//     in doubt, in review. It takes back a newer version that waits; only a still newer one opens the work again.
+//   - S3: a person's cancel when the pivot may have happened, in this revision or an earlier one, comes too late,
+//     and is noted. So is one behind the end.
+//   - S4: a person's cancel of a work that turned already is noted.
 //   - S5: a verdict "it happened" makes the step (or undo) in review done, with the external id it names.
 //   - S6: a verdict "it did not happen" makes it ready under a new key, with a fresh policy. Nothing is armed
 //     before the attempts of the old key have settled; and when the saga turns meanwhile, the step is still
@@ -179,12 +187,48 @@
 //   - S7: a verdict is stale, and noted, when the work is not in review, the review is about another step or
 //     direction, or the attempt has moved on.
 //   - S8: a late answer of success closes a step in doubt as done. Evidence is always asked first. It speaks
-//     for its own attempt only: others still have to settle before an undo.
+//     for its own attempt only: others still have to settle before an undo. An answer of an attempt of an earlier
+//     revision is noted.
 //   - S9: a late answer that names another external id than the recorded one is noted: look for a duplicate.
 //   - S10: a conflict is noted. The work goes on with what it was started with.
 //   - S11: a work whose version nobody knows is parked. Resume takes it up where it was. Verdicts and cancels
 //     are noted meanwhile: nobody here could act on them.
 //   - S12: what was decided about a parked work stays decided when it is parked again for another reason.
+//
+// # Revisions
+//
+// A newer version of the source object runs the work again: the same steps, under new keys, each told what it left
+// at its destination before. The source may also say that the object is gone.
+//
+//   - V1: a newer version is a signal, revise, with revision, definition version and input; a cancel with a revision
+//     is the source's own. What is not newer than the newest heard is noted and changes nothing. Nor does an input
+//     that cannot be kept.
+//   - V2: a newer version with the same identity as the one heard before is noted; only what was heard moves on.
+//     Not so when the work went back meanwhile, or the source had cancelled it: then it runs again.
+//   - V3: a newer version is begun at a step boundary: nothing is open, in doubt or half-made, and the work is not on
+//     its way back. It may be running, waiting to repeat what was provably not sent, completed, compensated, or in
+//     review without a doubt (refused behind the pivot, given up, at fault).
+//   - V4: elsewhere it is heard and waits. A later one replaces it. The work goes on as if nothing had been said, to
+//     the next boundary; a work on its way back, until everything is undone. There it begins, by a record of its own.
+//   - V5: a step that needs no undo can be left in doubt when everything else is undone. Before the newer version
+//     begins it is looked up, or a person asked, unless it is Idempotent: else it would be made a second time.
+//   - V6: a revision begins at the first step, with a fresh policy, under keys of its own (F24) and with the newest
+//     version of the definition that was heard of.
+//   - V7: each step is told what an earlier revision left at its destination ([Call.PreviousID], [Previous]) until
+//     it is done anew or undone. It changes that thing and must not make another. A lookup asks for the effect of
+//     this revision: what only an earlier one did is [NotFound].
+//   - V8: no step is armed before every attempt of earlier revisions on it, forward or undo, has settled. Attempts
+//     are counted on over revisions, so an answer is never credited to another revision's attempt.
+//   - V9: a step that is AtMostOnce, or says [Action.Once], and is done stays done. [Action.EachRevision] opts out.
+//   - V10: when an earlier revision passed the pivot, what is refused or given up goes to review and never back.
+//   - V11: the way back owes an undo to what this revision made and to what an earlier one left standing (C2).
+//   - V12: a cancel by the source turns the work at once, wherever it stands, before the pivot may have happened.
+//     A work without a pivot can be turned so behind its end, too.
+//   - V13: when the pivot may have happened, it waits for a boundary as a newer version does. Then the work is
+//     compensated if every step that stands says Undo or NoUndo.
+//   - V14: else review, conflict. A verdict that the undo of the step at issue happened by hand leads on, to the
+//     next such step or to the undos of the others. To keep sets the cancel aside, and the work goes on as before.
+//     A newer version of the source begins as ever.
 //
 // # What a crash can do
 //

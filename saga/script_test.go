@@ -94,8 +94,12 @@ func (s *story) play(command string) string {
 	}
 	words := strings.Fields(lines[0])
 	n := len(s.chain)
+	if words[0] == "failover" {
+		lost, _ := strconv.Atoi(words[1]) // do says what is wrong with it
+		n -= lost
+	}
 	err := s.do(words[0], words[1:], lines[1:])
-	for i := n; i < len(s.chain); i++ {
+	for i := max(n, 0); i < len(s.chain); i++ {
 		fmt.Fprintln(&s.out, show(&s.chain[i]))
 	}
 	switch {
@@ -119,6 +123,10 @@ func (s *story) play(command string) string {
 //	crash [alone]      the process dies; another one (proven alone) looks at the chain
 //	busy, free         no send slot is to be had; or one is
 //	cancel who why…    a person cancels
+//	revise rev [same]  the source has a newer version; it says the same as before
+//	gone rev           the source cancelled the object
+//	keep who           a person leaves as it stands what the source cancelled
+//	failover n         the database forgets the latest n records, and is another one since
 //	happened who [id]  a person's verdict on the step in review; and
 //	did-not-happen who the other one
 //	late step n id     attempt n's success comes after it was closed
@@ -149,6 +157,15 @@ func (s *story) do(verb string, args, lines []string) (err error) {
 		s.alone = len(args) > 0
 		defer func() { s.alone = false }()
 		return s.try(Event{})
+	case "revise":
+		return s.try(s.news(args[0], 1, len(args) > 1))
+	case "failover":
+		n, err := strconv.Atoi(args[0])
+		if err != nil {
+			return err
+		}
+		s.now = s.now.Add(time.Second)
+		return s.failover(n)
 	case "busy", "free":
 		s.busy = verb == "busy"
 		return s.try(Event{})
@@ -189,7 +206,10 @@ func (s *story) post(verb string, args []string) error {
 		}
 		sig.Kind, sig.Actor, sig.Reason = SignalLate, "", ""
 		sig.Verdict = Verdict{Step: args[0], Direction: Forward, Attempt: n, Happened: true, ExternalID: args[2], Output: output(args[2])}
-	case "cancel", "conflict", "resume":
+	case "gone":
+		sig.Kind, sig.Actor, sig.Reason = SignalCancel, "", ""
+		sig.News = News{Revision: args[0]}
+	case "cancel", "conflict", "resume", "keep":
 	default:
 		return fmt.Errorf("unknown command %q", verb)
 	}
@@ -250,7 +270,14 @@ func (s *story) passes(args []string) error {
 
 // state shows what a person would be shown.
 func (s *story) state() {
-	fmt.Fprintf(&s.out, "%s%s, %d records\n", s.st.Status, bracket(string(s.st.Reason)), s.st.Seq)
+	fmt.Fprintf(&s.out, "%s%s, %d records", s.st.Status, bracket(string(s.st.Reason)), s.st.Seq)
+	if s.st.Revision != "" {
+		fmt.Fprintf(&s.out, ", revision %s", s.st.Revision)
+	}
+	if s.st.Newer != nil {
+		fmt.Fprintf(&s.out, ", and %s waits", s.st.Newer.Revision)
+	}
+	fmt.Fprintln(&s.out)
 	if s.st.Status == Review {
 		fmt.Fprintf(&s.out, "  because: %s\n", s.st.Note)
 	}
@@ -259,6 +286,9 @@ func (s *story) state() {
 		fmt.Fprintf(&s.out, "  %-12s%s after %d", ss.Name, ss.Forward.Phase, ss.Forward.Attempts)
 		if ss.ExternalID != "" {
 			fmt.Fprintf(&s.out, ", %s", ss.ExternalID)
+		}
+		if ss.Previous != nil {
+			fmt.Fprintf(&s.out, ", before %s", ss.Previous.ExternalID)
 		}
 		if ss.Undo.Attempts > 0 || ss.Undo.Phase != "" {
 			fmt.Fprintf(&s.out, "; undo %s after %d", ss.Undo.Phase, ss.Undo.Attempts)
