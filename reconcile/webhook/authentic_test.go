@@ -221,12 +221,12 @@ func TestReplay(t *testing.T) {
 	if len(first) != 1 {
 		t.Fatalf("A8: %d events; want 1", len(first))
 	}
-	d.post(t, "woo", wooSigned("order.updated", order), order)
+	d.post(t, "woo", wooSigned(order), order)
 	before := d.inbox.stored()[1]
 	d.inbox.mu.Lock()
 	d.inbox.copies = nil // the retention of the inbox is over
 	d.inbox.mu.Unlock()
-	d.post(t, "woo", wooSigned("order.updated", order), order)
+	d.post(t, "woo", wooSigned(order), order)
 	after := d.inbox.stored()[2]
 	if before.Dedupe != after.Dedupe || before.Version.Compare(after.Version) != 0 || before.Fingerprint != after.Fingerprint || after.Fingerprint.IsZero() {
 		t.Errorf("A9: a late replay looks new:\n%+v\n%+v", before, after)

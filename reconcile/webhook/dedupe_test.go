@@ -91,7 +91,7 @@ func TestSameChange(t *testing.T) {
 	order := fixture(t, "woocommerce.json")
 	moved := strings.Replace(order, `"_links":{"self":[{"href":"https://shop.example/`, `"_links":{"self":[{"href":"https://www.shop.example/`, 1)
 	for i, body := range []string{order, order, moved} {
-		h := wooSigned("order.updated", body)
+		h := wooSigned(body)
 		h.Set(wooID, fmt.Sprint(i))
 		d.post(t, "woo", h, body)
 	}

@@ -1,3 +1,107 @@
-// Package webhook is the door of the hearing half: an HTTP handler that verifies what senders claim, stores it in
-// a [reconcile.Inbox] and answers. It decides nothing else.
+// Package webhook is the door of hearing: an HTTP handler that verifies what a sender claims, stores it in a
+// [reconcile.Inbox] and answers. It decides nothing about objects, fetches nothing and starts nothing; that is for
+// whoever judges the inbox. So the answer depends on one insert, and nothing a delivery says can make it late.
+//
+//	stripe := webhook.Source{
+//		Name: "stripe", Provider: webhook.Stripe(),
+//		Secrets: []webhook.Secret{{Name: "2026-11", Text: os.Getenv("STRIPE_WEBHOOK_SECRET")}},
+//	}
+//	door, err := webhook.New(store, []webhook.Source{stripe, shop}, &webhook.Options{Wake: hearer.Nudge})
+//	mux.Handle("/webhooks/", door)
+//
+// # The way of a delivery
+//
+//  1. The path names the source. Then the method, the header's size and the announced length are looked at.
+//  2. It takes one of the source's places, and its body is read: at most Source.MaxBody bytes, in at most 70 % of the
+//     budget.
+//  3. The provider's [Claim] is read and tried against every secret of the source, on the bytes as they came and in
+//     constant time. Only then is the signed time compared with our clock, on both sides: a time that nobody signed
+//     says nothing.
+//  4. A packed body is unpacked, up to the limit. Nobody unpacks what nobody signed.
+//  5. The provider's parser makes events of it. From here on there is no reason to refuse a delivery: it would only
+//     be sent again, and count as our failure. What is malformed, of an unknown tenant or type, or a handshake is
+//     stored with that verdict.
+//  6. The events are stored, all or none. When [reconcile.Inbox] says that they are on disk the answer is 200.
+//
+// # The answers
+//
+//	200  stored, or stored before; an unsigned handshake. The body is always empty
+//	401  no signature, one that cannot be read, a wrong one, or a signed time beyond the tolerance
+//	404  no such source, or a hidden one; the two look alike
+//	405  not a POST
+//	408  the body did not come in time
+//	413  the body, the unpacked body or the header is larger than the limit
+//	503  the inbox failed or had no time, the source is full or refusing; with Retry-After
+//
+// Trouble with the database is ours and never a 4xx. There is no redirect, no 410 (which unsubscribes us), no cookie
+// and no text. A crash before the commit sends no 200, and one behind it makes the sender come again, to find its event
+// known.
+//
+// The strictest sender waits for three seconds. The budget of a delivery is 2.3 s from its header on, can be
+// shortened, and ends no later than 2.5 s even when the inbox does not come back; a call that hangs keeps its
+// place in Source.Concurrent until it returns.
+//
+// # What providers promise
+//
+//	provider           signature                   signed time  same event by                        version of an object        a deletion is
+//	[Standard]         HMAC v1, ed25519 v1a        yes          webhook-id                           as the [Mapping] says       as the Mapping says
+//	[Stripe]           HMAC, hex, over time.body   yes          event id                             event clock, 1 s: a hint    a hint
+//	[WooCommerce]      HMAC, base64, over body     no           webhook, topic, id and body          date_modified_gmt, 1 s      an id only: a hint
+//	[Shopify]          HMAC, base64, over body     no           shop, topic and event id             updated_at, 1 s             an id only: a hint
+//	[GitHub]           HMAC, hex, over body        no           delivery id                          updated_at, 1 s             a hint
+//	[Xero]             HMAC, base64, over body     no           tenant, object, time and type        none: a hint                a hint
+//	[QuickBooks]       HMAC, base64, over body     no           event id; tenant, object, operation  none: a hint                a hint
+//	                                                            and time in the older format
+//
+//	provider           waits      repeats                     and then
+//	Standard Webhooks  15 to 30 s about 10 times in 75 h      may disable us
+//	Stripe             not said   3 days                      stops
+//	WooCommerce        60 s       never                       disables us after 5 failures in a row
+//	Shopify            5 s        8 times in 4 h              removes the subscription
+//	GitHub             10 s       never by itself             nothing
+//	Xero               5 s        less and less, 24 h         disables us
+//	QuickBooks         3 s        growing waits, many hours   may hold back what comes later
+//
+// No provider promises order, or that nothing is lost; behind the last column only a sweep helps. A version is a
+// promise of one object of one source and is compared with nothing else. Where an event has no id it is known by
+// its content. Digests are made of parts with their lengths, so neighbouring fields never run together.
+//
+// Where no time is signed a captured delivery is genuine for ever. Inbox and gate then know it by digest,
+// version and fingerprint, so the gate has to remember longer than the inbox. And where topic, shop or ids are
+// headers, nobody signed them: who has captured a genuine body can show it again under another topic. That is
+// why a deletion by header is only ever a hint, and why such providers are worth TLS without exceptions and
+// Source.Types.
+//
+// # Handshakes
+//
+// WooCommerce greets with an unsigned form when a webhook is saved; exactly that form gets 200 and is forgotten.
+// Xero's intent to receive and GitHub's ping are signed, or wrongly signed on purpose, and need no exception:
+// they are verified like anything else and stored as ignored. None of these providers asks for an echo of a
+// challenge.
+//
+// # What the operator sets up
+//
+//   - Secrets: at least one per source, of at least 16 bytes. To rotate, put the new one first and keep the old one.
+//     [Receiver.Secrets] says when the old one was used last; every stored event names the secret that signed it.
+//     All faults of all sources are reported at once by [New], and a source that cannot verify is never opened.
+//   - Tenants: which accounts of the source are ours. An event of another is kept as unknown, and nothing comes of it
+//     until the tenant is added and the delivery replayed.
+//   - The clock of the machine: signed times are compared with it. When it is wrong every genuine delivery of such
+//     a source fails; Listener.ClockAlarm then says by how much. They are still refused.
+//   - Limits: MaxBody above the largest object (GitHub sends up to 25 MB), Concurrent times MaxBody within the
+//     memory, and a server whose header limits are set, as [Receiver.Server] does.
+//   - State: Ignoring keeps a subscription alive while nothing is to come of it, Refusing makes the sender keep what
+//     it has, Hidden acts as if the source did not exist.
+//   - Epoch: raised by hand when the source begins to count its versions anew.
+//   - The fetch of a source uses the same API version as its webhooks are made with, or fields differ by version.
+//
+// A middleware in front must leave the body alone, and its ResponseWriter needs an Unwrap method, so that slow
+// bodies can be stopped. In front of the open internet belongs a proxy that limits connections per address: who
+// can open enough of them can fill the places of a source with slow bodies.
+//
+// # What is logged and counted
+//
+// [Listener] hears of every delivery, with the configured name of the source and one of a fixed set of reasons.
+// The log has one line per source and reason a minute, with the number of those left out. Neither has a header, a
+// body, a signature, a secret, or a name that a stranger made up. Headers are not stored.
 package webhook

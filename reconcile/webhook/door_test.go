@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -75,9 +76,9 @@ func (i *inbox) stored() []reconcile.Event {
 // door is a receiver behind a real server.
 type door struct {
 	*Receiver
-	inbox *inbox
-	url   string
-	log   *logbook
+	inbox  *inbox
+	server *httptest.Server
+	log    *logbook
 
 	mu      sync.Mutex
 	refused []Reason
@@ -127,9 +128,8 @@ func open(t *testing.T, opts *Options, sources ...Source) *door {
 	if d.Receiver, err = New(d.inbox, sources, &o); err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(d.Receiver)
-	t.Cleanup(server.Close)
-	d.url = server.URL
+	d.server = httptest.NewServer(d.Receiver)
+	t.Cleanup(d.server.Close)
 	return d
 }
 
@@ -147,14 +147,27 @@ type answer struct {
 	body   string
 }
 
+// dial opens a connection to write to by hand. It fails rather than hang.
+func (d *door) dial(t *testing.T) net.Conn {
+	t.Helper()
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", d.server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
 func (d *door) send(t *testing.T, method, path string, h http.Header, body io.Reader) answer {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, d.url+path, body)
+	req, err := http.NewRequestWithContext(t.Context(), method, d.server.URL+path, body)
 	if err != nil {
 		t.Fatal(err)
 	}
 	req.Header = h.Clone()
-	resp, err := http.DefaultTransport.RoundTrip(req)
+	resp, err := d.server.Client().Transport.RoundTrip(req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,11 +202,11 @@ func (d *door) post(t *testing.T, source string, h http.Header, body string) int
 }
 
 // orders is a provider of orders with counters for versions.
-func orders(t testing.TB) Provider {
-	t.Helper()
+func orders(tb testing.TB) Provider {
+	tb.Helper()
 	p, err := Standard(Mapping{Version: "data.version", Clock: reconcile.CounterClock, Deleted: []string{"order.deleted"}})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return p
 }
@@ -224,20 +237,20 @@ func signedAt(t *testing.T, id, body, secret string, at time.Time) http.Header {
 	return h
 }
 
-func wooSigned(topic, body string) http.Header {
+func wooSigned(body string) http.Header {
 	h := http.Header{}
-	h.Set(wooTopic, topic)
+	h.Set(wooTopic, "order.updated")
 	h.Set(wooID, "12")
 	h.Set(wooDelivery, "d0")
 	SignWooCommerce(h, wooSecret, []byte(body))
 	return h
 }
 
-func fixture(t testing.TB, name string) string {
-	t.Helper()
+func fixture(tb testing.TB, name string) string {
+	tb.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", name))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return string(b)
 }

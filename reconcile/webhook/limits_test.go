@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -166,14 +165,8 @@ func TestSlowBody(t *testing.T) {
 	t.Parallel()
 	d := open(t, &Options{Budget: 300 * time.Millisecond}, shop(t))
 	for path, want := range map[string]string{"/webhooks/shop": "408", "/webhooks/nobody": "404"} {
-		conn, err := net.Dial("tcp", strings.TrimPrefix(d.url, "http://"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := d.dial(t)
 		defer conn.Close()
-		if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
-			t.Fatal(err)
-		}
 		began := time.Now()
 		fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: h\r\nContent-Length: 500\r\n\r\n{", path)
 		r := bufio.NewReader(conn)
@@ -199,10 +192,7 @@ func TestBrokenBody(t *testing.T) {
 	refused := make(chan Reason, 1)
 	d := open(t, nil, shop(t))
 	d.opts.Listener.Refused = func(_ string, why Reason, _ int) { refused <- why }
-	conn, err := net.Dial("tcp", strings.TrimPrefix(d.url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := d.dial(t)
 	fmt.Fprintf(conn, "POST /webhooks/shop HTTP/1.1\r\nHost: h\r\nContent-Length: 500\r\n\r\n{")
 	conn.Close()
 	if why := <-refused; why != BrokenBody {

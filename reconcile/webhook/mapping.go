@@ -53,31 +53,18 @@ func (m Mapping) withDefaults() Mapping {
 
 // validate reports everything that is wrong, in one error.
 func (m *Mapping) validate() error {
-	var faults []error
+	var f faults
 	for field, path := range map[string]string{"Topic": m.Topic, "Body": m.Body, "ID": m.ID, "Tenant": m.Tenant, "Version": m.Version, "At": m.At} {
-		if path != "" && slices.Contains(strings.Split(path, "."), "") {
-			faults = append(faults, fmt.Errorf("%s is %q; a path is names with dots between them", field, path))
-		}
+		f.whenf(path != "" && slices.Contains(strings.Split(path, "."), ""), "%s is %q; a path is names with dots between them", field, path)
 	}
-	switch m.Clock {
-	case reconcile.CounterClock, reconcile.ObjectClock, reconcile.EventClock:
-		if m.Version == "" {
-			faults = append(faults, fmt.Errorf("Clock is %q, but there is no path for the Version", m.Clock))
-		}
-	case reconcile.NoClock:
-		if m.Version != "" {
-			faults = append(faults, errors.New("Version has a path, but no Clock says what it is: a counter, the object's time, or the event's time"))
-		}
-	default:
-		faults = append(faults, fmt.Errorf("Clock is %q, which is none", m.Clock))
-	}
-	if !slices.Contains([]reconcile.Payload{reconcile.Whole, reconcile.Delta, reconcile.Thin}, m.Payload) {
-		faults = append(faults, fmt.Errorf("Payload is %q, which is none", m.Payload))
-	}
-	if m.Step < 0 {
-		faults = append(faults, fmt.Errorf("Step is %s; it must not be negative", m.Step))
-	}
-	if err := errors.Join(faults...); err != nil {
+	clocks := []reconcile.Clock{reconcile.NoClock, reconcile.CounterClock, reconcile.ObjectClock, reconcile.EventClock}
+	f.whenf(!slices.Contains(clocks, m.Clock), "Clock is %q, which is none", m.Clock)
+	f.whenf(m.Version == "" && m.Clock != reconcile.NoClock, "Clock is %q, but there is no path for the Version", m.Clock)
+	f.whenf(m.Version != "" && m.Clock == reconcile.NoClock, "Version has a path, but no Clock says what it is: a counter, the object's time, or the event's time")
+	payloads := []reconcile.Payload{reconcile.Whole, reconcile.Delta, reconcile.Thin}
+	f.whenf(!slices.Contains(payloads, m.Payload), "Payload is %q, which is none", m.Payload)
+	f.whenf(m.Step < 0, "Step is %s; it must not be negative", m.Step)
+	if err := f.err(); err != nil {
 		return fmt.Errorf("mapping:\n%w", err)
 	}
 	return nil

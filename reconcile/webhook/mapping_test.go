@@ -78,14 +78,14 @@ func TestVolatile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	print := func(data string) reconcile.Digest {
+	digest := func(data string) reconcile.Digest {
 		return parsed(t, p, nil, `{"type":"a.b","data":`+data+`}`)[0].Fingerprint
 	}
-	first := print(`{"id":1,"total":5,"seen":1,"meta":{"trace":"a","k":1}}`)
-	if print(`{"seen":2,"total":5,"id":1,"meta":{"k":1,"trace":"b"}}`) != first {
+	first := digest(`{"id":1,"total":5,"seen":1,"meta":{"trace":"a","k":1}}`)
+	if digest(`{"seen":2,"total":5,"id":1,"meta":{"k":1,"trace":"b"}}`) != first {
 		t.Error("a volatile field makes another fingerprint")
 	}
-	if print(`{"id":1,"total":6,"seen":1,"meta":{"trace":"a","k":1}}`) == first {
+	if digest(`{"id":1,"total":6,"seen":1,"meta":{"trace":"a","k":1}}`) == first {
 		t.Error("another total makes the same fingerprint")
 	}
 }

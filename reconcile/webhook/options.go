@@ -1,8 +1,6 @@
 package webhook
 
 import (
-	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -67,20 +65,12 @@ func orElse[T comparable](field *T, fallback T) {
 
 // validate reports everything that is wrong, in one error.
 func (o *Options) validate() error {
-	var faults []error
-	if !strings.HasPrefix(o.Prefix, "/") || !strings.HasSuffix(o.Prefix, "/") {
-		faults = append(faults, fmt.Errorf("Prefix is %q; it must begin and end with a slash", o.Prefix))
-	}
-	if o.Budget < 0 || o.Budget > hardStop {
-		faults = append(faults, fmt.Errorf("Budget is %s; it must lie between 0 and %s, because a sender waits for 3 s", o.Budget, hardStop))
-	}
-	if o.RetryAfter < time.Second {
-		faults = append(faults, fmt.Errorf("RetryAfter is %s; senders read whole seconds, at least 1", o.RetryAfter))
-	}
-	if o.MaxHeader < 0 {
-		faults = append(faults, fmt.Errorf("MaxHeader is %d; it must not be negative", o.MaxHeader))
-	}
-	return errors.Join(faults...)
+	var f faults
+	f.whenf(!strings.HasPrefix(o.Prefix, "/") || !strings.HasSuffix(o.Prefix, "/"), "Prefix is %q; it must begin and end with a slash", o.Prefix)
+	f.whenf(o.Budget < 0 || o.Budget > hardStop, "Budget is %s; it must lie between 0 and %s, because a sender waits for 3 s", o.Budget, hardStop)
+	f.whenf(o.RetryAfter < time.Second, "RetryAfter is %s; senders read whole seconds, at least 1", o.RetryAfter)
+	f.whenf(o.MaxHeader < 0, "MaxHeader is %d; it must not be negative", o.MaxHeader)
+	return f.err()
 }
 
 func (o *Options) retryAfter() string {

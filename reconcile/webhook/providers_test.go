@@ -248,7 +248,7 @@ func TestHandshakes(t *testing.T) {
 		t.Errorf("A17: the greeting at another's door: answer %d", got)
 	}
 	// With a signature it is a delivery like any other.
-	signedPing := wooSigned("order.updated", "webhook_id=12")
+	signedPing := wooSigned("webhook_id=12")
 	signedPing.Set(wooSignature, "AAAA")
 	if got := d.post(t, "woo", signedPing, "webhook_id=12"); got != 401 {
 		t.Errorf("A17: a greeting with a wrong signature: answer %d", got)

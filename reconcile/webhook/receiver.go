@@ -25,26 +25,21 @@ const maxSources = 1024
 // everything that is wrong with all sources: a receiver that cannot verify one of them is not made.
 func New(inbox reconcile.Inbox, sources []Source, options *Options) (*Receiver, error) {
 	opts := options.withDefaults()
-	faults := []error{opts.validate()}
-	if inbox == nil {
-		faults = append(faults, errors.New("there is no inbox: what was verified has to be stored"))
-	}
-	if len(sources) == 0 || len(sources) > maxSources {
-		faults = append(faults, fmt.Errorf("there are %d sources; 1 to %d are possible", len(sources), maxSources))
-	}
+	wrong := faults{opts.validate()}
+	wrong.whenf(inbox == nil, "there is no inbox: what was verified has to be stored")
+	wrong.whenf(len(sources) == 0 || len(sources) > maxSources, "there are %d sources; 1 to %d are possible", len(sources), maxSources)
 	r := &Receiver{inbox: inbox, opts: opts, sources: make(map[string]*source), log: newRefusalLog(&opts)}
 	for _, config := range sources {
 		s, err := newSource(config)
 		if r.sources[config.Name] != nil {
 			err = errors.Join(err, errors.New("there is another source of this name"))
 		}
-		if err != nil {
-			faults = append(faults, fmt.Errorf("source %q: %w", config.Name, err))
-			continue
+		wrong.whenf(err != nil, "source %q: %w", config.Name, err)
+		if err == nil {
+			r.sources[config.Name] = s
 		}
-		r.sources[config.Name] = s
 	}
-	if err := errors.Join(faults...); err != nil {
+	if err := wrong.err(); err != nil {
 		return nil, fmt.Errorf("webhook receiver:\n%w", err)
 	}
 	return r, nil

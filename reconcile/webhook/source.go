@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"regexp"
 	"slices"
@@ -98,16 +97,14 @@ func newSource(c Source) (*source, error) {
 	}
 	orElse(&c.MaxBody, defaultMaxBody)
 	orElse(&c.Concurrent, defaultConcurrent)
-	faults := []error{c.validate(), c.Provider.validate()}
+	wrong := faults{c.validate(), c.Provider.validate()}
 	s := &source{Source: c, clock: &clockWatch{}, limit: rate.NewLimiter(rate.Inf, 0)}
 	for i, secret := range c.Secrets {
 		k, err := newKey(c.Provider, secret)
-		if err != nil {
-			faults = append(faults, fmt.Errorf("secret %d (%q): %w", i+1, secret.Name, err))
-		}
+		wrong.whenf(err != nil, "secret %d (%q): %w", i+1, secret.Name, err)
 		s.keys = append(s.keys, k)
 	}
-	if err := errors.Join(faults...); err != nil {
+	if err := wrong.err(); err != nil {
 		return nil, err
 	}
 	if c.PerSecond > 0 {
@@ -122,27 +119,22 @@ var names = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
 
 // validate reports everything that is wrong, in one error.
 func (c *Source) validate() error {
-	var faults []error
-	wrong := func(bad bool, format string, args ...any) {
-		if bad {
-			faults = append(faults, fmt.Errorf(format, args...))
-		}
-	}
-	wrong(!names.MatchString(c.Name), "its name must be lower case letters, digits, - and _, at most 63, because it is part of a path")
-	wrong(len(c.Secrets) == 0, "it has no secret: nothing could be verified, so nothing would be accepted")
-	wrong(len(c.Secrets) > maxSecrets, "it has %d secrets; at most %d are tried", len(c.Secrets), maxSecrets)
+	var f faults
+	f.whenf(!names.MatchString(c.Name), "its name must be lower case letters, digits, - and _, at most 63, because it is part of a path")
+	f.whenf(len(c.Secrets) == 0, "it has no secret: nothing could be verified, so nothing would be accepted")
+	f.whenf(len(c.Secrets) > maxSecrets, "it has %d secrets; at most %d are tried", len(c.Secrets), maxSecrets)
 	seen := make(map[string]bool)
 	for _, secret := range c.Secrets {
-		wrong(secret.Name == "" || seen[secret.Name], "every secret needs a name of its own, to say which one is still in use; %q is none", secret.Name)
+		f.whenf(secret.Name == "" || seen[secret.Name], "every secret needs a name of its own, to say which one is still in use; %q is none", secret.Name)
 		seen[secret.Name] = true
 	}
-	wrong(!slices.Contains([]State{Open, Hidden, Ignoring, Refusing}, c.State), "State is %q, which is none", c.State)
-	wrong(c.Tolerance < 0 && c.Tolerance != NoTolerance, "Tolerance is %s; to switch the check off say NoTolerance", c.Tolerance)
-	wrong(c.Tolerance != 0 && !c.Provider.SignsTime, "Tolerance is set, but %s signs no time", c.Provider.Name)
-	wrong(c.Epoch < 0, "Epoch is %d; it must not be negative", c.Epoch)
-	wrong(c.MaxBody < 0, "MaxBody is %d; it must not be negative", c.MaxBody)
-	wrong(c.Concurrent < 0 || c.PerSecond < 0 || c.Burst < 0, "Concurrent, PerSecond and Burst must not be negative")
-	return errors.Join(faults...)
+	f.whenf(!slices.Contains([]State{Open, Hidden, Ignoring, Refusing}, c.State), "State is %q, which is none", c.State)
+	f.whenf(c.Tolerance < 0 && c.Tolerance != NoTolerance, "Tolerance is %s; to switch the check off say NoTolerance", c.Tolerance)
+	f.whenf(c.Tolerance != 0 && !c.Provider.SignsTime, "Tolerance is set, but %s signs no time", c.Provider.Name)
+	f.whenf(c.Epoch < 0, "Epoch is %d; it must not be negative", c.Epoch)
+	f.whenf(c.MaxBody < 0, "MaxBody is %d; it must not be negative", c.MaxBody)
+	f.whenf(c.Concurrent < 0 || c.PerSecond < 0 || c.Burst < 0, "Concurrent, PerSecond and Burst must not be negative")
+	return f.err()
 }
 
 func (s *source) name() string {

@@ -18,8 +18,8 @@ type vector struct {
 }
 
 // Signatures that providers published: what Standard Webhooks and GitHub print in their documentation.
-func published(t testing.TB) []vector {
-	t.Helper()
+func published(tb testing.TB) []vector {
+	tb.Helper()
 	const payload = `{"test": 2432232314}`
 	standard := map[string]string{
 		"webhook-id": "msg_p5jXN8AQM9LWM0D4loKWxJek", "webhook-timestamp": "1614265330",
@@ -29,9 +29,9 @@ func published(t testing.TB) []vector {
 	const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 	at := time.Unix(1614265330, 0)
 	return []vector{
-		{"standard webhooks", orders(t), secret, standard, payload, at},
-		{"svix", orders(t), secret, svix, payload, at},
-		{"without prefix", orders(t), "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", standard, payload, at},
+		{"standard webhooks", orders(tb), secret, standard, payload, at},
+		{"svix", orders(tb), secret, svix, payload, at},
+		{"without prefix", orders(tb), "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", standard, payload, at},
 		{"github", GitHub(), "It's a Secret to Everybody", map[string]string{
 			"X-Hub-Signature-256": "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17",
 		}, "Hello, World!", noon},
@@ -39,8 +39,8 @@ func published(t testing.TB) []vector {
 }
 
 // Signatures made with openssl by testdata/vectors.sh.
-func independent(t testing.TB) []vector {
-	t.Helper()
+func independent(tb testing.TB) []vector {
+	tb.Helper()
 	header := func(name, value string) map[string]string { return map[string]string{name: value} }
 	standard := func(signature string) map[string]string {
 		return map[string]string{"Webhook-Id": "msg_1", "Webhook-Timestamp": "1763634600", "Webhook-Signature": signature}
@@ -50,16 +50,16 @@ func independent(t testing.TB) []vector {
 	return []vector{
 		{"stripe", Stripe(), "whsec_stripe_test_secret_0001",
 			header("Stripe-Signature", "t=1720000001,v1=3af1daaa3eac5cbbafd2f516faa251d6bd46d47b2e6ebcb514e8d04ecaee061c,v0=6ffbb59b2300aae63f272406069a9788598b792a944a07aba816edb039989a39"),
-			fixture(t, "stripe.json"), time.Unix(1720000001, 0)},
-		{"woocommerce", WooCommerce(), plain, header("X-WC-Webhook-Signature", "yBoYFp58wY6L4fPGvJ127Xd9aUVG6B4Jy3DrcBQeX0o="), fixture(t, "woocommerce.json"), noon},
-		{"shopify", Shopify(), plain, header("X-Shopify-Hmac-SHA256", "RsMuml92KJ9uGJkpj/v9cmQx7EXb/J5uiNtwthWs20s="), fixture(t, "shopify.json"), noon},
-		{"xero", Xero(), plain, header("x-xero-signature", "WNhKa6hvGD8gNS5oL8TUXaOoQfqp8NQ9VaYXt2bbRDo="), fixture(t, "xero.json"), noon},
-		{"quickbooks", QuickBooks(), plain, header("intuit-signature", "ZrkDI2efvTLy1DMmVFNEmPF5GfEcEvF/ZBdZZgaA/OA="), fixture(t, "quickbooks.json"), noon},
-		{"quickbooks cloud events", QuickBooks(), plain, header("intuit-signature", "ta1jjeGXWTng7bFeTwea4M6U7D/NHUVIRdeSweVcYA4="), fixture(t, "quickbooks-cloudevents.json"), noon},
-		{"github", GitHub(), plain, header("X-Hub-Signature-256", "sha256=a0f70d31009c2e197e2984241c9d2bd6dd8d16be847e0e355ec4974c3b627be3"), fixture(t, "github.json"), noon},
-		{"standard v1", orders(t), "whsec_YS1zZWNyZXQtZm9yLXRlc3RzLW9ubHkh", standard("v1,w4bXWrbh6GJVWNvVF7WT2Fp0LNC3DvH/f+HRseol7j0="), fixture(t, "standard.json"), at},
-		{"standard v1a", orders(t), "whpk_6kpsY+KcUgq+9VB7Ey7F+ZVHdq6+vnuSQh7qaRRG0iw=",
-			standard("v1a,dhozk4+Q5ziPzToWDAYV+Xv6+K2cmuxhMT8b6WfUzwx60j+VAj8XwfPhvZp4lyhNzUQPXTfi8OsK1Et98YOACA=="), fixture(t, "standard.json"), at},
+			fixture(tb, "stripe.json"), time.Unix(1720000001, 0)},
+		{"woocommerce", WooCommerce(), plain, header("X-WC-Webhook-Signature", "yBoYFp58wY6L4fPGvJ127Xd9aUVG6B4Jy3DrcBQeX0o="), fixture(tb, "woocommerce.json"), noon},
+		{"shopify", Shopify(), plain, header("X-Shopify-Hmac-SHA256", "RsMuml92KJ9uGJkpj/v9cmQx7EXb/J5uiNtwthWs20s="), fixture(tb, "shopify.json"), noon},
+		{"xero", Xero(), plain, header("x-xero-signature", "WNhKa6hvGD8gNS5oL8TUXaOoQfqp8NQ9VaYXt2bbRDo="), fixture(tb, "xero.json"), noon},
+		{"quickbooks", QuickBooks(), plain, header("intuit-signature", "ZrkDI2efvTLy1DMmVFNEmPF5GfEcEvF/ZBdZZgaA/OA="), fixture(tb, "quickbooks.json"), noon},
+		{"quickbooks cloud events", QuickBooks(), plain, header("intuit-signature", "ta1jjeGXWTng7bFeTwea4M6U7D/NHUVIRdeSweVcYA4="), fixture(tb, "quickbooks-cloudevents.json"), noon},
+		{"github", GitHub(), plain, header("X-Hub-Signature-256", "sha256=a0f70d31009c2e197e2984241c9d2bd6dd8d16be847e0e355ec4974c3b627be3"), fixture(tb, "github.json"), noon},
+		{"standard v1", orders(tb), "whsec_YS1zZWNyZXQtZm9yLXRlc3RzLW9ubHkh", standard("v1,w4bXWrbh6GJVWNvVF7WT2Fp0LNC3DvH/f+HRseol7j0="), fixture(tb, "standard.json"), at},
+		{"standard v1a", orders(tb), "whpk_6kpsY+KcUgq+9VB7Ey7F+ZVHdq6+vnuSQh7qaRRG0iw=",
+			standard("v1a,dhozk4+Q5ziPzToWDAYV+Xv6+K2cmuxhMT8b6WfUzwx60j+VAj8XwfPhvZp4lyhNzUQPXTfi8OsK1Et98YOACA=="), fixture(tb, "standard.json"), at},
 	}
 }
 
