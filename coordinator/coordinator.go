@@ -144,7 +144,7 @@ func (c *Coordinator) runSession(ctx context.Context, s *session) (err error) {
 // serve claims and dispatches until ctx or the session ends.
 func (c *Coordinator) serve(ctx context.Context, s *session) {
 	c.resumeKnown(ctx)
-	flush := time.NewTicker(time.Second)
+	flush := time.NewTicker(flushEvery)
 	defer flush.Stop()
 	for {
 		again, err := c.claim(ctx, s)
@@ -156,7 +156,7 @@ func (c *Coordinator) serve(ctx context.Context, s *session) {
 		}
 		select {
 		case <-flush.C:
-			c.duplicates.flush(ctx, c.ledger, c.opts.Log)
+			c.flushDuplicates()
 		default:
 		}
 		if !c.rest(ctx, s) {
@@ -220,9 +220,7 @@ func (c *Coordinator) drain() error {
 		w.closeGate()
 	}
 	err := c.awaitWorks()
-	ctx, cancel := context.WithTimeout(c.life, c.opts.Lease)
-	defer cancel()
-	c.duplicates.flush(ctx, c.ledger, c.opts.Log)
+	c.flushDuplicates()
 	return err
 }
 

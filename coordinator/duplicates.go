@@ -14,9 +14,14 @@ import (
 // duplicateCounter gathers blocked duplicates and adds them to the ledger now and then, so that a storm of
 // one key costs one statement a second and never touches the work's head.
 type duplicateCounter struct {
+	flushing chan struct{} // full during a flush: whoever has waited for its end finds his own count written
+
 	mu     sync.Mutex
 	counts map[duplicateKey]*ledger.Duplicate
 }
+
+// flushEvery is how often a running coordinator adds its counts to the ledger.
+const flushEvery = time.Second
 
 type duplicateKey struct {
 	id     saga.ID
@@ -24,7 +29,7 @@ type duplicateKey struct {
 }
 
 func newDuplicateCounter() *duplicateCounter {
-	return &duplicateCounter{counts: map[duplicateKey]*ledger.Duplicate{}}
+	return &duplicateCounter{flushing: make(chan struct{}, 1), counts: map[duplicateKey]*ledger.Duplicate{}}
 }
 
 func (d *duplicateCounter) count(id saga.ID, source string) {
@@ -41,9 +46,38 @@ func (d *duplicateCounter) count(id saga.ID, source string) {
 	n.Last = now
 }
 
+// countDuplicate counts a start that was answered from the ledger. A process that only starts works has nothing
+// that flushes every second, and may end with its last start: there the count is in the ledger when Start returns.
+func (c *Coordinator) countDuplicate(ctx context.Context, in intake) {
+	c.duplicates.count(in.id, in.source)
+	if c.ran.Load() {
+		return
+	}
+	done := make(chan struct{})
+	go func() { defer close(done); c.flushDuplicates() }()
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+}
+
+// flushDuplicates adds the counts to the ledger. It does not end with a caller or with the stop of Run: half a call
+// is a count that nobody knows.
+func (c *Coordinator) flushDuplicates() {
+	c.duplicates.flush(c.life, c.ledger, c.opts.Lease/3, c.opts.Log) // a call that hangs must not cost the lease
+}
+
 // flush adds what was gathered to the ledger. After an error nobody knows whether the counts are in; they are
 // dropped rather than counted twice, and the loss is logged.
-func (d *duplicateCounter) flush(ctx context.Context, l ledger.Ledger, log logrus.FieldLogger) {
+func (d *duplicateCounter) flush(ctx context.Context, l ledger.Ledger, within time.Duration, log logrus.FieldLogger) {
+	select {
+	case d.flushing <- struct{}{}:
+		defer func() { <-d.flushing }()
+	case <-ctx.Done():
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
 	d.mu.Lock()
 	counts := d.counts
 	d.counts = map[duplicateKey]*ledger.Duplicate{}

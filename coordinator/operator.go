@@ -151,14 +151,21 @@ func (op *Operator) Show(ctx context.Context, id saga.ID) (saga.Summary, error) 
 
 // fold loads and folds a work's chain.
 func (op *Operator) fold(ctx context.Context, id saga.ID) (*saga.State, error) {
+	st, _, err := op.stand(ctx, id)
+	return st, err
+}
+
+// stand loads and folds a work's chain, and tells whether there are signals that no record has consumed.
+func (op *Operator) stand(ctx context.Context, id saga.ID) (st *saga.State, unread bool, err error) {
 	chains, err := op.ledger.Load(ctx, []saga.ID{id})
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if len(chains) == 0 {
-		return nil, ledger.ErrNotFound
+		return nil, false, ledger.ErrNotFound
 	}
-	return saga.Fold(id, chains[0].Records)
+	st, err = saga.Fold(id, chains[0].Records)
+	return st, chains[0].Head.Posted > chains[0].Head.Consumed, err
 }
 
 func (op *Operator) summarize(ctx context.Context, st *saga.State) (saga.Summary, error) {

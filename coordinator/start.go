@@ -195,7 +195,7 @@ func (c *Coordinator) duplicate(ctx context.Context, in intake) (Started, error)
 		known.Duplicate, known.Revised = false, true
 		return known, c.revise(ctx, &in)
 	}
-	c.duplicates.count(in.id, in.source)
+	c.countDuplicate(ctx, in)
 	c.tell.duplicate(in.id, in.source)
 	if known.Stale {
 		return known, nil
@@ -240,6 +240,9 @@ func (c *Coordinator) StartTx(ctx context.Context, tx *sqlx.Tx, sagaName, work s
 		return false, fmt.Errorf("start %s: %w", in.id, err)
 	case a.Result == ledger.Exists:
 		c.duplicates.count(in.id, in.source)
+		if !c.ran.Load() { // not at once: the caller's transaction may be in the way
+			time.AfterFunc(flushEvery, c.flushDuplicates)
+		}
 		return false, nil
 	case a.Result != ledger.Appended && a.Result != ledger.Mine:
 		return false, fmt.Errorf("start %s: %w", in.id, errors.Join(errRefusedStart, a.Err))
@@ -247,8 +250,9 @@ func (c *Coordinator) StartTx(ctx context.Context, tx *sqlx.Tx, sagaName, work s
 	return true, nil
 }
 
-// Wait blocks until the work is terminal or in review, and returns its summary. It may be called in any
-// process that reads the same ledger.
+// Wait blocks until the work is terminal or in review, and returns its summary. A review that somebody has spoken to
+// ([Operator.Resolve], [Operator.Cancel], an answer that came late) is not the work's last word: Wait goes on until
+// a coordinator has taken note. It may be called in any process that reads the same ledger.
 func (c *Coordinator) Wait(ctx context.Context, sagaName, work string) (saga.Summary, error) {
 	id := saga.ID{Saga: sagaName, Work: work}
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
@@ -262,15 +266,21 @@ func (c *Coordinator) Wait(ctx context.Context, sagaName, work string) (saga.Sum
 				return saga.Summary{}, fmt.Errorf("wait for %s: %w", id, ctx.Err())
 			}
 		}
-		st, err := c.fold(ctx, id)
+		st, unread, err := c.stand(ctx, id)
 		if err != nil {
 			return saga.Summary{}, fmt.Errorf("wait for %s: %w", id, err)
 		}
-		if st.Status.Terminal() || st.Status.Parked() {
+		if st.Status.Terminal() || st.Status.Parked() && !(unread && c.willBeRead(st)) {
 			return c.summarize(ctx, st)
 		}
 		if err := sleep(ctx, wait); err != nil {
 			return saga.Summary{}, fmt.Errorf("wait for %s: %w", id, err)
 		}
 	}
+}
+
+// willBeRead reports whether somebody takes note of what is posted to a parked work. Where nobody knows the work's
+// definition, signals wait for a process that does: for this one, if it does.
+func (c *Coordinator) willBeRead(st *saga.State) bool {
+	return st.Reason != saga.ReasonUnknownVersion || c.program(ledger.Version{Saga: st.ID.Saga, Version: st.Version}) != nil
 }

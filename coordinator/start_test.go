@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -145,6 +146,64 @@ func TestDuplicatesAreFlushedAtAStop(t *testing.T) {
 	})
 }
 
+// A process that only starts works, and never runs, may end behind its last start: what it counted is in the ledger
+// by then. A storm of one key is still no storm of statements.
+func TestDuplicatesAreCountedWithoutRun(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, w := memory.New(nil), &world{}
+		var calls atomic.Int64
+		p := boot(t, l, w, config{idle: true, hook: &hooked{count: func() { calls.Add(1); time.Sleep(time.Second) }}})
+		p.begin("o1")
+		counted := func() (n int64) {
+			ds, err := l.Duplicates(t.Context(), ledger.Filter{Work: "o1"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, d := range ds {
+				n += d.Count
+			}
+			return n
+		}
+		p.begin("o1")
+		if n := counted(); n != 1 {
+			t.Errorf("%d duplicates are in the ledger behind the start that was one", n)
+		}
+		calls.Store(0)
+		var all sync.WaitGroup
+		for range 40 {
+			all.Go(func() { p.begin("o1") })
+		}
+		all.Wait()
+		if n := counted(); n != 41 || calls.Load() > 2 {
+			t.Errorf("%d duplicates are in the ledger after %d statements, want 41 after 2 at most", n, calls.Load())
+		}
+		p.kill()
+	})
+}
+
+// What was counted is not lost when the stop comes in the middle of counting.
+func TestAStopWaitsForTheCount(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, w := memory.New(nil), &world{}
+		counting := make(chan struct{}, 10)
+		p := boot(t, l, w, config{hook: &hooked{count: func() { counting <- struct{}{}; time.Sleep(time.Second) }}})
+		synctest.Wait()
+		p.begin("o1")
+		p.want("o1", saga.Completed, "")
+		p.begin("o1")
+		<-counting
+		p.begin("o1")
+		if err := p.halt(); err != nil {
+			t.Error(err)
+		}
+		if ds, err := l.Duplicates(t.Context(), ledger.Filter{}); err != nil || len(ds) != 1 || ds[0].Count != 2 {
+			t.Errorf("duplicates: %+v, %v; want one counter at 2", ds, err)
+		}
+	})
+}
+
 // "The same work at the same version with a different identity is a conflict signal": the caller is told, the
 // chain says so, and the work goes on with its first input. Our own mark in the input is none.
 func TestConflicts(t *testing.T) {
@@ -207,11 +266,38 @@ func TestStartTx(t *testing.T) {
 			if startTx("o1", (*sqlx.Tx).Commit) {
 				t.Error("a work that is there was new")
 			}
+			counted(t, l, 1)
+			p = boot(t, l, w, config{opts: fast(), idle: true})
+			if startTx("o1", (*sqlx.Tx).Commit) {
+				t.Error("a work that is there was new to a process that does not run")
+			}
+			counted(t, l, 2)
 			if _, err := p.Show(t.Context(), idOf("undone")); !errors.Is(err, ledger.ErrNotFound) {
 				t.Errorf("a work whose transaction was rolled back: %v", err)
 			}
 			verify(t, l, w, "o1")
 		})
+	}
+}
+
+// counted waits until the ledger has counted so many duplicates.
+func counted(t *testing.T, l ledger.Reader, want int64) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for late := time.After(time.Minute); ; {
+		ds, err := l.Duplicates(t.Context(), ledger.Filter{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(ds) == 1 && ds[0].Count == want {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("after a minute the ledger has counted %+v, want %d", ds, want)
+		}
 	}
 }
 
