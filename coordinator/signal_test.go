@@ -69,6 +69,7 @@ func TestACancelBehindALostAttemptComesFirst(t *testing.T) {
 			}})
 			synctest.Wait()
 			go a.Start(context.Background(), orderSaga, "o1", order{Customer: "c-o1"}, nil) //nolint:errcheck // its process dies
+			time.Sleep(200 * time.Millisecond) // so that no poll falls on the deadline and brings the cancel anew
 			b := boot(t, l, w, config{tune: tune})
 			time.Sleep(after) // b holds the work and waits for the deadline of the dead process's invoice
 			if err := b.Cancel(t.Context(), idOf("o1"), anna); err != nil {
@@ -100,6 +101,7 @@ func TestASignalBehindALostAttemptIsNotArmedOver(t *testing.T) {
 			a := boot(t, l, w, config{tune: tune, doom: func(arrival) death { return diesBetween }})
 			synctest.Wait()
 			go a.Start(context.Background(), orderSaga, "o1", order{Customer: "c-o1"}, nil) //nolint:errcheck // its process dies
+			time.Sleep(200 * time.Millisecond) // so that no poll falls on the deadline and brings the cancel anew
 			b := boot(t, l, w, config{tune: tune})
 			time.Sleep(after)
 			if err := b.Cancel(t.Context(), idOf("o1"), anna); err != nil {
