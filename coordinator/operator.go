@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/amends-dev/amends/ledger"
@@ -155,17 +156,21 @@ func (op *Operator) fold(ctx context.Context, id saga.ID) (*saga.State, error) {
 	return st, err
 }
 
-// stand loads and folds a work's chain, and tells whether there are signals that no record has consumed.
-func (op *Operator) stand(ctx context.Context, id saga.ID) (st *saga.State, unread bool, err error) {
+// stand loads and folds a work's chain, with the signals that no record has consumed yet.
+func (op *Operator) stand(ctx context.Context, id saga.ID) (*saga.State, []saga.Signal, error) {
 	chains, err := op.ledger.Load(ctx, []saga.ID{id})
 	if err != nil {
-		return nil, false, err
+		return nil, nil, err
 	}
 	if len(chains) == 0 {
-		return nil, false, ledger.ErrNotFound
+		return nil, nil, ledger.ErrNotFound
 	}
-	st, err = saga.Fold(id, chains[0].Records)
-	return st, chains[0].Head.Posted > chains[0].Head.Consumed, err
+	st, err := saga.Fold(id, chains[0].Records)
+	if err != nil {
+		return nil, nil, err
+	}
+	unread := slices.DeleteFunc(chains[0].Signals, func(s saga.Signal) bool { return st.Saw(s.ID) })
+	return st, unread, nil
 }
 
 func (op *Operator) summarize(ctx context.Context, st *saga.State) (saga.Summary, error) {

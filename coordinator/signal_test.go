@@ -69,7 +69,8 @@ func TestACancelBehindALostAttemptComesFirst(t *testing.T) {
 			}})
 			synctest.Wait()
 			go a.Start(context.Background(), orderSaga, "o1", order{Customer: "c-o1"}, nil) //nolint:errcheck // its process dies
-			time.Sleep(200 * time.Millisecond) // so that no poll falls on the deadline and brings the cancel anew
+			// No poll falls on the deadline and brings the cancel anew.
+			time.Sleep(200 * time.Millisecond)
 			b := boot(t, l, w, config{tune: tune})
 			time.Sleep(after) // b holds the work and waits for the deadline of the dead process's invoice
 			if err := b.Cancel(t.Context(), idOf("o1"), anna); err != nil {
@@ -101,7 +102,8 @@ func TestASignalBehindALostAttemptIsNotArmedOver(t *testing.T) {
 			a := boot(t, l, w, config{tune: tune, doom: func(arrival) death { return diesBetween }})
 			synctest.Wait()
 			go a.Start(context.Background(), orderSaga, "o1", order{Customer: "c-o1"}, nil) //nolint:errcheck // its process dies
-			time.Sleep(200 * time.Millisecond) // so that no poll falls on the deadline and brings the cancel anew
+			// No poll falls on the deadline and brings the cancel anew.
+			time.Sleep(200 * time.Millisecond)
 			b := boot(t, l, w, config{tune: tune})
 			time.Sleep(after)
 			if err := b.Cancel(t.Context(), idOf("o1"), anna); err != nil {
@@ -234,6 +236,36 @@ func TestWaitBehindAVerdict(t *testing.T) {
 		p.want("o1", saga.Completed, "")
 		q.want("o1", saga.Completed, "")
 		verify(t, l, w, "o1")
+	})
+}
+
+// The same for a work that has ended and hears of a newer version of its source. Whatever else is said to it then
+// moves nothing, and nobody waits for it.
+func TestWaitBehindARevision(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, b := memory.New(nil), &paper{invoices: map[string]string{}}
+		p := office(t, l, b, 1, false)
+		q := boot(t, l, &world{}, config{idle: true, program: func(*process) saga.Program { return papers(t, b, 1, false) }})
+		q.revise("7", "three lines")
+		q.want("o1", saga.Completed, "")
+		q.revise("9", "four lines")
+		if s := q.want("o1", saga.Completed, ""); s.Revision != "9" {
+			t.Errorf("Wait behind a newer revision returned revision %s", s.Revision)
+		}
+		if err := p.halt(); err != nil {
+			t.Error(err)
+		}
+		conflict := saga.Signal{Kind: saga.SignalConflict, Key: "conflict", Actor: "webhook"}
+		if err := l.Post(t.Context(), idOf("o1"), conflict); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if s, err := q.Wait(ctx, orderSaga, "o1"); err != nil || s.Revision != "9" {
+			t.Errorf("a conflict nobody reads: %s, %v", s.Revision, err)
+		}
+		q.kill()
 	})
 }
 

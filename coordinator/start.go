@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -250,16 +251,17 @@ func (c *Coordinator) StartTx(ctx context.Context, tx *sqlx.Tx, sagaName, work s
 	return true, nil
 }
 
-// Wait blocks until the work is terminal or in review, and returns its summary. A review that somebody has spoken to
-// ([Operator.Resolve], [Operator.Cancel], an answer that came late) is not the work's last word: Wait goes on until
-// a coordinator has taken note. It may be called in any process that reads the same ledger.
+// Wait blocks until the work has ended or is in review, and returns its summary. Neither is the last word while
+// somebody has spoken to the work and was not heard yet: a verdict or a cancel about a review, a newer revision of a
+// work that has ended. Wait goes on until a coordinator has taken note. It may be called in any process that reads
+// the same ledger.
 func (c *Coordinator) Wait(ctx context.Context, sagaName, work string) (saga.Summary, error) {
 	id := saga.ID{Saga: sagaName, Work: work}
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		if w := c.holding(id); w != nil {
 			select {
 			case <-w.gone:
-				if w.final != nil {
+				if w.final != nil && !w.spoken.Load() {
 					return *w.final, nil
 				}
 			case <-ctx.Done():
@@ -270,7 +272,7 @@ func (c *Coordinator) Wait(ctx context.Context, sagaName, work string) (saga.Sum
 		if err != nil {
 			return saga.Summary{}, fmt.Errorf("wait for %s: %w", id, err)
 		}
-		if st.Status.Terminal() || st.Status.Parked() && !(unread && c.willBeRead(st)) {
+		if (st.Status.Terminal() || st.Status.Parked()) && !c.movedBy(unread, st) {
 			return c.summarize(ctx, st)
 		}
 		if err := sleep(ctx, wait); err != nil {
@@ -279,8 +281,16 @@ func (c *Coordinator) Wait(ctx context.Context, sagaName, work string) (saga.Sum
 	}
 }
 
-// willBeRead reports whether somebody takes note of what is posted to a parked work. Where nobody knows the work's
-// definition, signals wait for a process that does: for this one, if it does.
-func (c *Coordinator) willBeRead(st *saga.State) bool {
-	return st.Reason != saga.ReasonUnknownVersion || c.program(ledger.Version{Saga: st.ID.Saga, Version: st.Version}) != nil
+// movedBy reports whether unread signals may still move a work at rest: news of its source one that has ended,
+// anything one in review. Where nobody knows the work's definition, signals wait for a process that does: for this
+// one, if it does.
+func (c *Coordinator) movedBy(unread []saga.Signal, st *saga.State) bool {
+	switch {
+	case st.Status.Terminal():
+		return slices.ContainsFunc(unread, func(s saga.Signal) bool { return s.Revision != "" })
+	case st.Reason == saga.ReasonUnknownVersion && c.programFor(st) == nil:
+		return false
+	default:
+		return len(unread) > 0
+	}
 }
