@@ -243,10 +243,10 @@ func (m *machine) proceed() Command {
 	if m.st.Status.Terminal() && m.st.Newer == nil && (m.rec == nil || m.rec.Kind == KindNoted) {
 		return Command{Do: Rest}
 	}
+	if m.rec != nil && m.rec.Kind == KindForgotten { // what is in doubt settles from when the record is stored
+		return m.again()
+	}
 	if live := m.st.live(); live != nil {
-		if m.rec != nil { // commits were forgotten; what came of the open attempt is another record
-			return m.again()
-		}
 		deadline := live.effort(live.open()).Deadline
 		if !m.ev.Alone && m.ev.Now.Earliest.Before(deadline) {
 			return Command{Do: Wait, Until: deadline} // a late answer may still land

@@ -222,10 +222,10 @@
 //   - V9: a step that is AtMostOnce, or says [Action.Once], and is done stays done. [Action.EachRevision] opts out.
 //   - V10: when an earlier revision passed the pivot, what is refused or given up goes to review and never back.
 //   - V11: the way back owes an undo to what this revision made and to what an earlier one left standing (C2).
-//   - V12: a cancel by the source turns the work at once, wherever it stands, before the pivot may have happened.
-//     A work without a pivot can be turned so behind its end, too.
-//   - V13: when the pivot may have happened, it waits for a boundary as a newer version does. Then the work is
-//     compensated if every step that stands says Undo or NoUndo.
+//   - V12: a cancel by the source turns the work at once, in doubt or not and behind the pivot or its end, too, where
+//     every step that may stand says Undo or NoUndo. Before the pivot may have happened every step does.
+//   - V13: else it waits for a boundary as a newer version does: what is in doubt may turn out not to stand. Then the
+//     work is compensated if every step that stands says Undo or NoUndo.
 //   - V14: else review, conflict. A verdict that the undo of the step at issue happened by hand leads on, to the
 //     next such step or to the undos of the others. To keep sets the cancel aside, and the work goes on as before.
 //     A newer version of the source begins as ever.

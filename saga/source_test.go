@@ -1,0 +1,283 @@
+package saga
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The order of the user's example with a pivot that says how it is undone, and a mail that does not.
+const mailLast = "customer idempotent no-undo\ninvoice find undo\nmark-synced idempotent undo pivot\nmail at-most-once"
+
+// keeps posts a person's word that a cancelled work stays as it is.
+func (d *desk) keeps() *desk { d.t.Helper(); return d.signal(Signal{Kind: SignalKeep, Actor: "anna"}) }
+
+// "V12: a cancel by the source turns the work at once ... Before the pivot may have happened every step does".
+func TestV12GoneBeforeThePivot(t *testing.T) {
+	for _, c := range []struct {
+		where string
+		reach func(*desk) *desk
+		want  string
+	}{
+		{"between two steps", func(d *desk) *desk { return d.succeed("c1").without("i1") }, "act invoice undo"},
+		{"during a backoff", func(d *desk) *desk { return d.succeed("c1").succeed("i1").fail(Unsent) }, "act invoice undo"},
+		{"in doubt", func(d *desk) *desk { return d.succeed("c1").fail(Unknown) }, "wait"},
+		{"in review", func(d *desk) *desk { return d.succeed("c1").succeed("i1").fail(Fault) }, "act invoice undo"},
+		{"in doubt, and a newer version waits", func(d *desk) *desk { return d.succeed("c1").fail(Unknown).revise("2") }, "wait"},
+	} {
+		t.Run(c.where, func(t *testing.T) {
+			d := c.reach(beginAt(t, mailLast)).gone("3").wants(c.want, Compensating).runs("1", "")
+			if r := d.turning(); r.Kind != KindCancelled || r.Revision != "3" || !strings.Contains(r.Error, "source") || d.st.Heard != "3" {
+				t.Errorf("recorded %+v, heard %s", r, d.st.Heard)
+			}
+			if d.last.Do.Do == Wait {
+				d.due().found(KindFound, "i1")
+			}
+			d.succeed("").wants("rest", Compensated)
+			d.revise("2").noted("not newer").verdictIs(Compensated) // what waited is older than the cancel
+		})
+	}
+	t.Run("on the way back it is heard, and nothing begins any more", func(t *testing.T) {
+		d := beginAt(t, mailLast).succeed("c1").succeed("i1").fail(Refused).fail(Unknown).revise("2").runs("1", "2")
+		d.gone("3").runs("1", "").due().succeed("").wants("rest", Compensated)
+	})
+	t.Run("in a review of the way back, which stays", func(t *testing.T) {
+		d := beginAt(t, mailLast).succeed("c1").succeed("i1").fail(Refused).fail(Refused).review(ReasonUndoFailed)
+		note := d.st.Note
+		d.gone("2").review(ReasonUndoFailed)
+		if d.st.Note != note || d.st.Heard != "2" {
+			t.Errorf("the review is now about %q, and %q was heard", d.st.Note, d.st.Heard)
+		}
+	})
+	t.Run("of what is compensated", func(t *testing.T) {
+		d := beginAt(t, mailLast).fail(Refused).gone("2").verdictIs(Compensated)
+		if d.tail().Kind != KindCancelled || d.st.Heard != "2" {
+			t.Errorf("recorded %+v", d.tail())
+		}
+		d.revise("3").runs("3", "").wants("act customer forward", Running)
+	})
+	t.Run("of a work that was never sent", func(t *testing.T) {
+		d := newDesk(t, mailLast)
+		d.busy = true
+		d.startAt("1").gone("2").wants("rest", Compensated)
+	})
+}
+
+// "V12": a work without a pivot has a way back behind its end, too.
+func TestV12GoneWithoutAPivot(t *testing.T) {
+	d := beginAt(t, "a idempotent undo\nb find undo\nc find no-undo").through().gone("2").wants("act b undo", Compensating)
+	d.succeed("").wants("act a undo", Compensating).succeed("").wants("rest", Compensated)
+}
+
+// "V12": heard while nobody knew the definition, it turns the work as soon as somebody does, in doubt or not, and
+// nothing is sent forward first.
+func TestV12GoneWhileUnknown(t *testing.T) {
+	for what, reach := range map[string]func(*desk) *desk{
+		"backing off": func(d *desk) *desk { return d.succeed("c1").fail(Unsent) },
+		"in doubt":    func(d *desk) *desk { return d.succeed("c1").fail(Unknown) },
+	} {
+		d := reach(beginAt(t, mailLast))
+		forward := d.st.Step("invoice").Forward.Attempts
+		d.store(*Park(d.st, "nobody knows it").Record)
+		d.gone("2").runs("1", "2").review(ReasonUnknownVersion)
+		if d.st.Note != "nobody knows it" {
+			t.Errorf("%s: the review is now about %q", what, d.st.Note)
+		}
+		d.signal(Signal{Kind: SignalResume})
+		if !d.st.Turned || d.st.Step("invoice").Forward.Attempts != forward {
+			t.Errorf("%s: %s, turned %v, %d attempts", what, d.st.Status, d.st.Turned, d.st.Step("invoice").Forward.Attempts)
+		}
+	}
+	t.Run("a newer version waits, too", func(t *testing.T) {
+		d := beginAt(t, mailLast).succeed("c1").fail(Unsent)
+		d.store(*Park(d.st, "nobody knows it").Record)
+		d.revise("2").runs("1", "2").review(ReasonUnknownVersion).signal(Signal{Kind: SignalResume}).runs("2", "").wants("act customer forward", Running)
+	})
+}
+
+// "V12: a cancel by the source turns the work at once, in doubt or not and behind the pivot or its end, too, where
+// every step that may stand says Undo or NoUndo".
+func TestV12GoneBehindThePivot(t *testing.T) {
+	const steps = "customer idempotent no-undo\ninvoice find undo\nmark-synced idempotent undo pivot\nreport find undo\nmail at-most-once no-undo"
+	t.Run("completed", func(t *testing.T) {
+		d := beginAt(t, steps).through().gone("2").wants("act report undo", Compensating)
+		if r := d.turning(); r.Kind != KindCancelled || r.Revision != "2" || r.Arm != nil {
+			t.Errorf("it is turned by %+v", r)
+		}
+		for _, step := range []string{"report", "mark-synced", "invoice"} {
+			if in := d.st.Invocation(d.last.Do); in.Step != step || in.Undoing == nil || in.Undoing.ExternalID != step+"-1" {
+				t.Errorf("the undo of %s gets %+v", in.Step, in.Undoing)
+			}
+			d.succeed("")
+		}
+		d.wants("rest", Compensated)
+	})
+	t.Run("waiting to repeat what was not sent", func(t *testing.T) {
+		beginAt(t, steps).succeed("c").succeed("i").succeed("m").fail(Unsent).gone("2").wants("act mark-synced undo", Compensating)
+	})
+	t.Run("in review behind the pivot", func(t *testing.T) {
+		beginAt(t, steps).succeed("c").succeed("i").succeed("m").fail(Refused).review(ReasonAfterPivot).gone("2").wants("act mark-synced undo", Compensating)
+	})
+	t.Run("the pivot in doubt", func(t *testing.T) {
+		d := beginAt(t, steps).succeed("c").succeed("i").fail(Unknown).gone("2").wants("wait until 12:01:00", Compensating) // C4
+		d.due().wants("act mark-synced undo", Compensating)
+	})
+	t.Run("in doubt behind the pivot", func(t *testing.T) {
+		d := beginAt(t, steps).succeed("c").succeed("i").succeed("m").fail(Unknown).gone("2").wants("wait", Compensating)
+		d.due().wants("look report forward", Compensating).found(KindNotFound).wants("act mark-synced undo", Compensating)
+	})
+	t.Run("restored on the way back", func(t *testing.T) {
+		d := beginAt(t, steps).through().gone("2").fail(Unsent).revise("3").runs("1", "3").due().succeed("").succeed("").succeed("")
+		d.runs("3", "").wants("act customer forward", Running)
+	})
+	t.Run("an earlier revision was behind the pivot", func(t *testing.T) {
+		d := beginAt(t, steps).through().revise("2").succeed("c2").fail(Unsent).gone("3").wants("act report undo", Compensating)
+		d.succeed("").succeed("").wants("act invoice undo", Compensating).succeed("").wants("rest", Compensated)
+	})
+}
+
+// "V13: else it waits for a boundary as a newer version does: what is in doubt may turn out not to stand. Then the
+// work is compensated if every step that stands says Undo or NoUndo".
+func TestV13GoneInDoubt(t *testing.T) {
+	const steps = "invoice find undo\nmark-synced idempotent undo pivot\nletter at-most-once lookup"
+	doubt := func(t *testing.T) *desk {
+		t.Helper()
+		d := beginAt(t, steps).succeed("i1").succeed("m1").fail(Unknown)
+		return d.gone("2").runs("1", "2").wants("wait until 12:01:00", Retrying)
+	}
+	t.Run("it does not stand", func(t *testing.T) {
+		d := doubt(t).due().found(KindNotFound)
+		d.wants("act mark-synced undo", Compensating).succeed("").wants("act invoice undo", Compensating)
+	})
+	t.Run("it stands", func(t *testing.T) { doubt(t).due().found(KindFound, "l1").review(ReasonConflict) })
+	t.Run("restored while it waits", func(t *testing.T) {
+		d := doubt(t).revise("3").runs("1", "3").due().found(KindFound, "l1").runs("3", "").wants("act invoice forward", Running)
+		d.succeed("i3").succeed("m3").wants("rest", Completed)
+	})
+	t.Run("the pivot is in doubt and says nothing", func(t *testing.T) {
+		d := beginAt(t, "a find undo\np idempotent pivot").succeed("a").fail(Unknown).gone("2").runs("1", "2").wants("wait", Retrying)
+		d.due().succeed("p").review(ReasonConflict)
+	})
+}
+
+// "V14: else review, conflict. A verdict that the undo of the step at issue happened by hand leads on, to the next
+// such step or to the undos of the others".
+func TestV14MadeGoodByHand(t *testing.T) {
+	const two = "invoice find undo\nmark-synced idempotent undo pivot\nmail at-most-once\nparcel at-most-once"
+	d := beginAt(t, two).through().gone("2").review(ReasonConflict)
+	if !strings.Contains(d.st.Note, "source") || len(d.undone()) != 0 || d.st.Turned {
+		t.Errorf("parked with %q; undone %v", d.st.Note, d.undone())
+	}
+	for _, step := range []string{"parcel", "mail"} {
+		ss, dir := d.review(ReasonConflict).st.Issue(d.spec)
+		if ss == nil || ss.Name != step || dir != Undo {
+			t.Fatalf("the review is about %+v %s, want %s", ss, dir, step)
+		}
+		next := Next(d.spec, d.st)
+		for _, want := range []string{`step "` + step + `"`, "--happened-without-id", "--keep"} {
+			if !strings.Contains(next, want) {
+				t.Errorf("next does not name %s: %s", want, next)
+			}
+		}
+		d.signal(Signal{Kind: SignalResolve, Verdict: Verdict{Step: step, Direction: Undo}}).noted("stands until").review(ReasonConflict)
+		d.signal(Signal{Kind: SignalResolve, Verdict: Verdict{Step: "invoice", Direction: Undo, Happened: true}}).noted("not about").review(ReasonConflict)
+		d.verdict("letter of apology")
+	}
+	if got := d.turning(); got.Kind != KindCancelled || got.Revision != "2" {
+		t.Errorf("it is turned by %+v", got)
+	}
+	d.wants("act mark-synced undo", Compensating).succeed("").wants("act invoice undo", Compensating).succeed("").wants("rest", Compensated)
+	if ss := d.st.Step("mail"); ss.Undo.Phase != Done || ss.ExternalID != "mail-1" {
+		t.Errorf("the mail is %+v", ss)
+	}
+	t.Run("and restored afterwards, it is done again", func(t *testing.T) {
+		d.revise("3").wants("act invoice forward", Running).succeed("i3").succeed("").wants("act mail forward", Running)
+	})
+}
+
+// "V14: ... To keep sets the cancel aside, and the work goes on as before".
+func TestV14Kept(t *testing.T) {
+	d := beginAt(t, mailLast).through().gone("2").review(ReasonConflict).keeps().wants("rest", Completed).runs("1", "")
+	if r := d.tail(); r.Kind != KindResumed || !strings.Contains(r.Error, "anna") || len(d.undone()) != 0 {
+		t.Errorf("recorded %+v, undone %v", r, d.undone())
+	}
+	d.gone("2").noted("not newer").verdictIs(Completed)
+	d.keeps().noted("nothing the source cancelled").verdictIs(Completed)
+	d.gone("3").review(ReasonConflict) // a newer cancel is a new question
+	t.Run("in the middle of the work", func(t *testing.T) {
+		d := beginAt(t, "a find undo\np idempotent pivot\nr find").succeed("a").succeed("p").fail(Unsent).gone("2").review(ReasonConflict)
+		d.keeps().wants("wait", Retrying).due().wants("act r forward", Running)
+	})
+	t.Run("in a review of something else, which comes back", func(t *testing.T) {
+		d := beginAt(t, "a find undo\np idempotent pivot\nr find").succeed("a").succeed("p").fail(Refused).review(ReasonAfterPivot)
+		d.keeps().noted("nothing the source cancelled").review(ReasonAfterPivot)
+		d.gone("2").review(ReasonConflict).keeps().review(ReasonAfterPivot)
+	})
+}
+
+// "V14: ... A newer version of the source begins as ever". And other signals leave the review where it is.
+func TestV14RestoredInConflict(t *testing.T) {
+	d := beginAt(t, mailLast).through().gone("2").review(ReasonConflict)
+	note := d.st.Note
+	for _, s := range []SignalKind{SignalCancel, SignalConflict, SignalResume} {
+		d.signal(Signal{Kind: s}).review(ReasonConflict)
+	}
+	d.late("mail", "mail-1").review(ReasonConflict)
+	if d.gone("3").review(ReasonConflict); d.st.Note != note {
+		t.Errorf("the review was about %q and is now about %q", note, d.st.Note)
+	}
+	d.revise("4").runs("4", "").wants("act customer forward", Running)
+	if d.succeed("c").wants("act invoice forward", Running); d.told() != "invoice-1" {
+		t.Errorf("the invoice is told %q", d.told())
+	}
+	d.succeed("").succeed("").wants("rest", Completed) // the mail was sent already (V9)
+}
+
+// "C12: a work that has ended changes only by a newer version of its source object, or when the source cancels it.
+// Every other signal is consumed by a note behind the end, which changes nothing".
+func TestC12SignalsBehindTheEnd(t *testing.T) {
+	for status, reach := range map[Status]func() *desk{
+		Completed:   func() *desk { return beginAt(t, mailLast).through() },
+		Compensated: func() *desk { return beginAt(t, mailLast).succeed("c1").succeed("i1").fail(Refused).succeed("") },
+	} {
+		for _, s := range []Signal{
+			{Kind: SignalCancel, Actor: "anna"}, {Kind: SignalConflict}, {Kind: SignalResume}, {Kind: SignalKeep}, {Kind: "no such kind"},
+			{Kind: SignalResolve, Verdict: Verdict{Step: "invoice", Attempt: 1, Happened: true}},
+			{Kind: SignalResolve, Verdict: Verdict{Step: "mail", Direction: Undo, Happened: true}},
+			{Kind: SignalLate, Verdict: Verdict{Step: "invoice", Direction: Forward, Attempt: 1, Happened: true, ExternalID: "i9"}},
+			{Kind: SignalLate, Verdict: Verdict{Step: "nowhere", Direction: Forward, Attempt: 1, Happened: true}},
+			{Kind: SignalRevise, News: News{Revision: "1", Version: 1, Input: inputOf("1")}},
+			{Kind: SignalCancel, News: News{Revision: "1"}},
+		} {
+			d := reach().verdictIs(status)
+			steps, n := string(dump(t, d.st.Steps)), len(d.chain)
+			d.signal(s).noted("").verdictIs(status)
+			if got := string(dump(t, d.st.Steps)); got != steps || len(d.chain) != n+1 || d.last.Do.Do != Rest || !slices.Equal(d.tail().Signals, []int64{1}) {
+				t.Errorf("%s: after %s %d records, %s, steps\n%s\nbefore\n%s", status, s.Kind, len(d.chain)-n, d.last.Do, got, steps)
+			}
+			if d.tick().wants("rest", status); len(d.chain) != n+1 {
+				t.Errorf("%s: after %s it goes on: %+v", status, s.Kind, d.tail())
+			}
+		}
+	}
+	t.Run("a late answer behind the end names what it left", func(t *testing.T) {
+		d := beginAt(t, "a find undo\nb find undo").fail(Unknown).due().found(KindNotFound).fail(Refused).verdictIs(Compensated)
+		d.late("a", "a9").noted("look for what it left").verdictIs(Compensated)
+	})
+}
+
+// "S2: ... It takes back a newer version that waits; only a still newer one opens the work again".
+func TestS2TakesBackWhatWaits(t *testing.T) {
+	d := beginAt(t, mailLast).succeed("c1").fail(Unknown).revise("2").runs("1", "2").cancel().runs("1", "").wants("wait", Compensating)
+	d.due().found(KindNotFound).wants("rest", Compensated)
+	d.revise("2").noted("not newer").verdictIs(Compensated)
+	d.revise("3").runs("3", "").wants("act customer forward", Running)
+}
+
+// Without a definition a review of what the source cancelled can still be shown.
+func TestConflictWithoutADefinition(t *testing.T) {
+	d := beginAt(t, mailLast).through().gone("2").review(ReasonConflict)
+	if s := Summarize(nil, d.st); s.Reason != ReasonConflict || s.Newer != "2" || s.Next == "" {
+		t.Errorf("%+v", s)
+	}
+}
