@@ -40,19 +40,21 @@
 //	            pendingSignals (a count), startedAt, updatedAt, dueAt, finishedAt
 //	            next: what to give to --after; null on the last page
 //	show        workId, saga, version, idempotencyKey (the root of the steps' keys), status, reason,
-//	            note (only in review: why, in words), revision, input: sha256, bytes
+//	            note (only in review: why, in words), revision (the version of the source it runs for),
+//	            newerRevision (only when one waits), input: sha256, bytes
 //	            steps, an object by step name: done (the effect is there), status, externalId, attempts, error,
 //	            key (only once armed), repeat, evidence (only when done: done, found or resolved),
 //	            undo (only once begun; the same fields)
 //	            order: the names of the steps as defined
 //	            next: what happens by itself, and what is safe to do
 //	            startedAt, updatedAt, dueAt (only if due), finishedAt, number, session
-//	            pendingSignals[]: id, at, kind, key, actor, reason, step, direction, attempt, happened (null where
-//	            the signal does not speak of it), externalId
+//	            pendingSignals[]: id, at, kind, key, actor, reason, step, direction, attempt, revision (only where
+//	            the signal is about a version of the source), happened (null where it does not speak of it),
+//	            externalId
 //	            duplicates[]: as below
 //	history     workId, saga
-//	            records[]: seq, hash, session, at, kind, version, revision and nonce (only of the first record),
-//	            step, direction, attempt, externalId, body: sha256, bytes, content (only with --bodies),
+//	            records[]: seq, hash, session, at, kind, version and revision (only where a version of the source
+//	            is spoken of), nonce (only of the first record), step, direction, attempt, externalId, body: sha256, bytes, content (only with --bodies),
 //	            bodyDropped, class, error, signals[] (the ids it consumed), status, reason, dueAt,
 //	            arm (null, or the attempt it set in motion): step, direction, attempt, key, reissue, deadline,
 //	            snapshot: as body

@@ -95,6 +95,14 @@ func learned(r *saga.Record) string {
 		return fmt.Sprintf("started with %d bytes of input, revision %s, by definition version %d", len(r.Body), r.Revision, r.Version)
 	case r.Kind == saga.KindStarted:
 		return fmt.Sprintf("started with %d bytes of input, by definition version %d", len(r.Body), r.Version)
+	case r.Kind == saga.KindRevised:
+		return fmt.Sprintf("begun again for revision %s, by definition version %d", r.Revision, r.Version)
+	case r.Kind == saga.KindHeard && len(r.Body) > 0:
+		return fmt.Sprintf("heard of revision %s, %d bytes of input", r.Revision, len(r.Body))
+	case r.Kind == saga.KindHeard:
+		return "heard of revision " + r.Revision
+	case r.Step == "" && r.Revision != "":
+		return string(r.Kind) + " at revision " + r.Revision
 	case r.Step == "":
 		return string(r.Kind)
 	default:
@@ -109,7 +117,7 @@ type recordJSON struct {
 	Session    string         `json:"session"` // the writer
 	At         *time.Time     `json:"at"`
 	Kind       saga.Kind      `json:"kind"`
-	Version    int            `json:"version,omitempty"` // started only, as are revision and nonce
+	Version    int            `json:"version,omitempty"` // of the definition: started, heard and revised
 	Revision   string         `json:"revision,omitempty"`
 	Nonce      int64          `json:"nonce,omitempty"`
 	Step       string         `json:"step"`

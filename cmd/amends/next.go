@@ -19,6 +19,7 @@ func (a *app) printNext(v *view) {
 	words := v.summary.Next
 	if len(commands) > 0 { // they say the rest, ready to be copied
 		words, _, _ = strings.Cut(words, " If it happened: ")
+		words, _, _ = strings.Cut(words, " To undo the other steps, ")
 	}
 	a.paragraph("  ", words)
 	for _, c := range commands {
@@ -29,7 +30,7 @@ func (a *app) printNext(v *view) {
 // decided reports whether a person has spoken already and only has not been heard.
 func (v *view) decided() bool {
 	return !v.state.Status.Terminal() && slices.ContainsFunc(v.pending, func(s saga.Signal) bool {
-		return s.Kind == saga.SignalResolve || s.Kind == saga.SignalCancel
+		return s.Kind == saga.SignalResolve || s.Kind == saga.SignalCancel || s.Kind == saga.SignalKeep
 	})
 }
 
@@ -45,8 +46,15 @@ func (v *view) commands(db string) []command {
 	if ss == nil {
 		return nil
 	}
-	base := fmt.Sprintf("amends resolve %s --saga %s --step %s%s", quote(v.head.ID.Work), quote(v.head.ID.Saga), quote(ss.Name), dbFlag(db))
+	work := fmt.Sprintf("amends resolve %s --saga %s", quote(v.head.ID.Work), quote(v.head.ID.Saga))
+	base := fmt.Sprintf("%s --step %s%s", work, quote(ss.Name), dbFlag(db))
 	const why = ` --reason "how you know"`
+	if v.state.Reason == saga.ReasonConflict {
+		return []command{
+			{"To undo the other steps, make this one good by hand, then", base + ` --happened-without-id --reason "how you made it good"`},
+			{"To leave everything as it is", work + dbFlag(db) + ` --keep --reason "why it stays"`},
+		}
+	}
 	if dir == saga.Undo {
 		return []command{
 			{"If it is undone, by whomever", base + " --happened-without-id" + why},
@@ -65,7 +73,22 @@ func undone(v *view) string {
 	if v.state.Turned {
 		return "there is nothing to undo, and the way back goes on"
 	}
+	if then := v.afterwards(); then != "" {
+		return then
+	}
 	return "it is done again, under a new key"
+}
+
+// afterwards says what a verdict on a step makes way for: what the source object has become. "" when nothing waits.
+func (v *view) afterwards() string {
+	switch n := v.state.Newer; {
+	case n == nil:
+		return ""
+	case n.Gone:
+		return "what stands is undone, because the source cancelled it"
+	default:
+		return fmt.Sprintf("revision %s begins", n.Revision)
+	}
 }
 
 // dbFlag repeats a --db that was given, unless there is a password in it.

@@ -12,9 +12,9 @@ import (
 func (a *app) resolve() *cobra.Command {
 	var o order
 	var step, id string
-	var withoutID, didNot bool
+	var withoutID, didNot, keep bool
 	cmd := &cobra.Command{
-		Use:  "resolve WORK --step STEP (--happened ID | --happened-without-id | --did-not-happen) --reason WHY [flags]",
+		Use:  "resolve WORK (--step STEP (--happened ID | --happened-without-id | --did-not-happen) | --keep) --reason WHY [flags]",
 		Args: oneWork, Short: "Decide on a step in review: it happened, or it did not",
 		Long: `Decide on the step a review is about. Look at its destination first, by the step's key or the work id ("amends
 show" prints both): "it did not happen" lets it be done again, under a new key, and if it had happened after
@@ -22,19 +22,28 @@ all there are two.
 
 When the review is about the undo of a step, the verdict is about the undo: it happened means it is undone.
 
+A work is in review for a conflict when its source cancelled it and a step that stands does not say how it is
+undone. Make that step good by hand and say so (--happened-without-id): the other steps are then undone. Or
+leave everything as it is: --keep.
+
 ` + orderHelp,
 		Example: `  amends resolve shop:order:10492 --step receipt --happened mail_77 --reason "it is in the outbox" --wait 30s
   amends resolve shop:order:10492 --step receipt --did-not-happen --reason "the mail server's log is empty"
-  amends resolve shop:order:10492 --step invoice --happened-without-id --reason "voided by hand" --dry-run`,
+  amends resolve shop:order:10492 --step invoice --happened-without-id --reason "voided by hand" --dry-run
+  amends resolve shop:order:10492 --keep --reason "the customer wants it after all"`,
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&step, "step", "", "the step the review is about; required")
+	fl.StringVar(&step, "step", "", "the step the review is about; required but for --keep")
 	fl.StringVar(&id, "happened", "", "it happened, and the destination calls it by this external id")
 	fl.BoolVar(&withoutID, "happened-without-id", false, "it happened, and has no external id")
 	fl.BoolVar(&didNot, "did-not-happen", false, "it did not happen; it may be done again")
+	fl.BoolVar(&keep, "keep", false, "leave the work as it stands, although its source cancelled it")
 	o.flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.work = args[0]
+		if keep {
+			return a.keep(cmd, &o, step != "" || withoutID || didNot || fl.Changed("happened"))
+		}
 		verdict, wrong := verdictOf(fl.Changed("happened"), id, withoutID, didNot)
 		if step == "" {
 			wrong = append([]string{"say which step: --step STEP"}, wrong...)
@@ -49,6 +58,21 @@ When the review is about the undo of a step, the verdict is about the undo: it h
 		})
 	}
 	return cmd
+}
+
+// keep leaves a work as it stands that its source cancelled.
+func (a *app) keep(cmd *cobra.Command, o *order, saidMore bool) error {
+	wrong := o.faults()
+	if saidMore {
+		wrong = append(wrong, "--keep leaves the whole work as it stands: it goes with neither --step nor a verdict on one")
+	}
+	if len(wrong) > 0 {
+		return usage("amends show "+quote(o.work)+" prints the commands to choose from", wrong...)
+	}
+	plan := func(*view) []string { return []string{"every step stays as it is, and the work counts as completed"} }
+	return a.speak(cmd.Context(), o, plan, func(op *coordinator.Operator, work saga.ID) error {
+		return op.Keep(cmd.Context(), work, o.by)
+	})
 }
 
 // verdictOf reads the three flags of which exactly one must be given.
@@ -76,6 +100,10 @@ func verdictOf(happened bool, id string, withoutID, didNot bool) (v coordinator.
 func (v *view) afterVerdict(step string, yes bool) []string {
 	_, dir := v.state.Issue(v.spec)
 	switch {
+	case v.state.Reason == saga.ReasonConflict && !yes:
+		return []string{fmt.Sprintf("the coordinator will not follow: step %q stands until somebody makes it good, or until --keep leaves it", step)}
+	case v.state.Reason == saga.ReasonConflict:
+		return []string{fmt.Sprintf("step %q counts as undone, and the other steps are undone, newest first", step)}
 	case dir == saga.Undo && yes:
 		return []string{fmt.Sprintf("step %q counts as undone, and the way back goes on", step)}
 	case dir == saga.Undo:
@@ -84,6 +112,10 @@ func (v *view) afterVerdict(step string, yes bool) []string {
 		return []string{fmt.Sprintf("step %q counts as done, and is undone if its definition says how; the way back goes on", step)}
 	case v.state.Turned:
 		return []string{fmt.Sprintf("there is nothing to undo of step %q, and the way back goes on", step)}
+	case yes && v.afterwards() != "":
+		return []string{fmt.Sprintf("step %q counts as done, and %s", step, v.afterwards())}
+	case v.afterwards() != "":
+		return []string{fmt.Sprintf("step %q counts as not done, and %s", step, v.afterwards())}
 	case yes:
 		return []string{fmt.Sprintf("step %q counts as done; %s", step, v.behind(step))}
 	default:

@@ -39,6 +39,13 @@ type (
 //	3 receipt in doubt     4 receipt refused behind the pivot
 //	5 invoice not sent     6 mark-synced refused, and so is the invoice's undo
 //	7 receipt in doubt until it is done again
+//
+// What the shop says about an order later:
+//
+//	8 completed, and revised by version 18
+//	9 completed, and cancelled at version 19: a mail that was sent cannot be undone
+//	10 receipt in doubt, and version 20 waits for it
+//	11 invoice not sent, and cancelled at version 21: compensated
 func invoicing() (*saga.Definition[shopOrder], error) {
 	// An answer later than the timeout would change what the ledger tells, on a busy machine too; but what is in
 	// doubt is not sent again before its timeout.
@@ -47,7 +54,7 @@ func invoicing() (*saga.Definition[shopOrder], error) {
 		saga.Do("customer", func(event, call) (made, error) { return made{"cus_1"}, nil }).
 			Idempotent().NoUndo("customers outlive their orders"),
 		saga.Do("invoice", func(_ event, c call) (made, error) {
-			if c.Input.Number == 5 {
+			if c.Input.Number == 5 || c.Input.Number == 11 {
 				return made{}, saga.RetryAfter(time.Hour, saga.NotSent(errors.New("the books are closed for the night")))
 			}
 			return made{fmt.Sprintf("inv_%d", c.Input.Number)}, nil
@@ -73,7 +80,7 @@ func receipt(_ event, c call) (made, error) {
 		return made{}, err
 	}
 	switch {
-	case c.Input.Number == 3, c.Input.Number == 7 && c.Attempt == 1:
+	case c.Input.Number == 3, c.Input.Number == 7 && c.Attempt == 1, c.Input.Number == 10:
 		return made{}, errors.New("connection reset by peer")
 	case c.Input.Number == 4:
 		return made{}, saga.Permanent(errors.New("no such mailbox"))
@@ -135,14 +142,17 @@ func tell(c chan<- struct{}) {
 func seed(ctx context.Context, l store) error {
 	return running(ctx, l, func(ctx context.Context, c *coordinator.Coordinator) error {
 		start := func(name string, n int, in shopOrder, source string) error {
-			_, err := c.Start(ctx, name, fmt.Sprintf("shop:order:%d", n), in, &coordinator.StartOptions{Revision: fmt.Sprint("r", n), Source: source})
+			_, err := c.Start(ctx, name, orderID(n), in, &coordinator.StartOptions{Revision: fmt.Sprint(n), Source: source})
 			return err
 		}
-		for n := 1; n <= 7; n++ {
+		invoice := func(n int) error {
 			if err := start("order-to-invoice", n, shopOrder{n, canary}, "cron"); err != nil {
 				return err
 			}
-			if err := settled(ctx, c.Operator, fmt.Sprintf("shop:order:%d", n), quiet); err != nil {
+			return settled(ctx, c.Operator, orderID(n), quiet)
+		}
+		for n := 1; n <= 7; n++ {
+			if err := invoice(n); err != nil {
 				return err
 			}
 		}
@@ -161,9 +171,28 @@ func seed(ctx context.Context, l store) error {
 		if err := start("order-to-parcel", 2, shopOrder{2, canary}, "cron"); err != nil {
 			return err
 		}
-		_, err := c.Wait(ctx, "order-to-parcel", "shop:order:2")
-		return err
+		if _, err := c.Wait(ctx, "order-to-parcel", "shop:order:2"); err != nil {
+			return err
+		}
+		for n := 8; n <= 11; n++ {
+			if err := errors.Join(invoice(n), changed(ctx, c, n), heard(ctx, l, orderID(n), putDown)); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
+}
+
+func orderID(n int) string { return fmt.Sprintf("shop:order:%d", n) }
+
+// changed says what the shop says about an order later: even numbers have a newer version, odd ones are cancelled.
+func changed(ctx context.Context, c *coordinator.Coordinator, n int) error {
+	revision := fmt.Sprint(10 + n)
+	if n%2 == 1 {
+		return c.Withdraw(ctx, "order-to-invoice", orderID(n), revision, coordinator.By{Actor: "webhook", Reason: "the order is cancelled"})
+	}
+	_, err := c.Start(ctx, "order-to-invoice", orderID(n), shopOrder{n, "another card"}, &coordinator.StartOptions{Revision: revision, Source: "webhook"})
+	return err
 }
 
 // settled waits until a work of saga order-to-invoice stands as wanted.

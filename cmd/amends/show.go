@@ -72,6 +72,7 @@ type signalJSON struct {
 	Step       string          `json:"step"`
 	Direction  saga.Direction  `json:"direction"`
 	Attempt    int             `json:"attempt"`
+	Revision   string          `json:"revision,omitempty"`
 	Happened   *bool           `json:"happened"` // null: the signal says nothing about it
 	ExternalID string          `json:"externalId"`
 }
@@ -79,7 +80,7 @@ type signalJSON struct {
 func signalToJSON(s *saga.Signal) signalJSON {
 	j := signalJSON{
 		ID: s.ID, At: utc(s.At), Kind: s.Kind, Key: s.Key, Actor: s.Actor, Reason: s.Reason,
-		Step: s.Step, Direction: s.Direction, Attempt: s.Attempt, ExternalID: s.ExternalID,
+		Step: s.Step, Direction: s.Direction, Attempt: s.Attempt, ExternalID: s.ExternalID, Revision: s.Revision,
 	}
 	if s.Step != "" {
 		j.Happened = &s.Happened
@@ -107,8 +108,8 @@ func (a *app) printView(v *view) {
 	a.field("work", s.WorkID)
 	a.field("saga", fmt.Sprintf("%s, version %d", s.Saga, s.Version))
 	a.field("status", standing(s.Status, s.Reason))
-	if s.Note != "" {
-		a.field("because", s.Note)
+	if because := v.because(); because != "" {
+		a.field("because", because)
 	}
 	a.field("started", a.both(s.Started))
 	a.field("updated", a.both(s.Updated))
@@ -121,6 +122,9 @@ func (a *app) printView(v *view) {
 	if s.Revision != "" {
 		a.field("revision", s.Revision)
 	}
+	if s.Newer != "" {
+		a.field("newer", v.newer())
+	}
 	a.field("input", fmt.Sprintf("%d bytes, sha256 %s", s.Input.Bytes, s.Input.Hash))
 	a.field("key", s.Key+" (the root of the steps' keys)")
 	fmt.Fprintln(a.out)
@@ -128,6 +132,27 @@ func (a *app) printView(v *view) {
 	a.printHeard(v)
 	fmt.Fprintln(a.out, "\nnext")
 	a.printNext(v)
+}
+
+// because says why the work stands where it does, where that is not plain.
+func (v *view) because() string {
+	if v.summary.Note == "" {
+		return v.turned
+	}
+	return v.summary.Note
+}
+
+// newer says what the source object has become since, and what that waits for.
+func (v *view) newer() string {
+	n := v.state.Newer
+	switch {
+	case n.Gone && v.state.Reason == saga.ReasonConflict:
+		return fmt.Sprintf("revision %s: the source cancelled it", n.Revision)
+	case n.Gone:
+		return fmt.Sprintf("revision %s: the source cancelled it; that is followed as soon as no step is open or in doubt", n.Revision)
+	default:
+		return fmt.Sprintf("revision %s is heard of; it begins as soon as no step is open or in doubt", n.Revision)
+	}
 }
 
 // field writes a name and its value.
@@ -147,6 +172,9 @@ func (a *app) printSteps(s *saga.Summary) {
 	for _, name := range s.Order {
 		step := s.Steps[name]
 		status := step.Status
+		if status == string(saga.Ready) && s.Status.Terminal() { // it would sound as if it were still to come
+			status = "not done"
+		}
 		if step.Done && step.Evidence != "" && step.Evidence != saga.KindDone {
 			status += " (" + string(step.Evidence) + ")"
 		}
@@ -173,11 +201,7 @@ func (a *app) printSteps(s *saga.Summary) {
 // printHeard tells what others said to the work: signals nobody has read yet, and duplicates.
 func (a *app) printHeard(v *view) {
 	if len(v.pending) > 0 {
-		heading := "posted, not yet read by a coordinator"
-		if v.state.Status.Terminal() {
-			heading = "posted too late: the work had ended, nobody reads it"
-		}
-		fmt.Fprintln(a.out, "\n"+heading)
+		fmt.Fprintln(a.out, "\nposted, not yet read by a coordinator")
 		for i := range v.pending {
 			a.paragraph("  ", a.both(v.pending[i].At)+": "+saying(&v.pending[i]))
 		}
@@ -196,6 +220,9 @@ func saying(s *saga.Signal) string {
 	words := string(s.Kind)
 	if s.Step != "" {
 		words += fmt.Sprintf(" %s: %s", effect(s.Step, s.Direction, s.Attempt), happened(s.Happened, s.ExternalID))
+	}
+	if s.Revision != "" {
+		words += " at revision " + s.Revision
 	}
 	if s.Actor != "" {
 		words += ", says " + s.Actor

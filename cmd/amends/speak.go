@@ -246,11 +246,6 @@ func await(ctx context.Context, s store, id saga.ID, signal int64, wait time.Dur
 			}
 		case err != nil:
 			return nil, err
-		case records[len(records)-1].Status.Terminal():
-			return nil, &failure{
-				exit: exitConflict, what: fmt.Sprintf("it came too late: the work is %s", records[len(records)-1].Status),
-				err: errors.New("it is stored, but nobody will read it"), next: "look again: " + look,
-			}
 		}
 		select {
 		case <-timed.Done():

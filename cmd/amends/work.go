@@ -128,6 +128,7 @@ type view struct {
 	state      *saga.State
 	spec       *saga.Spec // nil when the ledger does not know the definition
 	summary    saga.Summary
+	turned     string        // why it was turned back, in the words of the ledger; "" when it was not
 	pending    []saga.Signal // posted and not yet consumed
 	duplicates []ledger.Duplicate
 }
@@ -147,6 +148,9 @@ func look(ctx context.Context, s store, id saga.ID) (*view, error) {
 			next: "leave it alone and run: amends check --prefix " + quote(id.Work),
 		}
 	}
+	if v.state.Turned {
+		v.turned = turned(chains[0].Records)
+	}
 	for i := range chains[0].Signals {
 		if sig := &chains[0].Signals[i]; !v.state.Saw(sig.ID) {
 			v.pending = append(v.pending, *sig)
@@ -158,6 +162,25 @@ func look(ctx context.Context, s store, id saga.ID) (*view, error) {
 	v.summary = saga.Summarize(v.spec, v.state)
 	v.duplicates, err = s.Duplicates(ctx, ledger.Filter{Saga: id.Saga, Work: id.Work})
 	return v, err
+}
+
+// turned is why a work was turned back: the record since the latest revision that did it, in words.
+func turned(records []saga.Record) string {
+	words := ""
+	for i := range records {
+		r := &records[i]
+		back := r.Kind == saga.KindCancelled || r.Status == saga.Compensating || r.Status == saga.Compensated
+		switch {
+		case r.Kind == saga.KindRevised:
+			words = ""
+		case back && words == "":
+			words = learned(r)
+			if r.Error != "" {
+				words += ": " + r.Error
+			}
+		}
+	}
+	return words
 }
 
 // specOf returns the structure of a definition as the ledger knows it, or nil.
