@@ -35,7 +35,7 @@ type Entry struct {
 	// The work on it.
 	Due       time.Time // when somebody should look; zero: never
 	Holder    string    // the process that works on it
-	Until     time.Time // of its lease
+	Until     time.Time // when its lease ends, or when the last work on the entry has ended
 	Fence     int64     // raised by every lease; a write with an older one is refused
 	Attempts  int       // failed in a row
 	LastError string

@@ -176,6 +176,7 @@ func (j *judgement) delta(order int) (Verdict, string) {
 // hint notes that the source is to be asked.
 func (j *judgement) hint(v Verdict, why string) (Verdict, string) {
 	j.e.dirty()
+	j.p.postpone(&j.e, j.now)
 	return v, why
 }
 

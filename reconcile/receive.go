@@ -38,6 +38,7 @@ func (r *receipt) receive() (string, error) {
 	e, v := &r.e, r.f.Version
 	switch {
 	case r.f.Gone && e.Deleted:
+		e.Reread = r.secondLook(e)
 		e.Missing, e.Rank, e.Ticket = time.Time{}, 1, max(e.Ticket, r.ticket)
 		return r.clean("still gone")
 	case r.f.Gone: // R6
@@ -55,44 +56,45 @@ func (r *receipt) receive() (string, error) {
 // found judges a state that the source has. R1 to R5.
 func (r *receipt) found() (string, error) {
 	e, f := &r.e, r.f
+	before := *e
 	order := f.Version.Compare(e.Version)
 	told := &state{version: f.Version, rank: 1, ticket: r.ticket, fingerprint: f.Fingerprint, body: f.Body}
-	doubted := !e.Missing.IsZero() && !e.Deleted
-	seen := e.Rank == 1 && order == 0 && e.holds(told)
 	what := "unchanged"
-	switch accepted := e.Accepted; {
+	switch {
 	case order < 0:
 		what = "older than what is known"
 	case order == 0 && e.known() && e.Rank == 1 && r.ticket <= e.Ticket:
 		what = "an answer that came too late"
 	default:
 		e.accept(told, &r.p)
-		if e.Accepted > accepted {
+		if e.Accepted > before.Accepted {
 			what = "accepted"
 		}
 	}
 	if f.Version.Compare(e.Newest) < 0 && f.Version.Clock != NoClock { // R4
 		return what, fmt.Errorf("%w: it shows version %s, and %s was spoken of", errBehind, f.Version.Revision(), e.Newest.Revision())
 	}
-	if !seen && (doubted || r.young()) { // R5
-		e.Reread = r.now.Add(max(f.Version.Step, 0) + r.p.Settle)
-	}
+	e.Reread = r.secondLook(&before)
 	return r.clean(what)
 }
 
-// young reports whether the source may yet change the object without changing its version, or show an older
-// state than it has.
-func (r *receipt) young() bool {
+// secondLook is when the source is to be asked once more, because it may just have told less than it knew or
+// may change the object without changing its version; zero if it need not be. R5.
+func (r *receipt) secondLook(before *Entry) time.Time {
 	v := r.f.Version
-	switch v.Clock {
-	case NoClock:
-		return true
-	case ObjectClock:
-		return r.now.Before(v.Time().Add(v.Step + r.p.Skew))
-	default:
-		return false
+	only := r.ticket == before.Clean+1 && r.e.Dirty == r.ticket // one hint was answered, and none came since
+	named := before.Newest.Compare(before.Version) > 0 && before.Newest.Compare(v) <= 0
+	running := v.Clock == ObjectClock && v.Step >= coarse && r.now.Before(v.Time().Add(v.Step+r.p.Skew))
+	second := !before.Reread.IsZero() && !before.Reread.After(r.now)
+	stable := r.e.Accepted == before.Accepted && r.e.Dirty == r.ticket
+	if second && stable || only && named && !running {
+		return time.Time{}
 	}
+	return r.now.Add(v.Step + r.p.Settle)
 }
+
+// coarse is the resolution in which two changes of one object do fall together.
+const coarse = 10 * time.Millisecond
 
 // gone judges the answer that there is no such object: a deletion, if it is said twice. R6.
 func (r *receipt) gone() (string, error) {

@@ -11,7 +11,7 @@ import (
 func (p *Policy) due(e *Entry, now time.Time) time.Time {
 	var due time.Time
 	if len(e.Parked) > 0 {
-		due = later(now, p.patience(e))
+		due = later(now, p.parkedUntil(e))
 	}
 	if e.Blocked != "" {
 		return due
@@ -37,8 +37,8 @@ func (p *Policy) fetchDue(e *Entry, now time.Time) time.Time {
 	}
 }
 
-// patience is when the oldest of the parked deltas has waited for long enough.
-func (p *Policy) patience(e *Entry) time.Time {
+// parkedUntil is when the oldest of the parked deltas has waited for long enough.
+func (p *Policy) parkedUntil(e *Entry) time.Time {
 	var oldest time.Time
 	for i := range e.Parked {
 		oldest = earlier(oldest, e.Parked[i].Received)
@@ -46,14 +46,26 @@ func (p *Policy) patience(e *Entry) time.Time {
 	return oldest.Add(p.Park)
 }
 
+// postpone lets a second look that is planned wait until the source has settled after one more hint, but not for
+// ever: thousands of hints are two fetches, and an object that is hinted at without end is still read (E4).
+func (p *Policy) postpone(e *Entry, now time.Time) {
+	if e.Reread.After(now) {
+		e.Reread = latest(e.Reread, earlier(now.Add(p.Settle), p.putOff(e)))
+	}
+}
+
+// putOff is until when a second look may be put off after the last work on the entry.
+func (p *Policy) putOff(e *Entry) time.Time { return e.Until.Add(2*e.Version.Step + 5*p.Settle) }
+
 // lease gives the entry to holder until span from now, and turns what came due by time into reasons to fetch.
 func lease(e *Entry, holder string, now time.Time, span time.Duration, p *Policy) {
-	e.Holder, e.Until, e.Fence = holder, now.Add(span), e.Fence+1
-	impatient := len(e.Parked) > 0 && !p.patience(e).After(now)
-	reread := !e.Reread.IsZero() && !e.Reread.After(now)
-	if reread {
-		e.Reread = time.Time{}
+	if e.Reread.Equal(p.putOff(e)) {
+		e.Reread = time.Time{} // it would have waited longer: the source may not have settled, this look is not the last
+		e.dirty()
 	}
+	e.Holder, e.Until, e.Fence = holder, now.Add(span), e.Fence+1
+	impatient := len(e.Parked) > 0 && !p.parkedUntil(e).After(now)
+	reread := !e.Reread.IsZero() && !e.Reread.After(now)
 	if (impatient || reread) && e.Dirty == e.Clean {
 		e.dirty()
 	}
@@ -84,7 +96,7 @@ func (r *round) hopeless(e *Entry) bool {
 // finish ends a lease after a round of work. News that came meanwhile is worked on at once, whatever became of
 // the old.
 func finish(e *Entry, r *round, now time.Time, p *Policy) {
-	e.Holder, e.Until = "", time.Time{}
+	e.Holder, e.Until = "", now
 	if r.deliver == nil {
 		e.Delivered = max(e.Delivered, r.accepted)
 	}
@@ -113,7 +125,7 @@ func release(e *Entry, r *round, now time.Time) {
 	if r.deliver == nil {
 		e.Delivered = max(e.Delivered, r.accepted)
 	}
-	e.Holder, e.Until, e.Due = "", time.Time{}, now
+	e.Holder, e.Until, e.Due = "", now, now
 }
 
 // maxReason is how much of an error an entry keeps.
