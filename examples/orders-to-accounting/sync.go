@@ -92,12 +92,17 @@ func (s *Sync) findInvoice(ctx context.Context, c saga.Call[shop.Order]) (saga.F
 	return saga.Found(live...), nil
 }
 
-// voidInvoice undoes createInvoice. Without a result there is nothing to void: the coordinator has looked.
+// voidInvoice undoes createInvoice. Where the coordinator has looked and found nothing, it does not ask for an undo.
+// So without a result there is an invoice all the same, of which only the id is known: a person said that it happened,
+// or the result was too large to keep. Without an id either, asking for it brings the work to a person.
 func (s *Sync) voidInvoice(ctx context.Context, c saga.Call[shop.Order], inv *books.Invoice) error {
-	if inv == nil {
-		return nil
+	var id string
+	if inv != nil {
+		id = inv.ID
+	} else {
+		id = c.ExternalID(c.Step)
 	}
-	_, err := s.books.Do(ctx, effect.Request{Method: http.MethodPost, Path: effect.Path("invoices", inv.ID, "void"), Key: c.Key})
+	_, err := s.books.Do(ctx, effect.Request{Method: http.MethodPost, Path: effect.Path("invoices", id, "void"), Key: c.Key})
 	return err
 }
 

@@ -229,29 +229,51 @@ func TestFindInvoice(t *testing.T) {
 	}
 }
 
-// The undo voids the invoice it is given. Without a result there is nothing to undo, and nobody is asked.
+// The undo voids the invoice, also one of which only the id is known, because a person said that it happened or the
+// result was too large to keep. Never is nothing done about an invoice that is there: where nobody knows its id, a
+// person is asked.
 func TestVoidInvoice(t *testing.T) {
 	t.Parallel()
-	store, url := booksServer(t)
-	inv := addInvoice(t, store, books.Live)
-	undo := call(t, "invoice")
-	undo.Direction = saga.Undo
-	if got := definition(t, place{}).Act(t.Context(), undo); !got.Done() {
-		t.Errorf("without a result: %s (%s)", got.Class, got.Error)
-	}
-	output, err := json.Marshal(inv)
-	if err != nil {
-		t.Fatal(err)
-	}
-	undo.Undoing = &saga.Result{ExternalID: inv.ID, Output: output}
-	for range 2 {
-		if got := definition(t, place{Books: url}).Act(t.Context(), undo); !got.Done() {
-			t.Errorf("with a result: %s (%s)", got.Class, got.Error)
-		}
-	}
-	all, err := store.Invoices(t.Context())
-	if err != nil || len(all) != 1 || all[0].State != books.Void {
-		t.Errorf("the books have %+v, %v", all, err)
+	for name, c := range map[string]struct {
+		done    bool // the step is done
+		id      string
+		output  bool
+		outcome saga.Class
+		state   books.State
+	}{
+		"the result is known":       {true, "inv_0001", true, "done", books.Void},
+		"only its id is known":      {true, "inv_0001", false, "done", books.Void},
+		"half-made":                 {false, "inv_0001", true, "done", books.Void},
+		"a person named no id":      {true, "", false, saga.Fault, books.Live},
+		"nothing is known, not due": {false, "", false, saga.Fault, books.Live},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store, url := booksServer(t)
+			inv := addInvoice(t, store, books.Live)
+			undo := call(t, "invoice")
+			undo.Direction = saga.Undo
+			known := saga.Result{ExternalID: c.id}
+			if c.output {
+				known.Output, _ = json.Marshal(inv)
+			}
+			if delete(undo.Results, "invoice"); c.done {
+				undo.Results["invoice"] = known
+			}
+			if c.done || c.output {
+				undo.Undoing = &known
+			}
+			for range 2 {
+				undo.Gate = saga.NewGate(nil)
+				if got := definition(t, place{Books: url}).Act(t.Context(), undo); got.Class != c.outcome {
+					t.Errorf("%s (%s), want %s", got.Class, got.Error, c.outcome)
+				}
+			}
+			all, err := store.Invoices(t.Context())
+			if err != nil || len(all) != 1 || all[0].State != c.state {
+				t.Errorf("the books have %+v, %v; want it %s", all, err, c.state)
+			}
+		})
 	}
 }
 
