@@ -5,10 +5,13 @@
 //
 // What it expects:
 //
-//   - a paid order has exactly one live invoice, over the order's total, the
-//     mark in the shop names that invoice, and exactly one receipt went to the
-//     customer's address (none when that address bounces);
-//   - a cancelled order has no live invoice, no receipt and no mark;
+//   - a paid order has exactly one live invoice, over the order's total as it
+//     is now, the mark in the shop names that invoice, and exactly one receipt
+//     went to the customer's address (none when that address bounces); an edit
+//     changes the invoice and is no reason for another receipt;
+//   - a cancelled order has no live invoice, no mark and no receipt; one that
+//     was marked before it was cancelled may have its one receipt, which nobody
+//     can take back;
 //   - no live invoice and no message is about anything else;
 //   - no two invoices carry the same number.
 package audit

@@ -142,6 +142,26 @@ func TestPlantedFaults(t *testing.T) {
 			func(f *facts) { f.message(5).Order = "" },
 			"orphan: : a receipt was sent, but no paid order has this reference: 3.eml",
 		},
+		"cancelled late, two receipts": {
+			func(f *facts) { f.orders[2].LateCancel = true; f.message(3); f.message(3) },
+			"duplicate: shop:order:3: the receipt went out again: 4.eml",
+		},
+		"cancelled late, receipt elsewhere": {
+			func(f *facts) { f.orders[2].LateCancel = true; f.message(3).To = "bo@post.example" },
+			"mismatch: shop:order:3: a receipt went to bo@post.example instead of ada@post.example: 3.eml",
+		},
+		"cancelled late, invoice live, mark left": {
+			func(f *facts) {
+				f.orders[2].LateCancel, f.orders[2].InvoiceID = true, "inv_3"
+				f.invoices[2].State = books.Live
+			},
+			"mismatch: shop:order:3: the order was cancelled, but is marked with inv_3\n" +
+				"orphan: shop:order:3: the order was cancelled, but inv_3 is live",
+		},
+		"edited, invoice old": {
+			func(f *facts) { f.orders[0].TotalCents = 1200 },
+			"mismatch: shop:order:1: inv_1 is over 10.00, the order over 12.00",
+		},
 		"wrong amount": {
 			func(f *facts) { f.invoices[1].TotalCents = 1001 },
 			"mismatch: shop:order:2: inv_2 is over 10.01, the order over 10.00",
@@ -202,6 +222,21 @@ func TestBounce(t *testing.T) {
 	f.messages = f.messages[1:]
 	if r := f.audit(); !r.Clean() {
 		t.Errorf("found %v", r.Findings)
+	}
+}
+
+// An order that was marked before it was cancelled may have had its receipt, or
+// not.
+func TestCancelledLate(t *testing.T) {
+	t.Parallel()
+	f := clean()
+	f.orders[2].LateCancel = true
+	if r := f.audit(); !r.Clean() || r.Compensated != 1 {
+		t.Errorf("without a receipt: %+v", r)
+	}
+	f.message(3)
+	if r := f.audit(); !r.Clean() || r.Compensated != 1 {
+		t.Errorf("with a receipt: %+v", r)
 	}
 }
 

@@ -79,8 +79,15 @@ func (a *auditor) paid(o shop.Order, due bool) {
 }
 
 func (a *auditor) receipts(o shop.Order, due bool) {
-	messages := a.messages[o.Ref()]
-	for i, m := range messages {
+	a.sent(o)
+	if len(a.messages[o.Ref()]) == 0 && due && !mail.Bounces(o.Customer.Email) {
+		a.findf(Missing, o.Ref(), "no receipt was sent")
+	}
+}
+
+// sent checks the receipts of an order that may have one.
+func (a *auditor) sent(o shop.Order) {
+	for i, m := range a.messages[o.Ref()] {
 		if i > 0 {
 			a.findf(Duplicate, o.Ref(), "the receipt went out again: %s", m.File)
 		}
@@ -88,19 +95,21 @@ func (a *auditor) receipts(o shop.Order, due bool) {
 			a.findf(Mismatch, o.Ref(), "a receipt went to %s instead of %s: %s", m.To, o.Customer.Email, m.File)
 		}
 	}
-	if len(messages) == 0 && due && !mail.Bounces(o.Customer.Email) {
-		a.findf(Missing, o.Ref(), "no receipt was sent")
-	}
 }
 
-// cancelled checks an order that must have left nothing behind.
+// cancelled checks an order that must have left nothing behind but, when it was
+// cancelled late, the receipt that was out by then.
 func (a *auditor) cancelled(o shop.Order) {
 	live := a.live[o.Ref()]
 	for _, inv := range live {
 		a.findf(Orphan, o.Ref(), "the order was cancelled, but %s is live", inv.ID)
 	}
-	for _, m := range a.messages[o.Ref()] {
-		a.findf(Orphan, o.Ref(), "the order was cancelled, but a receipt was sent: %s", m.File)
+	if o.LateCancel {
+		a.sent(o)
+	} else {
+		for _, m := range a.messages[o.Ref()] {
+			a.findf(Orphan, o.Ref(), "the order was cancelled, but a receipt was sent: %s", m.File)
+		}
 	}
 	if o.InvoiceID != "" {
 		a.findf(Mismatch, o.Ref(), "the order was cancelled, but is marked with %s", o.InvoiceID)

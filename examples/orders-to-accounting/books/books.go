@@ -4,6 +4,8 @@
 //	PUT  /customers/{ref}      Contact   a Customer; found by our reference or made
 //	POST /invoices             Draft     201 and an Invoice
 //	GET  /invoices?reference=            a List, oldest first
+//	GET  /invoices/{id}                  an Invoice
+//	PUT  /invoices/{id}        Update    an Invoice; repeating it changes nothing
 //	POST /invoices/{id}/void             an Invoice; repeating it changes nothing
 //
 // A refusal carries a JSON body {"code", "message"}; the codes are the Code
@@ -12,8 +14,12 @@
 // Customers have a natural identity, the reference. Invoices have none: the
 // reference is a text on them, a second POST with the same one makes a second
 // invoice, and an Idempotency-Key is not looked at. A voided invoice keeps its
-// number and its reference, so a lookup still finds it. And a lookup may be
-// behind: an invoice can stay out of it for a while after it was made.
+// number and its reference, so a lookup still finds it, but it cannot be
+// updated. And a lookup by reference may be behind: an invoice can stay out of
+// it for a while after it was made, and show its old content for a while after
+// it was updated. Asking for an invoice by its id is never behind.
+//
+// The memo is a free text that the books keep and never read.
 package books
 
 import "time"
@@ -33,8 +39,10 @@ const (
 	CodeUnknownCustomer = "unknown_customer"
 	// CodeEmptyInvoice (422): the draft has no lines.
 	CodeEmptyInvoice = "empty_invoice"
-	// CodeUnknownInvoice (404): there is no such invoice to void.
+	// CodeUnknownInvoice (404): there is no such invoice.
 	CodeUnknownInvoice = "unknown_invoice"
+	// CodeInvoiceVoid (409): a void invoice cannot be updated.
+	CodeInvoiceVoid = "invoice_void"
 )
 
 // Contact is the body of PUT /customers/{ref}.
@@ -62,13 +70,21 @@ type Line struct {
 type Draft struct {
 	Customer  string `json:"customer"`
 	Reference string `json:"reference"`
+	Memo      string `json:"memo,omitempty"`
 	Lines     []Line `json:"lines"`
 }
 
-// Total is what the lines add up to.
-func (d Draft) Total() int64 {
+// Update is the body of PUT /invoices/{id}. Customer and reference stay as they
+// are.
+type Update struct {
+	Memo  string `json:"memo,omitempty"`
+	Lines []Line `json:"lines"`
+}
+
+// Total is what lines add up to.
+func Total(lines []Line) int64 {
 	var cents int64
-	for _, l := range d.Lines {
+	for _, l := range lines {
 		cents += l.Quantity * l.UnitCents
 	}
 	return cents
@@ -80,6 +96,7 @@ type Invoice struct {
 	State      State     `json:"state"`
 	Customer   string    `json:"customer"`
 	Reference  string    `json:"reference"`
+	Memo       string    `json:"memo,omitempty"`
 	TotalCents int64     `json:"totalCents"`
 	CreatedAt  time.Time `json:"createdAt"`
 }

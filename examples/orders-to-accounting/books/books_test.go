@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"path/filepath"
 	"testing"
@@ -132,6 +133,10 @@ func TestRefusals(t *testing.T) {
 		{"POST", "/invoices/inv_0099/void", nil, 404, books.CodeUnknownInvoice},
 		{"POST", "/invoices/42/void", nil, 404, books.CodeUnknownInvoice},
 		{"GET", "/invoices", nil, 400, "bad_request"},
+		{"GET", "/invoices/inv_0099", nil, 404, books.CodeUnknownInvoice},
+		{"PUT", "/invoices/inv_0099", books.Update{Lines: draft.Lines}, 404, books.CodeUnknownInvoice},
+		{"PUT", "/invoices/inv_0099", books.Update{}, 422, books.CodeEmptyInvoice},
+		{"PUT", "/invoices/inv_0099", "no update", 400, "bad_request"},
 	} {
 		var p rest.Error
 		if status := b.do(t, c.method, c.path, c.in, &p); status != c.status || p.Code != c.code {
@@ -186,4 +191,86 @@ func TestLateLookup(t *testing.T) {
 			t.Errorf("at %v: found %d, want %d", b.now, len(found.Invoices), step.want)
 		}
 	}
+}
+
+// An update writes new content on the same invoice; repeating it changes
+// nothing. A void invoice refuses, and keeps what it says.
+func TestUpdate(t *testing.T) {
+	t.Parallel()
+	b := setup(t, books.Options{})
+	b.do(t, "PUT", "/customers/shop:customer:1", books.Contact{Name: "Ada"}, &books.Customer{})
+	first := draft
+	first.Memo = "revision 1"
+	var made, updated, read books.Invoice
+	b.do(t, "POST", "/invoices", first, &made)
+	if made.Memo != "revision 1" {
+		t.Errorf("made %+v", made)
+	}
+	want := made
+	want.Memo, want.TotalCents = "revision 3", 150
+	update := books.Update{Memo: "revision 3", Lines: []books.Line{{Description: "tea", Quantity: 1, UnitCents: 150}}}
+	for range 2 {
+		if status := b.do(t, "PUT", "/invoices/"+made.ID, update, &updated); status != 200 || updated != want {
+			t.Errorf("update: %d %+v, want %+v", status, updated, want)
+		}
+	}
+	b.do(t, "POST", "/invoices/"+made.ID+"/void", nil, &books.Invoice{})
+	var p rest.Error
+	if status := b.do(t, "PUT", "/invoices/"+made.ID, books.Update{Memo: "late", Lines: draft.Lines}, &p); status != 409 || p.Code != books.CodeInvoiceVoid {
+		t.Errorf("update of a void one: %d %q", status, p.Code)
+	}
+	want.State = books.Void
+	if status := b.do(t, "GET", "/invoices/"+made.ID, nil, &read); status != 200 || read != want {
+		t.Errorf("read: %d %+v, want %+v", status, read, want)
+	}
+}
+
+// Lookups show an update late, and until then what they showed before: the
+// content before it, or nothing of an invoice that was hidden itself. They never
+// go back. Asking by the id is never behind.
+func TestLateUpdate(t *testing.T) {
+	t.Parallel()
+	hidden := time.Duration(0)
+	b := setup(t, books.Options{Hidden: func(context.Context) time.Duration { return hidden }})
+	b.do(t, "PUT", "/customers/shop:customer:1", books.Contact{Name: "Ada"}, &books.Customer{})
+	lookup := func(want string) {
+		t.Helper()
+		var list books.List
+		b.do(t, "GET", "/invoices?reference=shop:order:1", nil, &list)
+		got := "nothing"
+		if len(list.Invoices) > 0 {
+			got = fmt.Sprint(list.Invoices[0].Memo, " over ", list.Invoices[0].TotalCents)
+		}
+		if got != want {
+			t.Errorf("at %v lookups show %s, want %s", b.now, got, want)
+		}
+	}
+	update := func(memo string, cents int64, late time.Duration) {
+		t.Helper()
+		hidden = late
+		var inv, read books.Invoice
+		b.do(t, "PUT", "/invoices/inv_0001", books.Update{Memo: memo, Lines: []books.Line{{Quantity: 1, UnitCents: cents}}}, &inv)
+		b.do(t, "GET", "/invoices/inv_0001", nil, &read)
+		if inv.Memo != memo || inv.TotalCents != cents || read != inv {
+			t.Errorf("updated %+v, read %+v", inv, read)
+		}
+	}
+	hidden = time.Minute
+	b.do(t, "POST", "/invoices", draft, &books.Invoice{})
+	lookup("nothing")
+	update("two", 2, 0)
+	lookup("nothing")
+	b.now = b.now.Add(time.Minute)
+	lookup("two over 2")
+	update("three", 3, time.Minute)
+	lookup("two over 2")
+	b.now = b.now.Add(30 * time.Second)
+	update("four", 4, time.Minute)
+	lookup("two over 2")
+	b.now = b.now.Add(59 * time.Second)
+	lookup("two over 2")
+	b.now = b.now.Add(time.Second)
+	lookup("four over 4")
+	update("five", 5, 0)
+	lookup("five over 5")
 }

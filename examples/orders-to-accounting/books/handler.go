@@ -12,7 +12,8 @@ import (
 // well-behaved.
 type Options struct {
 	// Hidden says for how long lookups do not see the invoice that the
-	// request with this context makes. Nil means not at all.
+	// request with this context makes, or what it changes on one. Nil means
+	// not at all.
 	Hidden func(ctx context.Context) time.Duration
 	// Booked is called after an invoice was stored and before the answer
 	// leaves. Nil means nothing is told.
@@ -54,6 +55,18 @@ func NewHandler(s *Store, o Options) http.Handler {
 		}
 		invoices, err := s.Lookup(r.Context(), reference)
 		return http.StatusOK, List{Invoices: invoices}, err
+	}))
+	mux.Handle("GET /invoices/{id}", rest.Endpoint(func(r *http.Request) (int, any, error) {
+		inv, err := s.Invoice(r.Context(), r.PathValue("id"))
+		return http.StatusOK, inv, err
+	}))
+	mux.Handle("PUT /invoices/{id}", rest.Endpoint(func(r *http.Request) (int, any, error) {
+		var u Update
+		if err := rest.Read(r, &u); err != nil {
+			return 0, nil, err
+		}
+		inv, err := s.UpdateInvoice(r.Context(), r.PathValue("id"), u, o.Hidden(r.Context()))
+		return http.StatusOK, inv, err
 	}))
 	mux.Handle("POST /invoices/{id}/void", rest.Endpoint(func(r *http.Request) (int, any, error) {
 		inv, err := s.Void(r.Context(), r.PathValue("id"))

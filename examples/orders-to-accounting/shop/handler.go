@@ -26,6 +26,7 @@ func NewHandler(s *Store) http.Handler {
 		_, err := s.ClearSynced(r.Context(), r.PathValue("id"))
 		return http.StatusNoContent, nil, err
 	}))
+	mux.Handle("POST /orders/{id}/edit", onOrder(s.edit))
 	mux.Handle("POST /orders/{id}/cancel", onOrder(func(r *http.Request, id string) (Order, error) {
 		return s.Cancel(r.Context(), id)
 	}))
@@ -49,6 +50,14 @@ func (s *Store) mark(r *http.Request, id string) (Order, error) {
 		return Order{}, rest.Refuse(http.StatusBadRequest, "bad_request", "invoiceId is missing")
 	}
 	return s.MarkSynced(r.Context(), id, m.InvoiceID)
+}
+
+func (s *Store) edit(r *http.Request, id string) (Order, error) {
+	var e Edit
+	if err := rest.Read(r, &e); err != nil {
+		return Order{}, err
+	}
+	return s.Edit(r.Context(), id, e.Lines)
 }
 
 func (s *Store) list(r *http.Request) (int, any, error) {

@@ -5,13 +5,17 @@
 //	GET    /orders/{id}                                         an Order
 //	PUT    /orders/{id}/synced   Mark                           an Order; repeating it changes nothing
 //	DELETE /orders/{id}/synced                                  204, also when there is no mark
+//	POST   /orders/{id}/edit     Edit                           an Order; repeating it changes nothing
 //	POST   /orders/{id}/cancel                                  an Order; repeating it changes nothing
 //
 // A refusal carries a JSON body {"code", "message"}; the codes are the Code
-// constants. The shop knows nothing of whoever reads it. Two of its habits are
-// there to be met: an order can be cancelled while someone is working on it,
-// and the mark that somebody sets moves the order's version and updatedAt as
-// any other change does.
+// constants. The shop knows nothing of whoever reads it. Some of its habits are
+// there to be met: an order can be edited or cancelled while someone is working
+// on it and after somebody marked it, and the mark moves the order's version
+// and updatedAt as any other change does.
+//
+// Every change leaves a [Webhook] in the shop's outbox, in the transaction of
+// the change. Sending it is not the shop's business.
 package shop
 
 import "time"
@@ -30,13 +34,15 @@ const (
 const (
 	// CodeUnknownOrder (404): there is no such order.
 	CodeUnknownOrder = "unknown_order"
-	// CodeOrderCancelled (422): a cancelled order cannot be marked.
+	// CodeOrderCancelled (422): a cancelled order cannot be marked or edited.
 	CodeOrderCancelled = "order_cancelled"
 	// CodeOrderNotPaid (422): an order that nobody paid cannot be marked.
 	CodeOrderNotPaid = "order_not_paid"
-	// CodeOrderSynced (409): an order marked with an invoice cannot be
-	// cancelled, nor marked with another invoice.
+	// CodeOrderSynced (409): an order marked with an invoice cannot be marked
+	// with another one.
 	CodeOrderSynced = "order_synced"
+	// CodeEmptyOrder (422): an order has at least one line.
+	CodeEmptyOrder = "empty_order"
 )
 
 // Customer is who ordered.
@@ -71,12 +77,25 @@ type Order struct {
 	// below included.
 	Version   int64     `json:"version"`
 	UpdatedAt time.Time `json:"updatedAt"`
-	// InvoiceID is the mark: the invoice somebody made for this order.
+	// InvoiceID is the mark: the invoice somebody made for this order. An edit
+	// or a cancel leaves it where it is.
 	InvoiceID string `json:"invoiceId,omitempty"`
+	// LateCancel says that the order carried a mark when it was cancelled. It
+	// stays when the mark is taken off.
+	LateCancel bool `json:"lateCancel,omitempty"`
 }
 
 // Ref is the order's name outside the shop, like shop:order:10492.
 func (o Order) Ref() string { return "shop:order:" + o.ID }
+
+// Total is what lines add up to.
+func Total(lines []Line) int64 {
+	var cents int64
+	for _, l := range lines {
+		cents += l.Quantity * l.UnitCents
+	}
+	return cents
+}
 
 // Page is one page of orders. Next is the cursor after its last order; an
 // empty page repeats the cursor it was asked with, so that a caller can ask
@@ -89,4 +108,9 @@ type Page struct {
 // Mark is the body of PUT /orders/{id}/synced.
 type Mark struct {
 	InvoiceID string `json:"invoiceId"`
+}
+
+// Edit is the body of POST /orders/{id}/edit: what is ordered from now on.
+type Edit struct {
+	Lines []Line `json:"lines"`
 }

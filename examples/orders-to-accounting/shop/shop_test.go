@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -181,8 +182,7 @@ func TestClearMark(t *testing.T) {
 	}
 }
 
-// A cancelled order refuses the mark with a code of its own; a marked one
-// refuses to be cancelled.
+// A cancelled order refuses the mark with a code of its own.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 2)
@@ -194,7 +194,6 @@ func TestCancel(t *testing.T) {
 	}
 	s.refused(t, "PUT", "/orders/1/synced", shop.Mark{InvoiceID: "inv_1"}, 422, shop.CodeOrderCancelled)
 	s.do(t, "PUT", "/orders/2/synced", shop.Mark{InvoiceID: "inv_2"}, nil)
-	s.refused(t, "POST", "/orders/2/cancel", nil, 409, shop.CodeOrderSynced)
 	if err := s.store.Add(t.Context(), shop.Order{ID: "3", Status: shop.Pending}); err != nil {
 		t.Fatal(err)
 	}
@@ -203,6 +202,56 @@ func TestCancel(t *testing.T) {
 	if want := (shop.Tally{Paid: 1, Synced: 1, Cancelled: 1}); err != nil || tally != want {
 		t.Errorf("tally %+v, %v, want %+v", tally, err, want)
 	}
+}
+
+// A marked order can be cancelled. The mark stays until it is taken off, cannot
+// be set again, and the order remembers that it was there.
+func TestLateCancel(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 2)
+	var late, early, later shop.Order
+	s.do(t, "POST", "/orders/2/cancel", nil, &early)
+	s.do(t, "PUT", "/orders/1/synced", shop.Mark{InvoiceID: "inv_7"}, nil)
+	s.do(t, "POST", "/orders/1/cancel", nil, &late)
+	if late.Status != shop.Cancelled || late.InvoiceID != "inv_7" || !late.LateCancel || late.Version != 3 {
+		t.Errorf("cancelled late: %+v", late)
+	}
+	if early.LateCancel {
+		t.Errorf("cancelled early: %+v", early)
+	}
+	s.refused(t, "PUT", "/orders/1/synced", shop.Mark{InvoiceID: "inv_7"}, 422, shop.CodeOrderCancelled)
+	s.do(t, "DELETE", "/orders/1/synced", nil, nil)
+	s.do(t, "POST", "/orders/1/cancel", nil, nil)
+	s.do(t, "GET", "/orders/1", nil, &later)
+	if later.InvoiceID != "" || !later.LateCancel || later.Version != 4 {
+		t.Errorf("with the mark taken off: %+v", later)
+	}
+}
+
+// An edit replaces the lines, moves total and version, and leaves the mark
+// alone. Repeating it changes nothing; cancelled orders and empty edits refuse.
+func TestEdit(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 2)
+	s.do(t, "PUT", "/orders/1/synced", shop.Mark{InvoiceID: "inv_7"}, nil)
+	edit := shop.Edit{Lines: []shop.Line{{SKU: "tea", Quantity: 3, UnitCents: 150}, {SKU: "cup", Quantity: 1, UnitCents: 999}}}
+	for range 2 {
+		var o, read shop.Order
+		if status := s.do(t, "POST", "/orders/1/edit", edit, &o); status != 200 {
+			t.Fatalf("status %d", status)
+		}
+		s.do(t, "GET", "/orders/1", nil, &read)
+		for _, o := range []shop.Order{o, read} {
+			if o.TotalCents != 1449 || !slices.Equal(o.Lines, edit.Lines) || o.Version != 3 || o.InvoiceID != "inv_7" || !o.UpdatedAt.Equal(s.now) {
+				t.Errorf("edited: %+v", o)
+			}
+		}
+	}
+	s.refused(t, "POST", "/orders/1/edit", shop.Edit{}, 422, shop.CodeEmptyOrder)
+	s.refused(t, "POST", "/orders/1/edit", "no lines", 400, "bad_request")
+	s.refused(t, "POST", "/orders/9/edit", edit, 404, shop.CodeUnknownOrder)
+	s.do(t, "POST", "/orders/2/cancel", nil, nil)
+	s.refused(t, "POST", "/orders/2/edit", edit, 422, shop.CodeOrderCancelled)
 }
 
 // What the shop knows is in its file.

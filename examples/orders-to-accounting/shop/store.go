@@ -25,7 +25,16 @@ CREATE TABLE IF NOT EXISTS orders (
 	invoice_id TEXT    NOT NULL,
 	body       TEXT    NOT NULL  -- the order as JSON; the columns above win
 ) STRICT;
-CREATE INDEX IF NOT EXISTS orders_by_status ON orders (status, invoice_id, seq);`
+CREATE INDEX IF NOT EXISTS orders_by_status ON orders (status, invoice_id, seq);
+CREATE TABLE IF NOT EXISTS outbox (
+	seq          INTEGER PRIMARY KEY,
+	order_id     TEXT    NOT NULL,
+	version      INTEGER NOT NULL,
+	topic        TEXT    NOT NULL,
+	body         TEXT    NOT NULL,
+	acknowledged INTEGER NOT NULL DEFAULT 0,
+	UNIQUE (order_id, version)
+) STRICT;`
 
 const columns = `seq, id, status, version, updated_at, invoice_id, body`
 
@@ -35,6 +44,9 @@ type Store struct {
 
 	// Now is the shop's clock. Tests may replace it before the first call.
 	Now func() time.Time
+	// Changed, when it is set before the first call, is called after a change
+	// was stored and before its caller gets an answer.
+	Changed func(w Webhook)
 }
 
 // Open opens the shop's file, and creates it when it is not there.
@@ -82,7 +94,8 @@ func ordersOf(rows []row) ([]Order, error) {
 	return orders, nil
 }
 
-// Add stores new orders in the given sequence, as version 1.
+// Add stores new orders in the given sequence, as version 1. Nobody is told
+// but the outbox.
 func (s *Store) Add(ctx context.Context, orders ...Order) error {
 	tx, err := s.db.BeginTxx(ctx, nil)
 	if err != nil {
@@ -98,6 +111,10 @@ func (s *Store) Add(ctx context.Context, orders ...Order) error {
 			o.ID, o.Status, o.UpdatedAt.UnixMicro(), o.InvoiceID, string(body))
 		if err != nil {
 			return fmt.Errorf("shop: add order %s: %w", o.ID, err)
+		}
+		o.Version = 1
+		if _, err := post(ctx, tx, addedAs(o.Status), o); err != nil {
+			return err
 		}
 	}
 	return tx.Commit()
@@ -172,72 +189,4 @@ func find(ctx context.Context, q sqlx.QueryerContext, id string) (Order, error) 
 		return Order{}, fmt.Errorf("shop: read order %s: %w", id, err)
 	}
 	return r.order()
-}
-
-// MarkSynced notes on a paid order which invoice was made for it.
-func (s *Store) MarkSynced(ctx context.Context, id, invoice string) (Order, error) {
-	return s.change(ctx, id, func(o *Order) (bool, error) {
-		switch {
-		case o.Status == Cancelled:
-			return false, rest.Refuse(http.StatusUnprocessableEntity, CodeOrderCancelled, "order %s was cancelled", id)
-		case o.Status != Paid:
-			return false, rest.Refuse(http.StatusUnprocessableEntity, CodeOrderNotPaid, "order %s is not paid", id)
-		case o.InvoiceID == invoice:
-			return false, nil
-		case o.InvoiceID != "":
-			return false, rest.Refuse(http.StatusConflict, CodeOrderSynced, "order %s is marked with invoice %s", id, o.InvoiceID)
-		}
-		o.InvoiceID = invoice
-		return true, nil
-	})
-}
-
-// ClearSynced takes the mark off an order.
-func (s *Store) ClearSynced(ctx context.Context, id string) (Order, error) {
-	return s.change(ctx, id, func(o *Order) (bool, error) {
-		marked := o.InvoiceID != ""
-		o.InvoiceID = ""
-		return marked, nil
-	})
-}
-
-// Cancel cancels an order, unless it is marked: an order with an invoice would
-// need a credit note, which this shop does not know.
-func (s *Store) Cancel(ctx context.Context, id string) (Order, error) {
-	return s.change(ctx, id, func(o *Order) (bool, error) {
-		if o.Status == Cancelled {
-			return false, nil
-		}
-		if o.InvoiceID != "" {
-			return false, rest.Refuse(http.StatusConflict, CodeOrderSynced, "order %s is marked with invoice %s", id, o.InvoiceID)
-		}
-		o.Status = Cancelled
-		return true, nil
-	})
-}
-
-// change reads an order, lets edit change it, and stores it as its next
-// version when edit says that it did.
-func (s *Store) change(ctx context.Context, id string, edit func(*Order) (bool, error)) (Order, error) {
-	tx, err := s.db.BeginTxx(ctx, nil)
-	if err != nil {
-		return Order{}, fmt.Errorf("shop: change order %s: %w", id, err)
-	}
-	defer func() { _ = tx.Rollback() }()
-	o, err := find(ctx, tx, id)
-	if err != nil {
-		return Order{}, err
-	}
-	changed, err := edit(&o)
-	if err != nil || !changed {
-		return o, err
-	}
-	o.Version++
-	o.UpdatedAt = s.Now().UTC().Truncate(time.Microsecond)
-	_, err = tx.ExecContext(ctx, `UPDATE orders SET status = ?, version = ?, updated_at = ?, invoice_id = ? WHERE id = ?`,
-		o.Status, o.Version, o.UpdatedAt.UnixMicro(), o.InvoiceID, id)
-	if err != nil {
-		return Order{}, fmt.Errorf("shop: change order %s: %w", id, err)
-	}
-	return o, tx.Commit()
 }
