@@ -8,26 +8,18 @@
 #   ORDERS=2000 KILLS=50
 #   PROCESSES=3          sync processes that share a PostgreSQL
 #   LEDGERS="sqlite postgres"
+#   JOBS=1               runs at the same time
 set -eu
 cd "$(dirname "$0")/.."
 
-runs=${RUNS:-20}
 orders=${ORDERS:-2000}
 kills=${KILLS:-50}
 processes=${PROCESSES:-3}
-ledgers=${LEDGERS:-sqlite postgres}
+program=$PWD/bin/orders-to-accounting
 
 fresh_seed() { od -An -N4 -tu4 /dev/urandom | tr -d ' '; }
-seeds=${SEEDS:-$(i=0; while [ "$i" -lt "$runs" ]; do fresh_seed; i=$((i + 1)); done)}
 
-program=$PWD/bin/orders-to-accounting
-go build -o "$program" ./examples/orders-to-accounting
-
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-trap 'exit 130' INT TERM
-
-# run LEDGER SEED: one run.
+# run LEDGER SEED: one run in $work.
 run() {
 	kind=$1
 	set -- -orders "$orders" -kills "$kills" -seed "$2" -json
@@ -49,21 +41,32 @@ run() {
 	esac
 }
 
-done=0
-for seed in $seeds; do
-	for ledger in $ledgers; do
-		printf 'ledger=%s seed=%s ' "$ledger" "$seed"
-		if ! run "$ledger" "$seed" 2>"$work/errors"; then
-			echo FAILED
-			tail -n 50 "$work/errors" >&2
-			kept=bin/soak-$ledger-$seed
-			mkdir -p "$kept" && cp -r "$work"/* "$kept"
-			echo "kept in $kept: $(ls "$kept" | tr '\n' ' ')" >&2
-			echo "again: SEEDS=$seed LEDGERS=$ledger ORDERS=$orders KILLS=$kills make soak" >&2
-			exit 1
-		fi
-		rm -rf "$work"/*
-		done=$((done + 1))
-	done
-done
-echo "soak: $done runs, all clean"
+# one LEDGER SEED: one run with its line, in a process of its own. Its end with 255
+# tells xargs to begin no other.
+one() {
+	work=$(mktemp -d)
+	trap 'rm -rf "$work"' EXIT
+	trap 'exit 255' INT TERM
+	if run "$1" "$2" >"$work/line" 2>"$work/errors"; then
+		echo "ledger=$1 seed=$2 $(cat "$work/line")"
+		return
+	fi
+	echo "ledger=$1 seed=$2 FAILED $(cat "$work/line")"
+	tail -n 50 "$work/errors" >&2
+	kept=bin/soak-$1-$2
+	mkdir -p "$kept" && cp -r "$work"/* "$kept"
+	echo "kept in $kept: $(ls "$kept" | tr '\n' ' ')" >&2
+	echo "again: SEEDS=$2 LEDGERS=$1 ORDERS=$orders KILLS=$kills make soak" >&2
+	exit 255
+}
+
+if [ "${1:-}" = one ]; then
+	one "$2" "$3"
+	exit
+fi
+
+go build -o "$program" ./examples/orders-to-accounting
+seeds=${SEEDS:-$(i=0; while [ "$i" -lt "${RUNS:-20}" ]; do fresh_seed; i=$((i + 1)); done)}
+runs=$(for seed in $seeds; do for ledger in ${LEDGERS:-sqlite postgres}; do echo "$ledger $seed"; done; done)
+echo "$runs" | xargs -P "${JOBS:-1}" -n 2 scripts/soak.sh one || exit 1
+echo "soak: $(echo "$runs" | wc -l | tr -d ' ') runs, all clean"
