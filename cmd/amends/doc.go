@@ -54,7 +54,8 @@
 //	            duplicates[]: as below
 //	history     workId, saga
 //	            records[]: seq, hash, session, at, kind, version and revision (only where a version of the source
-//	            is spoken of), nonce (only of the first record), step, direction, attempt, externalId, body: sha256, bytes, content (only with --bodies),
+//	            is spoken of), nonce (only of the first record), step, direction, attempt, externalId,
+//	            body: sha256, bytes, content (only with --bodies),
 //	            bodyDropped, class, error, signals[] (the ids it consumed), status, reason, dueAt,
 //	            arm (null, or the attempt it set in motion): step, direction, attempt, key, reissue, deadline,
 //	            snapshot: as body
