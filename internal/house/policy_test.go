@@ -42,6 +42,7 @@ const policy = `
 	STD, github.com/sirupsen/logrus, golang.org/x/time/... < reconcile
 	reconcile < reconcile/webhook, reconcile/store/memory
 	coordinator, ledger !< reconcile
+	STD, github.com/robfig/cron/v3 < reconcile/schedule # parsing only: one process cannot know what ran
 	coordinator !< reconcile/webhook
 	reconcile, internal/column, github.com/jmoiron/sqlx < reconcile/store/internal/...
 	reconcile/store/internal/... < reconcile/store/sqlite, reconcile/store/postgres
