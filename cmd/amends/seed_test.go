@@ -139,7 +139,7 @@ func tell(c chan<- struct{}) {
 }
 
 // seed fills a ledger with works that stand in every way there is. What the shop says later it says while no
-// coordinator runs, so that it is always heard between two steps and never in the middle of one.
+// coordinator runs, so that it is heard between two steps and never in the middle of one.
 func seed(ctx context.Context, l store) error {
 	if err := invoiced(ctx, l); err != nil {
 		return err
