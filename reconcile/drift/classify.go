@@ -1,0 +1,276 @@
+package drift
+
+import (
+	"fmt"
+
+	"github.com/amends-dev/amends/saga"
+)
+
+// Class names a difference.
+type Class string
+
+// The classes; the table is in the package comment.
+const (
+	InSync          Class = "in-sync"
+	Missing         Class = "missing"
+	LedgerLost      Class = "ledger-lost"
+	AdoptMismatch   Class = "adopt-mismatch"
+	InDoubt         Class = "in-doubt"
+	PhantomDone     Class = "phantom-done"
+	Stale           Class = "stale"
+	Diverged        Class = "diverged"
+	DivergedForeign Class = "diverged-foreign"
+	Locked          Class = "locked"
+	Duplicate       Class = "duplicate"
+	Orphan          Class = "orphan"
+	Foreign         Class = "foreign"
+	SourceGone      Class = "source-gone"
+	Stuck           Class = "stuck"
+	DupLedger       Class = "dup-ledger"
+)
+
+// Verb is what to do about a difference.
+type Verb string
+
+// The verbs.
+const (
+	Nothing  Verb = "nothing"
+	Start    Verb = "start"    // the saga, for an object that has none
+	Revise   Verb = "revise"   // the saga, at the object's version
+	Adopt    Verb = "adopt"    // record in the ledger what the destination has
+	Resume   Verb = "resume"   // wake a work that should have moved
+	Withdraw Verb = "withdraw" // undo what was done for a cancelled object
+	Look     Verb = "look"     // ask the destination once more before anything is said
+	Ask      Verb = "review"   // a person decides
+	Halt     Verb = "halt"     // stop the job: what was found cannot be
+)
+
+// Finding is what was found about one natural key.
+type Finding struct {
+	Key     string   `json:"key"`
+	Class   Class    `json:"class"`
+	Do      Verb     `json:"do"`
+	Why     string   `json:"why"`
+	Changes []Change `json:"changes,omitempty"`
+	// Evidence: the versions and ids the finding rests on. An action is dropped when they are others by then.
+	Revision  string   `json:"revision,omitempty"`  // at the source
+	Applied   string   `json:"applied,omitempty"`   // in the ledger
+	Documents []string `json:"documents,omitempty"` // live, at the destination
+	Propose   string   `json:"propose,omitempty"`   // to the person who is asked
+}
+
+// Rule says what is done about fields of ours that somebody changed at the destination.
+type Rule string
+
+// The rules.
+const (
+	Review  Rule = ""        // a person decides
+	Enforce Rule = "enforce" // write ours again
+	Ignore  Rule = "ignore"  // leave it
+)
+
+// Policy is what a job may do beyond its defaults.
+type Policy struct {
+	// Fields says what is done about each field of ours that was changed at the destination. Review.
+	Fields map[string]Rule
+	// Recreate makes a document anew that the ledger knows and the destination has lost.
+	Recreate bool
+}
+
+// Looks is how often the destination must have been asked in vain before "there is none" counts.
+const Looks = 2
+
+// Classify says what there is to say about one key. It is total: every combination of the three sides has a class.
+func Classify(i *Item, p *Policy) Finding {
+	c := classifier{item: i, policy: p, live: i.live()}
+	f := c.classify()
+	f.Key = i.Key
+	if i.Truth != nil {
+		f.Revision = i.Truth.Revision
+	}
+	if i.Known != nil {
+		f.Applied = i.Known.Revision
+	}
+	for _, d := range c.live {
+		f.Documents = append(f.Documents, d.ID)
+	}
+	return f
+}
+
+type classifier struct {
+	item   *Item
+	policy *Policy
+	live   []Document
+}
+
+func (c *classifier) classify() Finding {
+	t, k := c.item.Truth, c.item.Known
+	switch {
+	case c.item.Key == "":
+		return Finding{Class: Foreign, Do: Nothing, Why: "it does not carry our mark"}
+	case k != nil && k.Works > 1:
+		return Finding{Class: DupLedger, Do: Halt, Why: fmt.Sprintf("the ledger has %d works for one natural key", k.Works)}
+	case k != nil && (k.InDoubt || k.Status == saga.Review):
+		return c.unsettled()
+	case k != nil && k.Overdue:
+		return Finding{Class: Stuck, Do: Resume, Why: "the work is " + string(k.Status) + " and should have moved by now"}
+	case k != nil && k.Status.Live():
+		return Finding{Class: InSync, Do: Nothing, Why: "it is being worked on"}
+	case len(c.live) > 1:
+		return c.several()
+	case t == nil:
+		return c.unspoken()
+	case !t.Wanted:
+		return c.unwanted()
+	case len(c.live) == 0:
+		return c.absent()
+	default:
+		return c.compare(&c.live[0])
+	}
+}
+
+// unsettled: the saga has not said its last word; nothing is planned over its head.
+func (c *classifier) unsettled() Finding {
+	k := c.item.Known
+	if k.Status == saga.Review {
+		return Finding{Class: InDoubt, Do: Ask, Why: "the work is in review: " + string(k.Reason), Propose: "amends show " + c.item.Key}
+	}
+	return Finding{Class: InDoubt, Do: Nothing, Why: "a step may have happened; the saga asks the destination once it has settled"}
+}
+
+func (c *classifier) several() Finding {
+	keep, why := c.live[0].ID, "it is the oldest"
+	for _, d := range c.live {
+		if d.Locked && !c.live[0].Locked && why == "it is the oldest" {
+			keep, why = d.ID, "it is the oldest that is posted"
+		}
+		if k := c.item.Known; k != nil && k.Made == d.ID {
+			keep, why = d.ID, "the ledger knows it"
+		}
+	}
+	return Finding{
+		Class: Duplicate, Do: Ask, Why: fmt.Sprintf("the destination has %d of them under one mark", len(c.live)),
+		Propose: "keep " + keep + ": " + why + ". Nothing is voided by itself",
+	}
+}
+
+// unspoken: the source says nothing about the key.
+func (c *classifier) unspoken() Finding {
+	switch {
+	case len(c.live) == 0:
+		return Finding{Class: InSync, Do: Nothing, Why: "nobody has it"}
+	default:
+		return Finding{Class: InSync, Do: Nothing, Why: "the source was not asked about it; silence proves nothing"}
+	}
+}
+
+// unwanted: the object is cancelled or gone.
+func (c *classifier) unwanted() Finding {
+	t, k := c.item.Truth, c.item.Known
+	switch {
+	case len(c.live) == 0:
+		return Finding{Class: InSync, Do: Nothing, Why: "it is cancelled or gone, and nothing stands"}
+	case t.Revision == "" && !t.Proven:
+		return Finding{Class: Orphan, Do: Nothing, Why: "the source did not list it; that is not proven yet"}
+	case t.Revision == "":
+		return Finding{Class: Orphan, Do: Ask, Why: "the source does not have it, which was proven, and its document stands", Propose: "compensate it: void or credit " + c.live[0].ID}
+	case c.live[0].Locked:
+		return Finding{Class: SourceGone, Do: Ask, Why: "the source cancelled it, and its document is posted or paid", Propose: "credit " + c.live[0].ID + "; it cannot be voided"}
+	case k == nil:
+		return Finding{Class: Orphan, Do: Ask, Why: "the source cancelled it, and the ledger does not know who made " + c.live[0].ID, Propose: "void " + c.live[0].ID}
+	default:
+		return Finding{Class: SourceGone, Do: Withdraw, Why: "the source cancelled it at " + t.Revision}
+	}
+}
+
+// absent: the object is wanted, and there is no document.
+func (c *classifier) absent() Finding {
+	k := c.item.Known
+	switch {
+	case c.item.Looked < Looks:
+		return Finding{Class: c.absence(), Do: Look, Why: "the destination has none; one miss proves nothing"}
+	case k == nil:
+		return Finding{Class: Missing, Do: Start, Why: "nobody has done anything for it"}
+	case k.Status != saga.Completed:
+		return c.reopened()
+	case c.policy.Recreate:
+		return Finding{Class: PhantomDone, Do: Revise, Why: "its document is gone; the policy says to make it anew"}
+	default:
+		return Finding{Class: PhantomDone, Do: Ask, Why: "the ledger says done, and the document is not there", Propose: "was it deleted on purpose? If not, make it anew"}
+	}
+}
+
+func (c *classifier) absence() Class {
+	if k := c.item.Known; k != nil && k.Status == saga.Completed {
+		return PhantomDone
+	}
+	return Missing
+}
+
+// reopened: the work was undone or closed, and the object is wanted.
+func (c *classifier) reopened() Finding {
+	t, k := c.item.Truth, c.item.Known
+	if saga.CompareRevisions(t.Revision, k.Revision) > 0 && k.Status == saga.Compensated {
+		return Finding{Class: Stale, Do: Revise, Why: "it was undone at " + k.Revision + ", and the source has " + t.Revision}
+	}
+	return Finding{Class: Missing, Do: Ask, Why: "the work is " + string(k.Status) + ", and the source still wants it", Propose: "amends show " + c.item.Key}
+}
+
+// compare: the object is wanted, and there is one document.
+func (c *classifier) compare(d *Document) Finding {
+	t, k := c.item.Truth, c.item.Known
+	changes := diff(d.Fields, t.Fields)
+	if k == nil || k.Status != saga.Completed {
+		return c.unknown(d, changes)
+	}
+	newer := saga.CompareRevisions(t.Revision, k.Revision) > 0
+	switch {
+	case len(changes) == 0 && d.Foreign:
+		return Finding{Class: DivergedForeign, Do: Nothing, Why: "only fields differ that are not ours"}
+	case len(changes) == 0:
+		return Finding{Class: InSync, Do: Nothing, Why: "it says what it should"}
+	case newer && d.Locked:
+		return Finding{Class: Locked, Do: Ask, Changes: changes, Why: "the source changed it, and the document is posted or paid", Propose: "credit " + d.ID + " and issue it anew"}
+	case newer:
+		return Finding{Class: Stale, Do: Revise, Changes: changes, Why: "the source has " + t.Revision + ", and " + k.Revision + " was applied"}
+	default:
+		return c.diverged(d, changes)
+	}
+}
+
+// unknown: the ledger does not say that the document was made.
+func (c *classifier) unknown(d *Document, changes []Change) Finding {
+	k := c.item.Known
+	switch {
+	case k != nil:
+		return Finding{Class: Orphan, Do: Ask, Changes: changes, Why: "the work is " + string(k.Status) + ", and " + d.ID + " stands", Propose: "void it, or begin the work again"}
+	case len(changes) > 0:
+		return Finding{Class: AdoptMismatch, Do: Ask, Changes: changes, Why: "the mark matches and the content does not", Propose: "correct " + d.ID + " or the source, then adopt"}
+	default:
+		return Finding{Class: LedgerLost, Do: Adopt, Why: "the destination has it, exactly, and the ledger does not know"}
+	}
+}
+
+// diverged: somebody changed at the destination what is ours.
+func (c *classifier) diverged(d *Document, changes []Change) Finding {
+	f := Finding{Class: Diverged, Do: Nothing, Changes: changes, Why: "fields of ours were changed at the destination; the policy leaves them"}
+	for _, ch := range changes {
+		switch c.policy.Fields[ch.Field] {
+		case Ignore:
+		case Enforce:
+			if f.Do == Nothing && !d.Locked {
+				f.Do, f.Why = Revise, "fields of ours were changed at the destination; the policy writes them again"
+				continue
+			}
+			if d.Locked {
+				f.Do = Ask
+			}
+		default:
+			f.Do = Ask
+		}
+	}
+	if f.Do == Ask {
+		f.Why, f.Propose = "fields of ours were changed at the destination", "keep the change and correct the source, or write ours again"
+	}
+	return f
+}

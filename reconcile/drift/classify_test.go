@@ -1,0 +1,180 @@
+package drift_test
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/saga"
+)
+
+const key = "shop:order:10492"
+
+var (
+	sold    = drift.Fields{"total": "4200", "customer": "cus_7"}
+	changed = drift.Fields{"total": "4100", "customer": "cus_7"}
+	monday  = time.Date(2026, 11, 16, 9, 0, 0, 0, time.UTC)
+)
+
+func wanted(revision string) *drift.Truth {
+	return &drift.Truth{Key: key, Revision: revision, Wanted: true, Fields: sold}
+}
+
+func cancelled(revision string) *drift.Truth { return &drift.Truth{Key: key, Revision: revision} }
+
+func gone(proven bool) *drift.Truth { return &drift.Truth{Key: key, Proven: proven} }
+
+func doc(id string, f drift.Fields) drift.Document {
+	return drift.Document{ID: id, Key: key, Fields: f, Created: monday}
+}
+
+func locked(d drift.Document) drift.Document  { d.Locked = true; return d }
+func foreign(d drift.Document) drift.Document { d.Foreign = true; return d }
+func void(d drift.Document) drift.Document    { d.Void = true; return d }
+func late(d drift.Document) drift.Document    { d.Created = d.Created.Add(time.Hour); return d }
+
+func done(revision string) *drift.Known {
+	return &drift.Known{Works: 1, Status: saga.Completed, Revision: revision, Made: "inv_1"}
+}
+
+func stands(s saga.Status) *drift.Known { return &drift.Known{Works: 1, Status: s, Revision: "1"} }
+
+func docs(ds ...drift.Document) []drift.Document { return ds }
+
+// Each row of the table of classes, and the cases beside them.
+func TestClasses(t *testing.T) {
+	t.Parallel()
+	overdue := stands(saga.Running)
+	overdue.Overdue = true
+	doubt := stands(saga.Retrying)
+	doubt.InDoubt = true
+	two := done("1")
+	two.Works = 2
+	review := stands(saga.Review)
+	review.Reason = saga.ReasonInDoubt
+	for _, c := range []struct {
+		name   string
+		truth  *drift.Truth
+		docs   []drift.Document
+		looked int
+		known  *drift.Known
+		policy drift.Policy
+		class  drift.Class
+		do     drift.Verb
+	}{
+		{"in sync", wanted("1"), docs(doc("inv_1", sold)), 0, done("1"), drift.Policy{}, drift.InSync, drift.Nothing},
+		{"in sync at a newer version that changes nothing of ours", wanted("2"), docs(doc("inv_1", sold)), 0, done("1"), drift.Policy{}, drift.InSync, drift.Nothing},
+		{"missing, looked for once", wanted("1"), nil, 1, nil, drift.Policy{}, drift.Missing, drift.Look},
+		{"missing", wanted("1"), nil, 2, nil, drift.Policy{}, drift.Missing, drift.Start},
+		{"missing beside a void one", wanted("1"), docs(void(doc("inv_0", sold))), 2, nil, drift.Policy{}, drift.Missing, drift.Start},
+		{"the ledger is lost", wanted("1"), docs(doc("inv_1", sold)), 0, nil, drift.Policy{}, drift.LedgerLost, drift.Adopt},
+		{"adopt, but it differs", wanted("1"), docs(doc("inv_1", changed)), 0, nil, drift.Policy{}, drift.AdoptMismatch, drift.Ask},
+		{"in doubt", wanted("1"), nil, 2, doubt, drift.Policy{}, drift.InDoubt, drift.Nothing},
+		{"in review", wanted("1"), nil, 2, review, drift.Policy{}, drift.InDoubt, drift.Ask},
+		{"a phantom, looked for once", wanted("1"), nil, 1, done("1"), drift.Policy{}, drift.PhantomDone, drift.Look},
+		{"a phantom", wanted("1"), nil, 2, done("1"), drift.Policy{}, drift.PhantomDone, drift.Ask},
+		{"a phantom that is made anew", wanted("1"), nil, 2, done("1"), drift.Policy{Recreate: true}, drift.PhantomDone, drift.Revise},
+		{"stale", wanted("2"), docs(doc("inv_1", changed)), 0, done("1"), drift.Policy{}, drift.Stale, drift.Revise},
+		{"changed there", wanted("1"), docs(doc("inv_1", changed)), 0, done("1"), drift.Policy{}, drift.Diverged, drift.Ask},
+		{"changed there, enforced", wanted("1"), docs(doc("inv_1", changed)), 0, done("1"), drift.Policy{Fields: map[string]drift.Rule{"total": drift.Enforce}}, drift.Diverged, drift.Revise},
+		{"changed there and posted, enforced", wanted("1"), docs(locked(doc("inv_1", changed))), 0, done("1"), drift.Policy{Fields: map[string]drift.Rule{"total": drift.Enforce}}, drift.Diverged, drift.Ask},
+		{"changed there, ignored", wanted("1"), docs(doc("inv_1", changed)), 0, done("1"), drift.Policy{Fields: map[string]drift.Rule{"total": drift.Ignore}}, drift.Diverged, drift.Nothing},
+		{"changed there, not ours", wanted("1"), docs(foreign(doc("inv_1", sold))), 0, done("1"), drift.Policy{}, drift.DivergedForeign, drift.Nothing},
+		{"changed at the source, posted", wanted("2"), docs(locked(doc("inv_1", changed))), 0, done("1"), drift.Policy{}, drift.Locked, drift.Ask},
+		{"two of them", wanted("1"), docs(late(doc("inv_2", sold)), doc("inv_1", sold)), 0, done("1"), drift.Policy{}, drift.Duplicate, drift.Ask},
+		{"two of them, one void", wanted("1"), docs(doc("inv_1", sold), void(doc("inv_2", sold))), 0, done("1"), drift.Policy{}, drift.InSync, drift.Nothing},
+		{"an orphan, not proven", gone(false), docs(doc("inv_1", sold)), 0, done("1"), drift.Policy{}, drift.Orphan, drift.Nothing},
+		{"an orphan", gone(true), docs(doc("inv_1", sold)), 0, done("1"), drift.Policy{}, drift.Orphan, drift.Ask},
+		{"cancelled, unknown who made it", cancelled("2"), docs(doc("inv_1", sold)), 0, nil, drift.Policy{}, drift.Orphan, drift.Ask},
+		{"cancelled", cancelled("2"), docs(doc("inv_1", sold)), 0, done("1"), drift.Policy{}, drift.SourceGone, drift.Withdraw},
+		{"cancelled and posted", cancelled("2"), docs(locked(doc("inv_1", sold))), 0, done("1"), drift.Policy{}, drift.SourceGone, drift.Ask},
+		{"cancelled, and nothing stands", cancelled("2"), docs(void(doc("inv_1", sold))), 0, stands(saga.Compensated), drift.Policy{}, drift.InSync, drift.Nothing},
+		{"stuck", wanted("1"), nil, 2, overdue, drift.Policy{}, drift.Stuck, drift.Resume},
+		{"on its way", wanted("1"), nil, 2, stands(saga.Running), drift.Policy{}, drift.InSync, drift.Nothing},
+		{"two works", wanted("1"), docs(doc("inv_1", sold)), 0, two, drift.Policy{}, drift.DupLedger, drift.Halt},
+		{"the source was not asked", nil, docs(doc("inv_1", sold)), 0, done("1"), drift.Policy{}, drift.InSync, drift.Nothing},
+		{"undone, and wanted again", wanted("2"), nil, 2, stands(saga.Compensated), drift.Policy{}, drift.Stale, drift.Revise},
+		{"undone, and still wanted", wanted("1"), nil, 2, stands(saga.Compensated), drift.Policy{}, drift.Missing, drift.Ask},
+		{"undone, and it stands", wanted("1"), docs(doc("inv_1", sold)), 0, stands(saga.Compensated), drift.Policy{}, drift.Orphan, drift.Ask},
+	} {
+		i := drift.Item{Key: key, Truth: c.truth, Documents: c.docs, Looked: c.looked, Known: c.known}
+		if f := drift.Classify(&i, &c.policy); f.Class != c.class || f.Do != c.do || f.Why == "" {
+			t.Errorf("%s: %s, %s (%s); want %s, %s", c.name, f.Class, f.Do, f.Why, c.class, c.do)
+		}
+	}
+	if f := drift.Classify(&drift.Item{Documents: docs(drift.Document{ID: "inv_9"})}, &drift.Policy{}); f.Class != drift.Foreign || f.Do != drift.Nothing {
+		t.Errorf("what is not ours: %+v", f)
+	}
+}
+
+// Of several documents the one to keep is proposed: what the ledger knows, else the oldest, a posted one first.
+func TestWhichToKeep(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		docs  []drift.Document
+		known *drift.Known
+		keep  string
+	}{
+		{docs(late(doc("inv_2", sold)), doc("inv_0", sold)), nil, "keep inv_0: it is the oldest. "},
+		{docs(doc("inv_0", sold), late(doc("inv_1", sold))), done("1"), "keep inv_1: the ledger knows it. "},
+		{docs(doc("inv_0", sold), late(locked(doc("inv_2", sold)))), nil, "keep inv_2: it is the oldest that is posted. "},
+	} {
+		f := drift.Classify(&drift.Item{Key: key, Truth: wanted("1"), Documents: c.docs, Known: c.known}, &drift.Policy{})
+		if f.Class != drift.Duplicate || len(f.Propose) < len(c.keep) || f.Propose[:len(c.keep)] != c.keep {
+			t.Errorf("proposed %q, want %q", f.Propose, c.keep)
+		}
+	}
+}
+
+// Whatever the three sides say: there is a class with words; nothing is made while a document stands, a step is in doubt
+// or the destination was asked once only; nothing is undone that is wanted; and nothing is done by itself about what
+// is posted or stands twice.
+func TestNothingRash(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(r *rapid.T) {
+		i := drift.Item{Key: rapid.SampledFrom([]string{key, key, key, ""}).Draw(r, "key"), Looked: rapid.IntRange(0, 3).Draw(r, "looked")}
+		if rapid.Bool().Draw(r, "truth") {
+			i.Truth = &drift.Truth{
+				Key: key, Revision: rapid.SampledFrom([]string{"", "1", "2"}).Draw(r, "revision"), Wanted: rapid.Bool().Draw(r, "wanted"),
+				Proven: rapid.Bool().Draw(r, "proven"), Fields: sold,
+			}
+		}
+		lockedOnes, live := 0, 0
+		for range rapid.IntRange(0, 3).Draw(r, "documents") {
+			d := doc("inv_1", rapid.SampledFrom([]drift.Fields{sold, changed}).Draw(r, "fields"))
+			d.Void, d.Locked = rapid.Bool().Draw(r, "void"), rapid.Bool().Draw(r, "locked")
+			i.Documents = append(i.Documents, d)
+			if !d.Void {
+				live++
+				if d.Locked {
+					lockedOnes++
+				}
+			}
+		}
+		if rapid.Bool().Draw(r, "known") {
+			i.Known = &drift.Known{
+				Works: 1, Revision: rapid.SampledFrom([]string{"1", "2"}).Draw(r, "applied"), InDoubt: rapid.Bool().Draw(r, "doubt"),
+				Status: rapid.SampledFrom([]saga.Status{saga.Running, saga.Retrying, saga.Compensating, saga.Review, saga.Completed, saga.Compensated, saga.Abandoned}).Draw(r, "status"),
+			}
+		}
+		policy := drift.Policy{Recreate: rapid.Bool().Draw(r, "recreate"), Fields: map[string]drift.Rule{"total": rapid.SampledFrom([]drift.Rule{drift.Review, drift.Enforce, drift.Ignore}).Draw(r, "rule")}}
+		f := drift.Classify(&i, &policy)
+		makes := f.Do == drift.Start || f.Class == drift.PhantomDone && f.Do == drift.Revise
+		switch {
+		case f.Class == "" || f.Do == "" || f.Why == "":
+			r.Fatalf("no words: %+v", f)
+		case makes && (live > 0 || i.Looked < drift.Looks || i.Truth == nil || !i.Truth.Wanted):
+			r.Fatalf("it would make another: %+v", f)
+		case (makes || f.Do == drift.Withdraw || f.Do == drift.Adopt) && i.Known != nil && i.Known.InDoubt:
+			r.Fatalf("over the head of a doubt: %+v", f)
+		case f.Do == drift.Withdraw && (i.Truth == nil || i.Truth.Wanted || i.Truth.Revision == ""):
+			r.Fatalf("it would undo what nobody cancelled: %+v", f)
+		case (f.Do == drift.Revise || f.Do == drift.Withdraw) && lockedOnes > 0:
+			r.Fatalf("it would touch what is posted: %+v", f)
+		case live > 1 && f.Do != drift.Ask && f.Do != drift.Nothing && f.Do != drift.Halt && f.Do != drift.Resume:
+			r.Fatalf("it would act on several: %+v", f)
+		}
+	})
+}

@@ -1,0 +1,87 @@
+package drift
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/amends-dev/amends/saga"
+)
+
+// Fields are what a document says, field by field, in a normal form: money as whole minor units, times in UTC, lists
+// sorted, texts trimmed. Only what is ours is in them.
+type Fields map[string]string
+
+// Truth is what the source says about one object.
+type Truth struct {
+	Key      string // natural key and work id: shop:order:10492
+	Revision string // the object's version, as sagas name it
+	// Wanted: the object is to have a document. A cancelled or deleted one is not wanted.
+	Wanted bool
+	// Proven: that the object is not there has been proven (a complete listing, a look by its id, a time of grace).
+	// It matters for objects that are gone without a trace; one that says that it is cancelled proves it.
+	Proven  bool
+	Fields  Fields    // what its document should say
+	Changed time.Time // at the source
+}
+
+// Document is something at the destination.
+type Document struct {
+	ID      string // the destination's name for it
+	Key     string // our mark on it; empty: it is not ours
+	Fields  Fields // what it says where the fields are ours
+	Void    bool   // it does not count any more
+	Locked  bool   // posted, paid, or in a closed period: it cannot be changed
+	Foreign bool   // fields that are not ours differ from what we wrote
+	Created time.Time
+}
+
+// Known is what the ledger knows of the work with that key.
+type Known struct {
+	Works    int // with this key in the sagas of the job; more than one cannot be
+	Status   saga.Status
+	Reason   saga.Reason
+	Revision string // which was applied, or is being worked on
+	Made     string // the external id of the document, "" when none is recorded
+	InDoubt  bool   // a step was armed and nobody knows what came of it
+	Overdue  bool   // it moves by itself, and has not for longer than it should
+}
+
+// Item is one natural key with its three sides. A side that is nil has nothing.
+type Item struct {
+	Key       string
+	Truth     *Truth
+	Documents []Document // all that carry the mark, void ones too
+	Looked    int        // how often the destination was asked and had none
+	Known     *Known
+}
+
+// live returns the documents that count, the oldest first.
+func (i *Item) live() []Document {
+	var live []Document
+	for _, d := range i.Documents {
+		if !d.Void {
+			live = append(live, d)
+		}
+	}
+	slices.SortStableFunc(live, func(a, b Document) int { return a.Created.Compare(b.Created) })
+	return live
+}
+
+// Change is one field that is not what it should be.
+type Change struct {
+	Field string `json:"field"`
+	Is    string `json:"is"`
+	Want  string `json:"want"`
+}
+
+// diff returns what differs, by the names of the fields. A field that want does not have is not ours.
+func diff(is, want Fields) []Change {
+	var changes []Change
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		if is[name] != want[name] {
+			changes = append(changes, Change{name, is[name], want[name]})
+		}
+	}
+	return changes
+}
