@@ -103,8 +103,6 @@ func (s *Store) change(ctx context.Context, id string, edit func(*Order) (Topic,
 	if err := tx.Commit(); err != nil {
 		return Order{}, fmt.Errorf("shop: change order %s: %w", id, err)
 	}
-	if s.Changed != nil {
-		s.Changed(w)
-	}
+	s.tell(w)
 	return o, nil
 }

@@ -67,7 +67,7 @@ func TestOutbox(t *testing.T) {
 	if got := s.heard(t, 0); !slices.Equal(got, want) {
 		t.Errorf("the outbox has\n%q\nwant\n%q", got, want)
 	}
-	stored, err := s.store.Outbox(t.Context(), 1, 4)
+	stored, err := s.store.Outbox(t.Context(), 1, 5)
 	if err != nil || !reflect.DeepEqual(stored, told) {
 		t.Errorf("stored\n%+v, %v\ntold\n%+v", stored, err, told)
 	}

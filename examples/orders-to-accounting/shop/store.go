@@ -94,14 +94,14 @@ func ordersOf(rows []row) ([]Order, error) {
 	return orders, nil
 }
 
-// Add stores new orders in the given sequence, as version 1. Nobody is told
-// but the outbox.
+// Add stores new orders in the given sequence, as version 1.
 func (s *Store) Add(ctx context.Context, orders ...Order) error {
 	tx, err := s.db.BeginTxx(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("shop: add orders: %w", err)
 	}
 	defer func() { _ = tx.Rollback() }()
+	var added []Webhook
 	for _, o := range orders {
 		body, err := json.Marshal(o)
 		if err != nil {
@@ -113,11 +113,26 @@ func (s *Store) Add(ctx context.Context, orders ...Order) error {
 			return fmt.Errorf("shop: add order %s: %w", o.ID, err)
 		}
 		o.Version = 1
-		if _, err := post(ctx, tx, addedAs(o.Status), o); err != nil {
+		w, err := post(ctx, tx, addedAs(o.Status), o)
+		if err != nil {
 			return err
 		}
+		added = append(added, w)
 	}
-	return tx.Commit()
+	if err := tx.Commit(); err != nil {
+		return fmt.Errorf("shop: add orders: %w", err)
+	}
+	for _, w := range added {
+		s.tell(w)
+	}
+	return nil
+}
+
+// tell calls Changed.
+func (s *Store) tell(w Webhook) {
+	if s.Changed != nil {
+		s.Changed(w)
+	}
 }
 
 // Filter chooses the orders of a page. Empty fields choose all.
