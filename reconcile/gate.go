@@ -48,10 +48,10 @@ func (j *judgement) judge() (Verdict, string) {
 		return j.hint(Hint, "it is said to be gone, without a version; the source is asked")
 	case v.Clock == NoClock: // J3
 		return j.hint(Hint, "it tells no version; the source is asked")
-	case v.Clock == EventClock: // J4
-		return j.eventClock()
-	case j.p.future(v, j.now): // J5
+	case j.p.future(v, j.now): // J4
 		return j.hint(Hint, fmt.Sprintf("its version %s lies more than %s in the future and is not believed; the source is asked", v.Revision(), j.p.Skew))
+	case v.Clock == EventClock: // J5
+		return j.eventClock()
 	case !sameClock(v, e.Version) || !sameClock(v, e.Newest): // J6
 		return j.hint(Hint, fmt.Sprintf("its version %s is of another kind than the stored %s; the source is asked", v.Revision(), newer(e.Version, e.Newest).Revision()))
 	}
@@ -124,7 +124,7 @@ func (j *judgement) apply() (Verdict, string) {
 }
 
 // eventClock judges an event of a source whose objects have no version: it may fill an empty entry, and proves
-// nothing else. J4.
+// nothing else. J5.
 func (j *judgement) eventClock() (Verdict, string) {
 	if j.e.known() || j.e.Dirty > 0 || j.ev.Deleted || j.ev.Payload != Whole || j.p.AlwaysFetch {
 		if j.ev.Deleted {
@@ -156,7 +156,7 @@ func (j *judgement) delta(order int) (Verdict, string) {
 		return j.newsHint("this source is always asked")
 	case e.Deleted:
 		return j.newsHint("the object was gone; the source is asked whether it is back")
-	case e.known() && v.Epoch == e.Version.Epoch && v.N == e.Version.N+1:
+	case follows(ev, e):
 		if !e.merge(ev, &j.p) {
 			e.Newest = newer(e.Newest, v)
 			return Hint, "it does not fit the state before it; the source is asked"
@@ -166,6 +166,9 @@ func (j *judgement) delta(order int) (Verdict, string) {
 		return Duplicate, "version " + v.Revision() + " waits for its turn"
 	case len(e.Parked) >= j.p.ParkMost:
 		return j.newsHint(fmt.Sprintf("%d changes wait already for the one before them; the source is asked", len(e.Parked)))
+	}
+	if e.Blocked != "" {
+		e.lift()
 	}
 	e.Parked = append(slices.Clone(e.Parked), *ev)
 	slices.SortFunc(e.Parked, func(a, b Event) int { return a.Version.Compare(b.Version) })

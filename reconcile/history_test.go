@@ -51,6 +51,7 @@ func histories() []history {
 		{"deltas", dense, deltas, Fetched{Version: Counter(6), Fingerprint: sum, Body: json.RawMessage(`{"is":"state 1","n2":2,"n3":3,"n4":4,"n5":5,"n6":6}`)}},
 		{"deleted at last", Policy{}, append(told(clocked, whole)[:5], deletes(clocked(6))), gone},
 		{"deleted at last, without a version", Policy{}, append(told(clocked, whole)[:5], deletes(Version{})), gone},
+		{"deltas of an object that is gone", dense, append(slices.Clone(deltas[:5]), deletes(Version{})), gone},
 		{"deleted and restored", Policy{}, slices.Insert(slices.Delete(told(clocked, whole), 3, 4), 3, deletes(clocked(4))), shows(clocked(6), "state 6")},
 	}
 }

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -47,7 +48,7 @@ func (r *receipt) receive() (string, error) {
 		return "not believed", fmt.Errorf("the source says that the object is of %s, which lies more than %s in the future; its clock or ours is wrong", v.Revision(), r.p.Skew)
 	case v.Clock == EventClock || !sameClock(v, e.Version) || (v.Clock == NoClock && e.Version.Clock != NoClock): // R9
 		return "not comparable", Permanent(fmt.Errorf("the source tells version %q and told %q before, which is another way of counting; begin a new epoch for it", v.Revision(), e.Version.Revision()))
-	case e.Deleted && v.Compare(e.Version) <= 0: // R7
+	case e.Deleted && (v.Compare(e.Version) <= 0 || e.Rank == 1): // R7
 		return r.back()
 	}
 	return r.found()
@@ -115,8 +116,8 @@ func (r *receipt) gone() (string, error) {
 	return r.clean("gone")
 }
 
-// back judges the answer that an object is there after all which was gone at this version or a newer one. It
-// is believed if it is said twice. R7.
+// back judges the answer that an object is there which was gone. Unless its version is newer than that of the
+// event that told of the deletion, it may be a state from before it, so it is believed if it is said twice. R7.
 func (r *receipt) back() (string, error) {
 	e := &r.e
 	switch {
@@ -131,8 +132,10 @@ func (r *receipt) back() (string, error) {
 	return r.found()
 }
 
-// clean notes that every reason up to the ticket is answered. R2.
+// clean notes that every reason up to the ticket is answered, and what parked deltas waited for. R2.
 func (r *receipt) clean(what string) (string, error) {
+	overdue := func(ev Event) bool { return !ev.Received.Add(r.p.Park).After(r.now) }
+	r.e.Parked = slices.DeleteFunc(slices.Clone(r.e.Parked), overdue)
 	r.e.Clean = max(r.e.Clean, r.ticket)
 	return what, nil
 }

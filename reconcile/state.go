@@ -106,30 +106,27 @@ func sameClock(a, b Version) bool {
 
 // future reports whether v is a time that cannot have come yet.
 func (p *Policy) future(v Version, now time.Time) bool {
-	return v.Clock == ObjectClock && v.Time().After(now.Add(p.Skew))
+	return v.Time().After(now.Add(p.Skew)) // counters are never
 }
 
 // unpark applies the parked deltas whose turn has come and drops those that came too late. Of an object that is
 // gone, the source must tell what they mean.
 func (e *Entry) unpark(p *Policy) {
-	if e.Version.Clock == NoClock {
-		return
+	e.Parked = slices.DeleteFunc(slices.Clone(e.Parked), func(ev Event) bool { return ev.Version.Compare(e.Version) <= 0 })
+	if e.Deleted && len(e.Parked) > 0 {
+		e.Parked = nil
+		e.dirty()
 	}
-	e.Parked = slices.Clone(e.Parked)
-	for len(e.Parked) > 0 {
-		next := &e.Parked[0]
-		switch gap := next.Version.N - e.Version.N; {
-		case next.Version.Compare(e.Version) <= 0:
-		case e.Deleted || !sameClock(next.Version, e.Version) || next.Version.Epoch != e.Version.Epoch:
-			e.dirty()
-		case gap > 1:
-			return
-		default:
-			e.merge(next, p)
-		}
+	for len(e.Parked) > 0 && follows(&e.Parked[0], e) {
+		e.merge(&e.Parked[0], p) // if it fails the next does not follow, and the source is asked for all of it
 		e.Parked = e.Parked[1:]
 	}
-	e.Parked = nil
+}
+
+// follows reports whether the delta is the very next change to the accepted state.
+func follows(delta *Event, e *Entry) bool {
+	d, v := delta.Version, e.Version
+	return v.Clock == CounterClock && d.Clock == CounterClock && d.Epoch == v.Epoch && d.N == v.N+1 && !e.Deleted
 }
 
 // merge applies the delta that follows the accepted state. Where that fails the source is asked.

@@ -9,17 +9,15 @@ import (
 
 // due is when somebody should look at the entry; zero means never, unless something new is heard.
 func (p *Policy) due(e *Entry, now time.Time) time.Time {
-	var due time.Time
-	if len(e.Parked) > 0 {
-		due = later(now, p.parkedUntil(e))
-	}
-	if e.Blocked != "" {
-		return due
-	}
-	if e.Accepted > e.Delivered {
+	switch {
+	case e.Blocked != "":
+		return time.Time{}
+	case e.Accepted > e.Delivered:
 		return now
+	case len(e.Parked) > 0 && e.Dirty == e.Clean:
+		return earlier(later(now, p.parkedUntil(e)), e.Reread)
 	}
-	return earlier(due, p.fetchDue(e, now))
+	return p.fetchDue(e, now)
 }
 
 // fetchDue is when the source should be asked; zero means never. A hint that names no newer version waits for
@@ -49,7 +47,7 @@ func (p *Policy) parkedUntil(e *Entry) time.Time {
 // postpone lets a second look that is planned wait until the source has settled after one more hint, but not for
 // ever: thousands of hints are two fetches, and an object that is hinted at without end is still read (E4).
 func (p *Policy) postpone(e *Entry, now time.Time) {
-	if e.Reread.After(now) {
+	if !e.Reread.IsZero() {
 		e.Reread = latest(e.Reread, earlier(now.Add(p.Settle), p.putOff(e)))
 	}
 }

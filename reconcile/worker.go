@@ -39,7 +39,7 @@ func (h *Hearer) work(ctx context.Context, e *Entry, began time.Time) {
 	}
 }
 
-// do works in bounded time, well before the lease is over: what is written after it would match nothing.
+// do works in bounded time, well before the lease is over: afterwards somebody else may have the object.
 func (j *job) do(ctx context.Context) error {
 	bounded, cancel := context.WithDeadline(ctx, j.ends.Add(-j.h.opts.Lease/3))
 	defer cancel()
@@ -104,9 +104,10 @@ func (j *job) end(ctx context.Context, e *Entry, now time.Time) {
 	finish(e, &j.round, now, &j.s.Policy)
 }
 
-// update changes the entry if it still is ours. It is not cut short by a stop.
+// update changes the entry if it still is ours. It is not cut short by a stop. When the lease is over and nobody
+// has taken the entry since, what we learned still counts.
 func (j *job) update(ctx context.Context, change func(now time.Time, e *Entry)) error {
-	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), j.ends)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), j.h.opts.Lease/3)
 	defer cancel()
 	return j.h.gate.Update(ctx, j.e.Object, func(now time.Time, e *Entry) error {
 		if e.Holder != j.h.holder || e.Fence != j.fence {

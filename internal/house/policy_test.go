@@ -42,6 +42,7 @@ const policy = `
 	STD, github.com/sirupsen/logrus, golang.org/x/time/... < reconcile
 	reconcile < reconcile/webhook, reconcile/store/memory
 	STD < reconcile/simulation # only tests
+	STD < reconcile/simulation # only tests
 	coordinator, ledger !< reconcile
 	saga < reconcile/drift # pure, like the machine
 	STD, github.com/robfig/cron/v3 < reconcile/schedule # parsing only: one process cannot know what ran

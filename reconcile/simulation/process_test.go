@@ -1,0 +1,256 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/amends-dev/amends/reconcile"
+)
+
+// process is one hearer that can be crashed: at its n-th boundary everything it does comes to nothing from then
+// on. A boundary is before and behind every transaction, in the middle of every callback of one, and before and
+// behind every call of the source and of the user's function.
+type process struct {
+	hearer *reconcile.Hearer
+	left   atomic.Int64 // boundaries until the crash; never reached when it begins below zero
+	dead   atomic.Bool
+	crash  context.CancelFunc
+	over   <-chan struct{} // it was crashed or told to stop
+	done   chan struct{}   // nothing of it moves any more
+}
+
+var errDead = errors.New("this process has crashed")
+
+// start runs a process that crashes at its n-th boundary, or never if n is 0.
+func start(ctx context.Context, s *scene, n int64) *process {
+	p := &process{done: make(chan struct{})}
+	p.left.Store(n)
+	ctx, p.crash = context.WithCancel(ctx)
+	p.over = ctx.Done()
+	sources := map[string]reconcile.Source{}
+	for _, k := range kinds() {
+		policy := k.policy
+		policy.Settle = settle
+		sources[k.name] = reconcile.Source{
+			Policy: policy, Rate: 200, Burst: 200,
+			Fetch: func(ctx context.Context, o reconcile.Object) (f reconcile.Fetched, err error) {
+				err = p.around(func() (err error) { f, err = s.world.fetch(ctx, o); return err })
+				return f, err
+			},
+			Deliver: func(ctx context.Context, c reconcile.Change) error {
+				return p.around(func() error { return s.works.start(ctx, &c) })
+			},
+		}
+	}
+	h, err := reconcile.New(&crashable{p, s.gate}, reconcile.Options{Sources: sources, Workers: 32, Lease: 30 * time.Second})
+	if err != nil {
+		panic(err)
+	}
+	p.hearer = h
+	go func() {
+		defer close(p.done)
+		if err := h.Run(ctx); err != nil {
+			panic(err)
+		}
+	}()
+	return p
+}
+
+// boundary is where a crash may come.
+func (p *process) boundary() error {
+	if p.left.Add(-1) == 0 {
+		p.dead.Store(true)
+		p.crash()
+	}
+	if p.dead.Load() {
+		return errDead
+	}
+	return nil
+}
+
+// around calls f between two boundaries. What f did stays done when the second is where the process dies.
+func (p *process) around(f func() error) error {
+	if err := p.boundary(); err != nil {
+		return err
+	}
+	err := f()
+	return errors.Join(p.boundary(), err)
+}
+
+// crashable is the store as a process sees it.
+type crashable struct {
+	p    *process
+	gate reconcile.Gate
+}
+
+func (c *crashable) Judge(ctx context.Context, limit int, decide func(time.Time, []reconcile.Delivery, map[reconcile.Object]*reconcile.Entry) error) (n int, err error) {
+	err = c.p.around(func() error {
+		n, err = c.gate.Judge(ctx, limit, func(now time.Time, ds []reconcile.Delivery, es map[reconcile.Object]*reconcile.Entry) error {
+			return errors.Join(decide(now, ds, es), c.p.boundary())
+		})
+		return err
+	})
+	return n, err
+}
+
+func (c *crashable) Claim(ctx context.Context, limit int, decide func(time.Time, *reconcile.Entry) error) (es []reconcile.Entry, err error) {
+	err = c.p.around(func() error {
+		es, err = c.gate.Claim(ctx, limit, func(now time.Time, e *reconcile.Entry) error {
+			return errors.Join(decide(now, e), c.p.boundary())
+		})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return es, nil
+}
+
+func (c *crashable) Update(ctx context.Context, o reconcile.Object, decide func(time.Time, *reconcile.Entry) error) error {
+	return c.p.around(func() error {
+		return c.gate.Update(ctx, o, func(now time.Time, e *reconcile.Entry) error {
+			return errors.Join(decide(now, e), c.p.boundary())
+		})
+	})
+}
+
+// flaky is the door: now and then it fails, before or after the events were stored.
+type flaky struct {
+	reconcile.Inbox
+	chance *rand.Rand
+}
+
+var errDoor = errors.New("the door broke down")
+
+func (f *flaky) Accept(ctx context.Context, events []reconcile.Event) error {
+	n := f.chance.IntN(200)
+	if n == 0 {
+		return errDoor
+	}
+	return errors.Join(f.Inbox.Accept(ctx, events), map[bool]error{true: errDoor}[n == 1])
+}
+
+// nodes keeps two processes on one store alive and lets them crash.
+type nodes struct {
+	mu      sync.Mutex
+	alive   [2]*process
+	crashes int
+	hearers []*reconcile.Hearer // all that ever were
+}
+
+// keep restarts node i whenever it has crashed, until ctx ends. Each life lasts for a random number of
+// boundaries, until the world is calm.
+func (n *nodes) keep(ctx context.Context, s *scene, i int, lives int) {
+	chance := rand.New(rand.NewPCG(s.world.seed, uint64(10+i)))
+	for life := 0; ctx.Err() == nil; life++ {
+		var last int64
+		if life < lives {
+			last = 1 + chance.Int64N(int64(40*(life+1)))
+		}
+		p := start(ctx, s, last)
+		n.mu.Lock()
+		n.alive[i] = p
+		n.hearers = append(n.hearers, p.hearer)
+		n.mu.Unlock()
+		<-p.over // what hangs in it may go on hanging
+		defer func() { <-p.done }()
+		if p.dead.Load() {
+			n.mu.Lock()
+			n.crashes++
+			n.mu.Unlock()
+			_ = pause(ctx, time.Duration(chance.IntN(60))*time.Second)
+		}
+	}
+}
+
+// nudge tells a process that something was stored.
+func (n *nodes) nudge() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, p := range n.alive {
+		if p != nil {
+			p.hearer.Nudge()
+		}
+	}
+}
+
+// counts adds up what all processes did.
+func (n *nodes) counts() (sum reconcile.Counts) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	sum.Verdicts = map[reconcile.Verdict]int64{}
+	for _, h := range n.hearers {
+		c := h.Counts()
+		for v, n := range c.Verdicts {
+			sum.Verdicts[v] += n
+		}
+		sum.Fetches, sum.Hints, sum.Delivered = sum.Fetches+c.Fetches, sum.Hints+c.Hints, sum.Delivered+c.Delivered
+		sum.Failed, sum.Lost, sum.Panics, sum.Deferred = sum.Failed+c.Failed, sum.Lost+c.Lost, sum.Panics+c.Panics, sum.Deferred+c.Deferred
+	}
+	return sum
+}
+
+// works is what the user's function starts: a chain of revisions for each object, kept like a saga's.
+type works struct {
+	mu       sync.Mutex
+	chance   *rand.Rand
+	calm     bool
+	chains   map[reconcile.Object][]reconcile.Change
+	repeated int // a revision was handed over that was there already
+	broken   []string
+}
+
+// start takes a change over: a newer revision continues the chain, the newest again is a repetition, and an older
+// one must never come. It fails, panics and is slow at times, before and after it has taken effect.
+func (w *works) start(ctx context.Context, c *reconcile.Change) error {
+	fault, took := w.draw()
+	if err := pause(ctx, took); err != nil {
+		return err
+	}
+	if fault == 1 {
+		return errors.New("the coordinator is away")
+	}
+	w.take(c)
+	switch fault {
+	case 2:
+		return errors.New("the answer was lost")
+	case 3:
+		panic("a bug in the user's function")
+	}
+	return nil
+}
+
+func (w *works) draw() (fault int, took time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	fault, took = w.chance.IntN(60), time.Duration(w.chance.IntN(50))*time.Millisecond
+	if w.calm {
+		fault = 0
+	}
+	return fault, took
+}
+
+func (w *works) take(c *reconcile.Change) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	chain := w.chains[c.Object]
+	if len(chain) > 0 {
+		last := &chain[len(chain)-1]
+		switch order := compare(c, last); {
+		case order < 0:
+			w.broken = append(w.broken, fmt.Sprintf("%s: revision %s (deleted %t) was handed over after %s (deleted %t)", c.Object, c.Revision, c.Deleted, last.Revision, last.Deleted))
+			return
+		case order == 0:
+			if w.repeated++; fingerprint(c.Body) != fingerprint(last.Body) {
+				w.broken = append(w.broken, fmt.Sprintf("%s: revision %s came with two contents: %s and %s", c.Object, c.Revision, last.Body, c.Body))
+			}
+			return
+		}
+	}
+	w.chains[c.Object] = append(chain, *c)
+}
