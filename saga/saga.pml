@@ -15,6 +15,14 @@
  * OPAQUE is the pivot. With -DAFTER the pivot is LOOKUP, and OPAQUE is a step behind it that the
  * destination may refuse (the bounced receipt that must never void an invoice).
  *
+ * With -DREVISE the source has something to say: at any moment, in any order and more than once, that there is a
+ * version 2 or 3 of the object, or that it was cancelled there. A newer version begins the work again under new keys,
+ * at a step boundary. Step 0 is then a PUT: repeating it changes nothing, but an old request that comes late
+ * overwrites a newer one, which is worse than a key that the destination remembers. What stands from an earlier
+ * revision is updated and not made again. content says which version a step's object has; effect counts objects.
+ * A compensated work is undone, except for what needs no undo (-DNEEDLESS: LOOKUP and OPAQUE say so); with -DOPUNDO
+ * OPAQUE has an undo, so a completed work can go back when the source cancels it.
+ *
  * The ledger is a chain. The model keeps its fold (what the records add up to) and, instead of the
  * hash of the tail, one bit per process: fresh[w] says that the tail is the one process w decided on.
  * Any append clears the bit of the other process. A decision that settles or arms is made in one
@@ -35,8 +43,12 @@
  *   - Attempt numbers. moved[w] says that the attempt in the memory of process w is not the one the chain
  *     is in doubt about any more; the implementation learns the same from the hash of the arming record.
  *   - The answers of one work are never mixed with another's: works share no state.
- *   - Backoff, budgets of attempts, waits, approvals, revisions, the window of a key (it never ends here),
- *     an undo that is refused, an unfinished find, hashes, group commit, several records in the lost window.
+ *   - Backoff, budgets of attempts, waits, approvals, the window of a key (it never ends here), an undo that
+ *     is refused, an unfinished find, hashes, group commit, several records in the lost window.
+ *   - A signal that says the same at a newer version, a definition that changes with the revision, and a person who
+ *     keeps what the source cancelled. REVISE is not combined with REGRESS, VERDICT or TOMB.
+ *   - Requests of an undo carry no revision: a late one removes whatever stands. That is more than a destination
+ *     would do which is told the external id.
  *   - A decision that neither settles an outcome nor arms a step is one statement: when it is rejected, the
  *     process reloads and decides again, so a split would add nothing.
  *   - A takeover may or may not leave a record in the chain: both are explored.
@@ -52,7 +64,14 @@
  *   compensatedIsClean    compensated: the net effect of every step is nothing
  *   chainTellsTheTruth    wherever the work ended: what the chain calls done is there, once, and not undone; what it
  *                         calls ready, refused, undone or skipped has no net effect
- *   noWayBackAfterPivot   no work turns to compensation once its pivot is done
+ *   noWayBackAfterPivot   no work turns to compensation once its pivot is done, in whichever revision; only a
+ *                         cancel by the source may do that
+ *
+ * and with REVISE, where "once" means one object per step and one effect of OPAQUE over all revisions:
+ *
+ *   neverOlder            no request of an older revision lands on the content of a newer one
+ *   newestWins            completed: with the newest version the source ever spoke of, and that was no cancel.
+ *                         Compensated: no newer version was left aside
  *
  * BUDGETS: how often each fault may strike in one execution (-DCRASHES=2 and so on; default 1 each)
  *
@@ -60,8 +79,10 @@
  *   EARLY     sessions that expire while their process lives
  *   LOSSES    lost requests, lost answers, refused connections, deadlines that pass under a live attempt
  *   AMBIG     commits whose answer is lost
+ *   NEWS      (REVISE) what the source says, default 2
  *
- * SWITCHES that change the scene: AFTER, REGRESS, VERDICT as above; TOMB gives the keyed destination a
+ * SWITCHES that change the scene: AFTER, REGRESS, VERDICT, REVISE with OPUNDO or NEEDLESS as above; NOOPERATOR: nobody
+ * but the source cancels; TOMB gives the keyed destination a
  * "cancel by key", so that its undo need not settle first; LIVE replaces the assertions at the end by
  * "every fair execution reaches a terminal state or review".
  *
@@ -93,6 +114,24 @@
  *   HASTY         (VERDICT) an operator may answer before the step has settled
  *   OLDVERDICT    (VERDICT) a verdict is applied to whichever attempt is in doubt now
  *
+ *   and with REVISE:
+ *
+ *   OLDREV        an older version is taken up when it is heard last
+ *   REVINDOUBT    a revision begins while it is not known whether a step happened
+ *   REVONCOMP     a revision begins while the work goes back
+ *   NOREVSETTLE   a step is armed in a new revision before what was sent in older ones has settled
+ *   LATEUNDO      the same, but only the undos of older revisions are forgotten
+ *   FORGETPREV    what an earlier revision left at the destination is forgotten
+ *   FINDOLD       a lookup answers for whatever stands, not for this revision's content
+ *   OLDREVLATE    a late answer of an older revision is believed for the new one
+ *   REVOPAQUE     an at-most-once step is done again in each revision
+ *   REVBACK       a refusal turns the work although an earlier revision passed the pivot
+ *   UNDOONLYNEW   what stands from an earlier revision and was not touched since is owed no undo
+ *   GONEBLIND     a cancel by the source compensates although a step that happened cannot be undone
+ *   FORGETGONE    a cancel by the source is dropped when it has to wait for a boundary
+ *   REDONEEDLESS  (NEEDLESS) an at-most-once step that was skipped on the way back is done again
+ *   FORGETDOUBT   (NEEDLESS) a looked-up step that was skipped on the way back in doubt is armed without a lookup
+ *
  * BY HAND
  *
  *   spin -a saga.pml && gcc -O2 -DSAFETY -DCOLLAPSE -o pan pan.c && ./pan -m100000
@@ -121,6 +160,14 @@
 #define PIVOT LOOKUP
 #else
 #define PIVOT OPAQUE
+#endif
+
+#ifdef REVISE
+#ifndef NEWS
+#define NEWS 2
+#endif
+#define NEWEST 3         /* versions are 1 (the work was started with it) to NEWEST                    */
+#define GONE   4         /* added to a version: cancelled at the source                                */
 #endif
 
 /* directions */
@@ -166,6 +213,16 @@ bit  fresh[2];           /* the tail is the one process w decided on            
 bit  cancel;             /* signal: operator's cancel                                                  */
 byte late[N];            /* signal: an answer for an attempt the chain has closed                      */
 
+#ifdef REVISE
+byte rev = 1;            /* the revision that runs, named by the source's version                      */
+byte newest = 1;         /* the newest version heard                                                   */
+byte heard;              /* heard, to be switched to at the next boundary; 0 none                      */
+bit  gone;               /* the newest version is "cancelled at the source", and nothing was decided   */
+bit  passed;             /* the pivot was done in an earlier revision, and was not compensated since   */
+bit  prev[N];            /* something stands from an earlier revision, and its external id is known    */
+byte news;               /* signal: a version, or a version + GONE; 0 none                             */
+#endif
+
 /* ---- the memory of the two processes ---- */
 byte job[2];             /* the attempt in hand: 0 or code(direction, step)                            */
 byte ph[2];              /* 1 armed, its gate not passed; 2 sent; 3 over                               */
@@ -175,9 +232,20 @@ bit  landed[2];          /* its record is in the chain, but the commit's answer 
 bit  moved[2];           /* the chain is no longer in doubt about this attempt                         */
 
 /* ---- the destination and the network ---- */
-byte orphF[N], orphC[2]; /* requests under way that nobody waits for                                   */
+byte orphF[N], orphC[N]; /* requests under way that nobody waits for                                   */
 byte effect[N], undone[2];
 bit  seen, tomb;
+#ifdef REVISE
+byte content[2];         /* the version of what stands there; effect counts the objects, undone is idle */
+byte arev[2];            /* the revision of the attempt in hand                                        */
+byte orphV[N * NEWEST];  /* orphF by revision                                                          */
+bit  upd[NEWEST];        /* the requests of LOOKUP in this revision update what stands                 */
+byte top = 1, tidings = NEWS;
+bit  topGone;            /* of all that the source said, the newest: its version, and whether it is gone */
+#define VERSION(x) (arev[x])
+#else
+#define VERSION(x) 1
+#endif
 
 byte crashes = CRASHES, early = EARLY, losses = LOSSES, ambig = AMBIG;
 
@@ -186,6 +254,9 @@ bit told[2];             /* process w knows an outcome that is neither in the ch
 bit answered;            /* the outcome of OPAQUE's last attempt reached somebody who did not crash    */
 hidden byte noDoubleEffect, finishedIsFinal, nothingDropped, noNeedlessReview, noLostWork;
 hidden byte completedIsWhole, compensatedIsClean, chainTellsTheTruth, noWayBackAfterPivot;
+#ifdef REVISE
+hidden byte neverOlder, newestWins;
+#endif
 
 #ifdef VERDICT
 byte verdict;            /* signal: 0 none, 1 did not happen, 2 happened                               */
@@ -251,6 +322,14 @@ bit  was_cancel, was_sess[2], was_fresh[2];
 #else
 #define SETTLED(s) (orphF[s] == 0 && !underway(0, s) && !underway(1, s))
 #endif
+#define undoing(x, s) (job[x] == code(C, s) && (ph[x] == 2 || (ph[x] == 1 && !dl[x])))
+#if defined(NOREVSETTLE) || !defined(REVISE)
+#define FREE(s) true           /* the first attempt of a step in its revision                          */
+#elif defined(LATEUNDO)
+#define FREE(s) SETTLED(s)
+#else
+#define FREE(s) (SETTLED(s) && orphC[s] == 0 && !undoing(0, s) && !undoing(1, s))
+#endif
 #ifdef TOMB
 #define UNDOABLE(s) ((s) == KEYED || SETTLED(s))
 #else
@@ -266,25 +345,91 @@ bit  was_cancel, was_sess[2], was_fresh[2];
 
 /* ---- words for the guards below ---- */
 #define O (1 - w)
-#define due (saga == RUN || saga == COMP || (saga == REVIEW && (late[OPAQUE] != 0 || JUDGED)))
+#define due (saga == RUN || saga == COMP || (saga == REVIEW && (late[OPAQUE] != 0 || JUDGED)) || TOLD)
 #define NEXT (st[0] != SDONE -> 0 : (st[1] != SDONE -> 1 : 2))
 #define over(s) (st[s] == UNDONE || st[s] == SKIPPED)
+#if defined(OPUNDO)
+#define BACK (!over(2) -> 2 : (!over(1) -> 1 : 0))
+#define ALL_OVER (over(0) && over(1) && over(2))
+#elif defined(NEEDLESS)
+#define BACK 0
+#define ALL_OVER over(0)
+#else
 #define BACK (!over(1) -> 1 : 0)
+#define ALL_OVER (over(0) && over(1))
+#endif
 #define open_(s) (st[s] == STARTED || st[s] == COMPING)
 #define OPENSTEP (open_(1) -> 1 : (open_(2) -> 2 : 0))
 #define SAID (late[0] != 0 || late[1] != 0 || late[2] != 0)
+#define AHEAD (PASSED || (st[PIVOT] != READY && st[PIVOT] != REFUSED))       /* the pivot, or maybe */
 #ifdef LATECANCEL
 #define CAN_TURN true
 #else
-#define CAN_TURN (st[PIVOT] == READY || st[PIVOT] == REFUSED)
+#define CAN_TURN (!AHEAD)
 #endif
 #define CANCELLED (cancel && CAN_TURN)
-#define NO_RETURN (st[OPAQUE] != READY && st[OPAQUE] != REFUSED)
+#define OPAQUE_OUT (st[OPAQUE] == READY || st[OPAQUE] == REFUSED)
+#if defined(OPUNDO) || defined(NEEDLESS) || defined(GONEBLIND)
+#define NO_RETURN false
+#else
+#define NO_RETURN (!OPAQUE_OUT)
+#endif
 #define MINE (openBy == w + 1)
 
+#ifdef REVISE
+/* A boundary: no attempt is open, and of every step it is known whether it happened. What was compensated is at a
+   boundary. */
+#ifdef REVINDOUBT
+#define KNOWN(s) true
+#else
+#define KNOWN(s) (st[s] == READY || st[s] == SDONE || (st[s] == REFUSED && maybe[s] == 0))
+#endif
+#ifdef REVONCOMP
+#define OTHERWAY (saga == COMP || saga == COMPED)
+#else
+#define OTHERWAY (saga == COMPED)
+#endif
+#define BOUNDARY (openBy == 0 && (OTHERWAY || (saga != COMP && KNOWN(0) && KNOWN(1) && KNOWN(2))))
+#define CAN_BACK (!NO_RETURN)
+#define SWITCHES (heard > 0 && BOUNDARY)
+#define ENDS (gone && (!AHEAD || BOUNDARY))
+#define TOLD (news != 0 || SWITCHES || (ENDS && (saga == DONE || (saga == REVIEW && CAN_BACK))))
+#define HEEDED (news == 0)
+#define STAYS (!ENDS && !SWITCHES)
+#define LISTENS (!gone && heard == 0)
+#define SAME_REVISION (arev[w] == rev || s == OPAQUE)
+#define PASSED passed
+#define OLDER(s) (prev[s])
+#ifdef UNDOONLYNEW
+#define NOTHING_OLDER(s) true
+#else
+#define NOTHING_OLDER(s) (!prev[s])
+#endif
+#ifdef FINDOLD
+#define FOUND (effect[LOOKUP] > 0)
+#else
+#define FOUND (content[LOOKUP] == rev)
+#endif
+#else
+#define TOLD false
+#define HEEDED true
+#define STAYS true
+#define LISTENS true
+#define SAME_REVISION true
+#define PASSED false
+#define OLDER(s) false
+#define NOTHING_OLDER(s) true
+#define FOUND (effect[LOOKUP] > 0)
+#endif
+#ifdef REVBACK
+#define MAY_TURN(s) true
+#else
+#define MAY_TURN(s) (!PASSED && ((s) == PIVOT || st[PIVOT] == READY))       /* a refusal of s turns the work */
+#endif
+
 #define HOLDS (UP && PRED && due && !LOST)
-#define CALM (openBy == 0 && !SAID && !JUDGED)
-#define FORWARD (HOLDS && saga == RUN && CALM)
+#define CALM (openBy == 0 && !SAID && !JUDGED && HEEDED)
+#define FORWARD (HOLDS && saga == RUN && CALM && STAYS)
 #define BACKWARD (HOLDS && saga == COMP && CALM)
 
 /* ---- the chain ---- */
@@ -309,6 +454,11 @@ inline snapshot() {
 /* One record is appended: the other process's view of the tail is stale. */
 inline commit() {
   finishedIsFinal = !terminal; assert(finishedIsFinal);
+  extend()
+}
+
+/* Only what the source says may follow the end of a chain. */
+inline extend() {
   snapshot();
   fresh[O] = 0; fresh[w] = 1
 }
@@ -316,6 +466,17 @@ inline commit() {
 /* The record arms an attempt: key and deadline are recorded before anything is sent. An attempt that
    is not under a key starts from "nothing happened", so earlier answers speak of a closed matter. */
 inline begin(k_, s_) {
+#ifdef REVISE
+  arev[w] = rev;
+  if
+  :: k_ == F && s_ == LOOKUP ->
+#ifdef NEEDLESS
+       if :: st[s_] == INDOUBT && effect[s_] > 0 -> prev[s_] = 1 :: else fi;     /* the lookup found an older one */
+#endif
+       upd[rev - 1] = prev[s_]
+  :: else
+  fi;
+#endif
   if :: k_ == F -> st[s_] = STARTED :: else -> st[s_] = COMPING fi;
   openBy = w + 1; job[w] = code(k_, s_); ph[w] = 1; res[w] = 0; dl[w] = 0; moved[w] = 0;
   if
@@ -343,9 +504,59 @@ inline doubt(s_) {
 
 /* The work turns to compensation. */
 inline turn() {
-  noWayBackAfterPivot = (st[PIVOT] != SDONE); assert(noWayBackAfterPivot);
+  noWayBackAfterPivot = (st[PIVOT] != SDONE && !PASSED); assert(noWayBackAfterPivot);
   saga = COMP; cancel = 0
 }
+
+#ifdef REVISE
+/* A source's signal is consumed. An older or equal version is noted, and changes nothing. */
+inline hear() {
+  if
+#ifdef OLDREV
+  :: (news % GONE) != rev ->
+#else
+  :: (news % GONE) > newest ->
+#endif
+       newest = news % GONE;
+       if
+       :: news < GONE -> heard = newest; gone = 0
+#ifdef FORGETGONE
+       :: else -> heard = 0; gone = (saga != COMP && saga != COMPED && (!AHEAD || BOUNDARY))
+#else
+       :: else -> heard = 0; gone = (saga != COMP && saga != COMPED)
+#endif
+       fi
+  :: else
+  fi;
+  news = 0
+}
+
+/* The switch: from the first step again, with what stands. What is done at most once stays done. A step that was in
+   doubt when it was skipped on the way back stays in doubt: a PUT needs no answer, LOOKUP asks, OPAQUE stops. */
+inline again(s_) {
+  if
+#ifndef FORGETPREV
+  :: st[s_] == SDONE -> prev[s_] = 1; st[s_] = READY
+#endif
+#if defined(NEEDLESS) && !defined(FORGETDOUBT)
+  :: s_ == LOOKUP && saga == COMPED && (st[s_] == INDOUBT || (st[s_] == REFUSED && maybe[s_] > 0)) -> st[s_] = INDOUBT
+#endif
+  :: else -> st[s_] = READY
+  fi;
+  maybe[s_] = 0; late[s_] = 0
+}
+inline revise() {
+  passed = (saga != COMPED && (passed || st[PIVOT] == SDONE));
+  again(0); again(1);
+#ifdef REVOPAQUE
+  st[OPAQUE] = READY; maybe[OPAQUE] = 0;
+#elif defined(REDONEEDLESS)
+  if :: saga == COMPED -> st[OPAQUE] = READY; maybe[OPAQUE] = 0 :: else fi;
+#endif
+  if :: over(OPAQUE) || st[OPAQUE] == REFUSED || st[OPAQUE] == COMPING -> st[OPAQUE] = READY; maybe[OPAQUE] = 0 :: else fi;
+  rev = heard; heard = 0; saga = RUN
+}
+#endif
 
 /* Claim of a work whose session is gone: the session is opened, the head names it, the chain is loaded. */
 inline claim() {
@@ -359,7 +570,10 @@ inline claim() {
 
 /* ---- the memory of a process ---- */
 inline forget() {
-  job[w] = 0; ph[w] = 0; res[w] = 0; dl[w] = 0; landed[w] = 0; moved[w] = 0; rec = 0; nxt = 0; s = 0; k = 0
+  job[w] = 0; ph[w] = 0; res[w] = 0; dl[w] = 0; landed[w] = 0; moved[w] = 0; rec = 0; nxt = 0; s = 0; k = 0;
+#ifdef REVISE
+  arev[w] = 0
+#endif
 }
 inline leave() {               /* the process lets go of the work; its session ends */
   forget(); sess[w] = 0; fresh[w] = 0;
@@ -371,7 +585,14 @@ inline leave() {               /* the process lets go of the work; its session e
 }
 inline letGo() {               /* nobody waits for this request any more; it may still arrive */
   if
-  :: ph[w] == 2 -> if :: k == F -> orphF[s]++ :: else -> orphC[s]++ fi
+  :: ph[w] == 2 ->
+       if
+       :: k == F -> orphF[s]++;
+#ifdef REVISE
+          orphV[s * NEWEST + arev[w] - 1]++
+#endif
+       :: else -> orphC[s]++
+       fi
   :: else
   fi
 }
@@ -384,7 +605,24 @@ inline learn(r_) {             /* a definite outcome is known to this process, a
   leave(); goto idle }
 
 /* ---- the destination ---- */
-inline arriveF(s_) {
+#ifdef REVISE
+inline arriveF(s_, v_) {       /* step 0 is a PUT: repeating it changes nothing, but an old one overwrites a new one */
+  if
+  :: r = 2
+  :: s_ == OPAQUE -> effect[s_]++; r = 1
+  :: s_ != OPAQUE ->
+       neverOlder = (content[s_] <= v_); assert(neverOlder);
+       if :: s_ == LOOKUP && !upd[v_ - 1] -> effect[s_]++ :: else -> effect[s_] = 1 fi;
+       content[s_] = v_; r = 1
+  fi;
+  noDoubleEffect = (effect[0] <= 1 && effect[1] <= 1 && effect[2] <= 1); assert(noDoubleEffect)
+}
+inline arriveC(s_) {
+  effect[s_] = 0; r = 1;
+  if :: s_ != OPAQUE -> content[s_] = 0 :: else fi
+}
+#else
+inline arriveF(s_, v_) {
   if
   :: s_ == KEYED && tomb -> r = 2
   :: s_ == KEYED && !tomb && seen -> r = 1
@@ -399,9 +637,15 @@ inline arriveC(s_) {           /* an undo with nothing to undo is a success */
   if :: s_ == KEYED -> tomb = 1 :: else fi
 #endif
 }
+#endif
 
 proctype Net() {
   byte r, s, w;
+#ifdef REVISE
+  byte v;
+#else
+#define v 1
+#endif
 end:
   do
   :: atomic { ph[0] == 2 || ph[1] == 2 ->                    /* a request that somebody waits for */
@@ -410,8 +654,8 @@ end:
        if
        :: job[w] <= N ->
             if
-            :: arriveF(s)
-            :: losses > 0 -> losses--; arriveF(s); r = 3      /* answer lost  */
+            :: arriveF(s, VERSION(w))
+            :: losses > 0 -> losses--; arriveF(s, VERSION(w)); r = 3      /* answer lost  */
             :: losses > 0 -> losses--; r = 3                  /* request lost */
             fi
        :: else ->
@@ -425,9 +669,21 @@ end:
   :: atomic { orphF[0] + orphF[1] + orphF[2] > 0 ->           /* late ones, in any order */
        if :: orphF[0] > 0 -> s = 0 :: orphF[1] > 0 -> s = 1 :: orphF[2] > 0 -> s = 2 fi;
        orphF[s]--;
-       if :: arriveF(s) :: losses > 0 -> losses-- fi; r = 0; s = 0 }
-  :: atomic { orphC[0] + orphC[1] > 0 ->
-       if :: orphC[0] > 0 -> s = 0 :: orphC[1] > 0 -> s = 1 fi;
+#ifdef REVISE
+       if
+       :: orphV[s * NEWEST] > 0 -> v = 1
+       :: orphV[s * NEWEST + 1] > 0 -> v = 2
+       :: orphV[s * NEWEST + 2] > 0 -> v = 3
+       fi;
+       orphV[s * NEWEST + v - 1]--;
+#endif
+       if :: arriveF(s, v) :: losses > 0 -> losses-- fi; r = 0; s = 0;
+#ifdef REVISE
+       v = 0
+#endif
+     }
+  :: atomic { orphC[0] + orphC[1] + orphC[2] > 0 ->
+       if :: orphC[0] > 0 -> s = 0 :: orphC[1] > 0 -> s = 1 :: orphC[2] > 0 -> s = 2 fi;
        orphC[s]--;
        if :: arriveC(s) :: losses > 0 -> losses-- fi; r = 0; s = 0 }
   od
@@ -448,6 +704,23 @@ proctype Operator() {          /* posts a signal; never touches the chain */
   :: skip
   fi
 }
+
+#ifdef REVISE
+/* The source says what it has, in any order and more than once. Two things said at the same time are two things
+   said one after the other. */
+proctype Source() {
+  byte v;
+end:
+  do
+  :: atomic { UP && tidings > 0 && news == 0 ->
+       tidings--;
+       if :: v = 2 :: v = 3 fi;
+       if :: news = v :: news = v + GONE fi;
+       if :: v > top -> top = v; topGone = (news > GONE) :: else fi;
+       v = 0 }
+  od
+}
+#endif
 
 #ifdef VERDICT
 #ifdef HASTY
@@ -570,7 +843,12 @@ act:                           /* no attempt in memory: fold the chain, decide *
   /* Signals are consumed by the holder, by a record. Evidence is asked first. A late success is a success. A
      late refusal, or "not sent", speaks only of its own attempt: it decides when that was the only one. */
   :: atomic { HOLDS && openBy == 0 && SAID ->
-       commit(); s = (late[0] != 0 -> 0 : (late[1] != 0 -> 1 : 2));
+#ifdef REVISE
+       extend();
+#else
+       commit();
+#endif
+       s = (late[0] != 0 -> 0 : (late[1] != 0 -> 1 : 2));
        if
        :: st[s] == INDOUBT && late[s] == OK -> st[s] = SDONE; if :: saga == REVIEW -> saga = RUN :: else fi
        :: st[s] == INDOUBT && late[s] == REF && maybe[s] == 1 -> st[s] = REFUSED; maybe[s] = 0;
@@ -600,17 +878,27 @@ act:                           /* no attempt in memory: fold the chain, decide *
        verdict = 0; verdictNow = 0 }
 #endif
 
+#ifdef REVISE
+  /* The source's signals: the only thing that may change a work that has ended. */
+  :: atomic { HOLDS && openBy == 0 && !SAID && news != 0 -> extend(); hear() }
+  :: atomic { HOLDS && CALM && SWITCHES -> extend(); revise() }
+  /* Cancelled at the source: at once while the pivot is out of the question, else at the next boundary. Back, when
+     everything that happened says how it is undone; else a person. */
+  :: atomic { HOLDS && CALM && ENDS && CAN_BACK -> extend(); gone = 0; cancel = 0; saga = COMP }
+  :: atomic { HOLDS && CALM && ENDS && !CAN_BACK && (saga == RUN || saga == DONE) -> extend(); saga = REVIEW }
+#endif
+
   /* Forward. A cancel turns the work while the pivot is out of the question; afterwards it is refused. */
-  :: atomic { FORWARD && (CANCELLED || (st[NEXT] == REFUSED && NEXT <= PIVOT)) -> commit(); turn() }
-  :: atomic { FORWARD && cancel && st[PIVOT] == SDONE -> commit(); cancel = 0 }
-  :: atomic { FORWARD && st[NEXT] == REFUSED && NEXT > PIVOT -> commit();
+  :: atomic { FORWARD && (CANCELLED || (st[NEXT] == REFUSED && NEXT <= PIVOT && MAY_TURN(NEXT))) -> commit(); turn() }
+  :: atomic { FORWARD && cancel && (st[PIVOT] == SDONE || PASSED) -> commit(); cancel = 0 }
+  :: atomic { FORWARD && st[NEXT] == REFUSED && (NEXT > PIVOT || !MAY_TURN(NEXT)) -> commit();
 #ifdef UNDOAFTER
        turn()
 #else
        saga = REVIEW
 #endif
      }
-  :: atomic { FORWARD && !CANCELLED && st[NEXT] == READY -> k = F; s = NEXT;
+  :: atomic { FORWARD && !CANCELLED && st[NEXT] == READY && FREE(NEXT) -> k = F; s = NEXT;
 #ifdef NOINTENT
        job[w] = code(F, s); ph[w] = 1; goto send
 #else
@@ -622,8 +910,8 @@ act:                           /* no attempt in memory: fold the chain, decide *
   :: atomic { FORWARD && !CANCELLED && NEXT == LOOKUP && st[LOOKUP] == INDOUBT && SETTLED(LOOKUP) ->
        k = F; s = LOOKUP;
        if
-       :: effect[LOOKUP] > 0 -> rec = OK; ph[w] = 3;          /* adopted; may arm the next step */
-            if :: nxt = (st[OPAQUE] == READY) :: nxt = 0 fi
+       :: FOUND -> rec = OK; ph[w] = 3;                       /* adopted; may arm the next step */
+            if :: nxt = (st[OPAQUE] == READY && FREE(OPAQUE) && LISTENS) :: nxt = 0 fi
        :: else -> rec = ARM
        fi;
        goto append }
@@ -639,20 +927,20 @@ act:                           /* no attempt in memory: fold the chain, decide *
   /* Compensation, strictly the reverse of arming. Skipped: never armed, or refused with no maybe, or a settled
      lookup that found nothing. Everything else is owed an undo, after it has settled. */
   :: atomic { BACKWARD && NO_RETURN -> commit(); saga = REVIEW }
-  :: atomic { BACKWARD && !NO_RETURN && over(0) && over(1) -> commit(); saga = COMPED; leave(); goto idle }
+  :: atomic { BACKWARD && !NO_RETURN && ALL_OVER -> commit(); saga = COMPED; leave(); goto idle }
 #ifdef DONEONLY
   :: atomic { BACKWARD && !NO_RETURN && !over(BACK) && (st[BACK] == READY || st[BACK] == REFUSED || st[BACK] == INDOUBT) ->
 #elif defined(TRUSTREFUSAL)
   :: atomic { BACKWARD && !NO_RETURN && !over(BACK) && (st[BACK] == READY || st[BACK] == REFUSED) ->
 #else
-  :: atomic { BACKWARD && !NO_RETURN && !over(BACK) && (st[BACK] == READY || (st[BACK] == REFUSED && maybe[BACK] == 0)) ->
+  :: atomic { BACKWARD && !NO_RETURN && !over(BACK) && NOTHING_OLDER(BACK) && (st[BACK] == READY || (st[BACK] == REFUSED && maybe[BACK] == 0)) ->
 #endif
        commit(); s = BACK; st[s] = SKIPPED; s = 0 }
 #ifdef DONEONLY
   :: atomic { BACKWARD && !NO_RETURN && UNDOABLE(BACK) && (st[BACK] == SDONE || st[BACK] == COMPING) ->
 #else
   :: atomic { BACKWARD && !NO_RETURN && UNDOABLE(BACK) &&
-              (st[BACK] == SDONE || st[BACK] == COMPING || st[BACK] == INDOUBT || (st[BACK] == REFUSED && maybe[BACK] > 0)) ->
+              (st[BACK] == SDONE || st[BACK] == COMPING || st[BACK] == INDOUBT || (st[BACK] == REFUSED && maybe[BACK] > 0) || OLDER(BACK)) ->
 #endif
        s = BACK;
        if
@@ -674,7 +962,11 @@ append:                        /* one record: what was learned, and what it sets
        if
        :: rec == ARM -> begin(k, s)
        :: rec == OK && k == F -> openBy = 0; st[s] = SDONE; if :: nxt -> begin(F, s + 1) :: else fi
-       :: rec == OK && k == C -> openBy = 0; st[s] = UNDONE; if :: nxt -> begin(C, s - 1) :: else fi
+       :: rec == OK && k == C -> openBy = 0; st[s] = UNDONE;
+#ifdef REVISE
+            prev[s] = 0;
+#endif
+            if :: nxt -> begin(C, s - 1) :: else fi
        :: rec == REF -> openBy = 0; st[s] = REFUSED;
             if :: nxt -> turn() :: else fi;
             if :: nxt && TURN_ARMS -> begin(C, s - 1) :: else fi
@@ -721,8 +1013,10 @@ append:                        /* one record: what was learned, and what it sets
             if
 #ifdef OLDLATE
             :: k == F && late[s] != OK -> late[s] = rec
-#else
+#elif defined(OLDREVLATE)
             :: k == F && late[s] != OK && (rec == OK || !moved[w]) -> late[s] = rec
+#else
+            :: k == F && late[s] != OK && SAME_REVISION && (rec == OK || !moved[w]) -> late[s] = rec
 #endif
             :: else
             fi;
@@ -754,14 +1048,14 @@ send:                          /* the send gate; any stall may come before it */
   :: CRASH
   :: atomic { res[w] == 1 -> learn(OK);
        if                      /* whether a slot for the next step is in hand is anybody's guess */
-       :: fresh[w] && !lost && saga == RUN && k == F && s < 2 && st[s + 1] == READY -> nxt = 1
+       :: fresh[w] && !lost && saga == RUN && k == F && s < 2 && st[s + 1] == READY && FREE(s + 1) && LISTENS -> nxt = 1
        :: fresh[w] && !lost && saga == COMP && k == C && s == 1 && st[0] == SDONE && UNDOABLE(0) -> nxt = 1
        :: nxt = 0
        fi;
        goto append }
   :: atomic { res[w] == 2 -> learn(REF);
        if
-       :: fresh[w] && !lost && saga == RUN && s <= PIVOT -> nxt = 1;        /* turns the work; arms nothing */
+       :: fresh[w] && !lost && saga == RUN && s <= PIVOT && MAY_TURN(s) -> nxt = 1;        /* turns the work; arms nothing */
 #ifdef TURNARM
           if :: s > 0 && !(st[s - 1] == SDONE && UNDOABLE(s - 1)) -> nxt = 0 :: else fi
 #endif
@@ -773,20 +1067,41 @@ send:                          /* the send gate; any stall may come before it */
 }
 
 #ifdef LIVE
-ltl everyWorkEnds { <> (saga >= REVIEW) }
+#ifdef REVISE
+ltl everyWorkEnds { <> [] (saga >= REVIEW && !SWITCHES) }
 #else
-#define TRUE_OF(s) ((st[s] != SDONE || (effect[s] == 1 && undone[s] == 0)) && \
-  ((st[s] != READY && (st[s] != REFUSED || maybe[s] > 0) && !over(s)) || effect[s] == undone[s]))
+ltl everyWorkEnds { <> (saga >= REVIEW) }
+#endif
+#else
+#ifdef REVISE
+#define UNTOUCHED(s) (effect[s] == prev[s])
+#define WHOLE(s) (effect[s] == 1 && content[s] == rev)
+#define CLEAN(s) (effect[s] == 0)
+#else
+#define UNTOUCHED(s) (effect[s] == undone[s])
+#define WHOLE(s) (effect[s] == 1 && undone[s] == 0)
+#define CLEAN(s) (effect[s] == undone[s])
+#endif
+#define TRUE_OF(s) ((st[s] != SDONE || WHOLE(s)) && \
+  ((st[s] != READY && (st[s] != REFUSED || maybe[s] > 0) && !over(s)) || UNTOUCHED(s)))
+#ifdef NEEDLESS
+#define IDLE_UNDO true
+#else
+#define IDLE_UNDO false
+#endif
 proctype Monitor() {           /* runs when nothing else can: the end of every execution */
   atomic { timeout ->
     noLostWork = (terminal || saga == REVIEW); assert(noLostWork);
     nothingDropped = (!told[0] && !told[1]); assert(nothingDropped);
-    completedIsWhole = (saga != DONE || (effect[0] == 1 && effect[1] == 1 && effect[2] == 1 && undone[0] == 0 && undone[1] == 0));
+    completedIsWhole = (saga != DONE || (WHOLE(0) && WHOLE(1) && effect[2] == 1));
     assert(completedIsWhole);
-    compensatedIsClean = (saga != COMPED || (effect[0] == undone[0] && effect[1] == undone[1] && effect[2] == 0));
+    compensatedIsClean = (saga != COMPED || (CLEAN(0) && (CLEAN(1) || IDLE_UNDO) && (effect[2] == 0 || IDLE_UNDO)));
     assert(compensatedIsClean);
     chainTellsTheTruth = (TRUE_OF(0) && TRUE_OF(1) && (st[2] != SDONE || effect[2] == 1) && (st[2] != READY || effect[2] == 0));
     assert(chainTellsTheTruth);
+#ifdef REVISE
+    newestWins = ((saga != DONE || (rev == top && !topGone)) && (saga != COMPED || rev == top || topGone)); assert(newestWins);
+#endif
 #if !defined(REGRESS) && !defined(VERDICT)
     noNeedlessReview = !(saga == REVIEW && st[OPAQUE] == INDOUBT && answered); assert(noNeedlessReview);
 #endif
@@ -800,7 +1115,13 @@ init {
 #ifdef REGRESS
     busy[0] = 1;
 #endif
-    run Net(); run Clock(); run Worker(0); run Worker(1); run Operator();
+    run Net(); run Clock(); run Worker(0); run Worker(1);
+#ifdef REVISE
+    run Source();
+#endif
+#ifndef NOOPERATOR
+    run Operator();
+#endif
 #ifdef VERDICT
     run Judge(0); run Judge(1);
 #endif

@@ -42,7 +42,6 @@ const policy = `
 	STD, github.com/sirupsen/logrus, golang.org/x/time/... < reconcile
 	reconcile < reconcile/webhook, reconcile/store/memory
 	STD < reconcile/simulation # only tests
-	STD < reconcile/simulation # only tests
 	coordinator, ledger !< reconcile
 	saga < reconcile/drift # pure, like the machine
 	STD, github.com/robfig/cron/v3 < reconcile/schedule # parsing only: one process cannot know what ran
@@ -61,6 +60,7 @@ const policy = `
 	testing/..., pgregory.net/rapid, go.uber.org/goleak < ledger/ledgertest/...
 	testing/..., reconcile < reconcile/store/storetest
 	STD, github.com/lib/pq/..., github.com/jmoiron/sqlx < internal/pgtest/...
+	STD, testing/... < internal/spin
 	STD < internal/house
 `
 
