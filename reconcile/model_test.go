@@ -1,0 +1,37 @@
+package reconcile_test
+
+import (
+	"testing"
+
+	"github.com/amends-dev/amends/internal/spin"
+)
+
+// The model of asking the source of truth. The head of fetch.pml says what is modelled and what each switch means.
+var fetching = spin.Model{
+	File: "fetch.pml",
+	Scenes: []spin.Scene{
+		{Name: "versions", Full: "-DCHANGES=3 -DCRASHES=2 -DEARLY=2 -DCOPIES=0"},
+		{Name: "no versions", Switches: "-DNOVERSION", Full: "-DNOVERSION -DCHANGES=3 -DCRASHES=2 -DEARLY=2"},
+		{Name: "no copies, more crashes", Switches: "-DCOPIES=0 -DCRASHES=2", Full: "-DCRASHES=2 -DEARLY=2 -DCOPIES=2"},
+	},
+	Mutants: []spin.Mutant{
+		{Name: "LATETICKET", Scene: "-DCOPIES=0", Breaks: "cleanIsCurrent"},
+		{Name: "STAMPNOW", Scene: "-DCOPIES=0", Breaks: "cleanIsCurrent"},
+		{Name: "NOBEHIND", Scene: "-DCOPIES=0", Breaks: "cleanIsCurrent"},
+		{Name: "NOSECOND", Scene: "-DCOPIES=0", Breaks: "cleanIsCurrent"},
+		{Name: "EARLYLOOK", Scene: "-DCOPIES=0", Breaks: "cleanIsCurrent"},
+		{Name: "SAMETICKET", Scene: "-DNOVERSION -DCOPIES=0", Breaks: "cleanIsCurrent"},
+		{Name: "NOFENCE", Scene: "-DNOVERSION -DCOPIES=0", Breaks: "cleanIsCurrent"},
+		{Name: "KEEPLEASE", Scene: "-DCOPIES=0", Breaks: "endsClean"},
+		{Name: "LASTWINS", Scene: "-DCOPIES=0", Breaks: "neverDown"},
+	},
+}
+
+// Rule: an entry that is clean is not older than anything that was heard, whatever crashed, and becomes clean.
+func TestModelHolds(t *testing.T) { t.Parallel(); fetching.Holds(t) }
+
+// Rule: no rule of fetching is idle. Without it, something that must hold breaks.
+func TestModelMutants(t *testing.T) { t.Parallel(); fetching.Breaks(t) }
+
+// Rule: every mutant that fetch.pml names is run, and every one that is run is explained there.
+func TestModelNamesItsMutants(t *testing.T) { t.Parallel(); fetching.Explains(t) }
