@@ -129,25 +129,19 @@ func TestHangingInbox(t *testing.T) {
 func TestHangUp(t *testing.T) {
 	t.Parallel()
 	d := open(t, nil, shop(t))
-	inside, gone, result := make(chan bool), make(chan bool), make(chan error, 1)
+	ctx, hangUp := context.WithCancel(t.Context())
 	d.inbox.accept = func(ctx context.Context) error {
-		close(inside)
-		<-gone
-		result <- ctx.Err()
-		return nil
+		hangUp()
+		return ctx.Err()
 	}
-	conn := d.dial(t)
-	h := signed(t, "msg_1", paid)
-	fmt.Fprintf(conn, "POST /webhooks/shop HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n", len(paid))
-	if err := h.Write(conn); err != nil {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "/webhooks/shop", strings.NewReader(paid))
+	if err != nil {
 		t.Fatal(err)
 	}
-	fmt.Fprintf(conn, "\r\n%s", paid)
-	<-inside
-	conn.Close()
-	close(gone)
-	if err := <-result; err != nil {
-		t.Errorf("the inbox was stopped: %v", err)
+	req.Header = signed(t, "msg_1", paid)
+	d.ServeHTTP(&plainWriter{}, req)
+	if n := len(d.inbox.stored()); n != 1 {
+		t.Errorf("%d events are stored; want 1", n)
 	}
 }
 

@@ -5,9 +5,11 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -69,6 +71,40 @@ func TestBodyLimit(t *testing.T) {
 	}
 	if got := d.reasons(); !slices.Equal(got, []Reason{LargeBody, LargeBody}) {
 		t.Errorf("A12: counted as %v", got)
+	}
+}
+
+// A12: an announced length over the limit is answered before a byte of the body has come, and the connection closed.
+func TestAnnouncedLength(t *testing.T) {
+	t.Parallel()
+	d := open(t, &Options{Budget: hardStop}, small(t))
+	conn := d.dial(t)
+	defer conn.Close()
+	began := time.Now()
+	fmt.Fprintf(conn, "POST /webhooks/shop HTTP/1.1\r\nHost: h\r\nContent-Length: 1001\r\n\r\n")
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	// Whoever waits for the body waits for readShare of the budget.
+	if took := time.Since(began); resp.StatusCode != http.StatusRequestEntityTooLarge || !resp.Close || took > hardStop/2 {
+		t.Errorf("A12: answer %d after %s, connection closed: %t", resp.StatusCode, took, resp.Close)
+	}
+}
+
+// A12: a bomb is unpacked up to the limit and no further. Not parallel: it looks at what was allocated meanwhile.
+func TestBombCostsNoMemory(t *testing.T) {
+	bomb := []byte(zipped(t, make([]byte, 128<<20)))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := decode(http.Header{"Content-Encoding": {"gzip"}}, bomb, 1<<20)
+	runtime.ReadMemStats(&after)
+	if !errors.Is(err, errTooLarge) {
+		t.Errorf("A12: %v", err)
+	}
+	if n := (after.TotalAlloc - before.TotalAlloc) >> 20; n > 16 {
+		t.Errorf("A12: %d MiB were allocated for a limit of 1 MiB", n)
 	}
 }
 
