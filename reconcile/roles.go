@@ -9,8 +9,9 @@ import (
 // Inbox is what a receiver needs of a store.
 type Inbox interface {
 	// Accept stores events, all or none, and has them on disk when it returns. Of two with the same source,
-	// tenant and dedupe digest the first is kept; the other raises its count of copies, and when its body
-	// differs is kept beside it with the verdict [Conflict], to be judged as a hint. It may be repeated.
+	// tenant and dedupe digest the first is kept; the other raises its count of copies, or, when it says
+	// something else, is kept beside it with the verdict [Conflict], to be judged as a hint. What an event says
+	// is its fingerprint, or its body when it has none: what changes by itself is no conflict. It may be repeated.
 	Accept(ctx context.Context, events []Event) error
 }
 
@@ -81,7 +82,7 @@ type Count struct {
 	Last    time.Time
 }
 
-// Retention says how long what was heard is kept. Entries are kept for as long as the object may be spoken of.
+// Retention says how long what was heard is kept after its last copy; zero is for ever. Entries are kept for as long as the object may be spoken of.
 type Retention struct {
 	Bodies   time.Duration // of deliveries; they may hold personal data
 	Verdicts time.Duration // the rows themselves, without bodies

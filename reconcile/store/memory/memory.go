@@ -134,6 +134,9 @@ func (s *Store) accept(e *reconcile.Event, now time.Time) {
 
 // contentOf digests what two deliveries of one event have in common.
 func contentOf(e *reconcile.Event) reconcile.Digest {
+	if !e.Fingerprint.IsZero() {
+		return reconcile.DigestOf(e.Object.Type, e.Object.ID, string(e.Fingerprint[:]))
+	}
 	return reconcile.DigestOf(e.Object.Type, e.Object.ID, string(e.Body))
 }
 

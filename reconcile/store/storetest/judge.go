@@ -1,0 +1,203 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/amends-dev/amends/reconcile"
+)
+
+var judgeCases = []testCase{
+	{"the oldest first", judgeOldest},
+	{"with the entries of their objects", judgeEntries},
+	{"outcomes are stored", judgeOutcomes},
+	{"an error stores nothing", judgeError},
+	{"entries are locked", judgeLocks},
+	{"one transaction", judgeOneTransaction},
+}
+
+// "Judge hands up to limit deliveries nobody has judged, the oldest first. It returns how many there were."
+func judgeOldest(b *bench) {
+	for _, e := range events(5) {
+		b.accept(e)
+	}
+	var seen []string
+	for _, want := range []int{2, 2, 1, 0} {
+		n, err := b.Judge(b.Context(), 2, func(_ time.Time, ds []reconcile.Delivery, _ map[reconcile.Object]*reconcile.Entry) error {
+			for i := range ds {
+				seen = append(seen, ds[i].Object.ID)
+				ds[i].Outcome = reconcile.Applied
+			}
+			return nil
+		})
+		if err != nil || n != want {
+			b.Fatalf("judged %d, %v; want %d", n, err, want)
+		}
+	}
+	if got, want := fmt.Sprint(seen), "[0000 0001 0002 0003 0004]"; got != want {
+		b.Errorf("they came as %v, want %v", got, want)
+	}
+}
+
+// "with the entries of their objects (new ones are empty but for Object and First)"
+func judgeEntries(b *bench) {
+	old, fresh := object("old"), object("new")
+	b.put(old, func(e *reconcile.Entry) { e.Dirty, e.Clean = 3, 3 })
+	was := b.known(old)
+	twice := event("new")
+	twice.Dedupe = reconcile.DigestOf("another event about it")
+	b.accept(event("old"), event("new"), twice)
+	_, err := b.Judge(b.Context(), 10, func(now time.Time, ds []reconcile.Delivery, es map[reconcile.Object]*reconcile.Entry) error {
+		if len(ds) != 3 || len(es) != 2 {
+			b.Errorf("%d deliveries and %d entries, want 3 and 2", len(ds), len(es))
+		}
+		same(b, "the known entry", *es[old], was)
+		same(b, "the new entry", *es[fresh], reconcile.Entry{Object: fresh, First: es[fresh].First})
+		if d := now.Sub(es[fresh].First); d < 0 || d > time.Minute {
+			b.Errorf("first heard of at %v, now is %v", es[fresh].First, now)
+		}
+		es[old].Dirty++
+		es[fresh].Dirty = 1
+		return nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if e := b.known(old); e.Dirty != 4 || e.Clean != 3 || !e.First.Equal(was.First) || e.Updated.Before(was.Updated) {
+		b.Errorf("the known entry is %+v", e)
+	}
+	if e := b.known(fresh); e.Dirty != 1 || e.First.IsZero() || e.Updated.IsZero() {
+		b.Errorf("the new entry is %+v", e)
+	}
+}
+
+// "The callback sets their outcomes [...]; the store sets when they were judged."
+func judgeOutcomes(b *bench) {
+	b.accept(events(2)...)
+	before := b.clock()
+	if n := b.judgeAs(reconcile.Hint); n != 2 {
+		b.Fatalf("judged %d", n)
+	}
+	for _, d := range b.all() {
+		if d.Outcome != reconcile.Hint || d.Because != "the test says so" || d.Judged.Before(before) {
+			b.Errorf("got %+v", d)
+		}
+	}
+	if n := b.judgeAs(reconcile.Applied); n != 0 {
+		b.Errorf("%d were judged twice", n)
+	}
+}
+
+var errRefused = errors.New("the callback refuses")
+
+// "Its error is returned as it is, and nothing is stored."
+func judgeError(b *bench) {
+	b.accept(events(2)...)
+	_, err := b.Judge(b.Context(), 10, func(_ time.Time, ds []reconcile.Delivery, es map[reconcile.Object]*reconcile.Entry) error {
+		for i := range ds {
+			ds[i].Outcome = reconcile.Applied
+			es[ds[i].Object].Dirty = 1
+		}
+		return errRefused
+	})
+	if err != errRefused { //nolint:errorlint // as it is
+		b.Errorf("got %v, want the callback's own error", err)
+	}
+	for _, d := range b.all() {
+		if !d.Judged.IsZero() || d.Outcome != "" {
+			b.Errorf("%s was judged: %+v", d.Object, d)
+		}
+		if e, err := b.Entry(b.Context(), d.Object); err != nil || e != nil && e.Dirty != 0 {
+			b.Errorf("the entry of %s was stored: %+v, %v", d.Object, e, err)
+		}
+	}
+	if n := b.judgeAs(reconcile.Applied); n != 2 {
+		b.Errorf("%d are there to be judged, want 2", n)
+	}
+}
+
+// "what was handed to the callback is locked against every other process": who writes meanwhile writes after us.
+func judgeLocks(b *bench) {
+	other := b.again()
+	e := event("1")
+	b.accept(e)
+	var once sync.Once
+	var writing sync.WaitGroup
+	_, err := b.Judge(b.Context(), 10, func(_ time.Time, ds []reconcile.Delivery, es map[reconcile.Object]*reconcile.Entry) error {
+		es[e.Object].Dirty++
+		ds[0].Outcome = reconcile.Hint
+		once.Do(func() {
+			started := make(chan struct{})
+			writing.Go(func() {
+				close(started)
+				err := other.Update(b.Context(), e.Object, func(_ time.Time, e *reconcile.Entry) error {
+					e.Dirty++
+					return nil
+				})
+				if err != nil {
+					b.Errorf("the other process: %v", err)
+				}
+			})
+			<-started
+		})
+		return nil
+	})
+	writing.Wait()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if got := b.known(e.Object).Dirty; got != 2 {
+		b.Errorf("after two processes counted, the count is %d", got)
+	}
+}
+
+// "Each method is one transaction": whoever sees a verdict sees what it did.
+func judgeOneTransaction(b *bench) {
+	other := b.again()
+	e := event("1")
+	b.accept(e)
+	number := b.all()[0].Number
+	judged := make(chan struct{})
+	looking := make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		close(looking)
+		for {
+			over := false
+			select {
+			case <-judged:
+				over = true // one more look
+			default:
+			}
+			d, err := other.Delivery(b.Context(), number)
+			if err != nil {
+				b.Error(err)
+				return
+			}
+			n, err := other.Entry(b.Context(), e.Object)
+			if err != nil {
+				b.Error(err)
+				return
+			}
+			if done := n != nil && n.Accepted == 1; !d.Judged.IsZero() && !done {
+				b.Errorf("the delivery is judged %q, and its entry is %+v", d.Outcome, n)
+				return
+			}
+			if over {
+				return
+			}
+		}
+	})
+	<-looking
+	_, err := b.Judge(b.Context(), 10, func(_ time.Time, ds []reconcile.Delivery, es map[reconcile.Object]*reconcile.Entry) error {
+		ds[0].Outcome, es[e.Object].Accepted = reconcile.Applied, 1
+		return nil
+	})
+	close(judged)
+	watching.Wait()
+	if err != nil {
+		b.Fatal(err)
+	}
+}

@@ -1,0 +1,207 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/amends-dev/amends/reconcile"
+)
+
+var readCases = []testCase{
+	{"deliveries by filter", readDeliveries},
+	{"deliveries page by page", readPages},
+	{"an unknown delivery", readUnknown},
+	{"entries by filter", readEntries},
+	{"counts", readCounts},
+}
+
+var replayCases = []testCase{
+	{"unjudged again", replayAgain},
+	{"a part", replayPart},
+}
+
+// Each field of a filter narrows.
+func readDeliveries(b *bench) {
+	es := events(6)
+	es[1].Object.Source = "books"
+	es[2].Object.Tenant = "eu"
+	es[3].Object.Type = "refund"
+	es[4].Received = es[4].Received.Add(-24 * time.Hour)
+	b.accept(es...)
+	b.judgeAs(reconcile.Applied)
+	late := event("late")
+	b.accept(late)
+	all := b.all()
+	noon := es[4].Received.Add(time.Hour)
+	for name, c := range map[string]struct {
+		f    reconcile.DeliveryFilter
+		want string
+	}{
+		"none":       {reconcile.DeliveryFilter{}, "[late 0005 0004 0003 0002 0001 0000]"},
+		"numbers":    {reconcile.DeliveryFilter{Numbers: []int64{all[0].Number, all[2].Number, 1 << 60}}, "[0002 0000]"},
+		"no number":  {reconcile.DeliveryFilter{Numbers: []int64{}}, "[]"},
+		"source":     {reconcile.DeliveryFilter{Source: "books"}, "[0001]"},
+		"tenant":     {reconcile.DeliveryFilter{Object: reconcile.Object{Tenant: "eu"}}, "[0002]"},
+		"type":       {reconcile.DeliveryFilter{Object: reconcile.Object{Type: "refund"}}, "[0003]"},
+		"object":     {reconcile.DeliveryFilter{Object: object("0005")}, "[0005]"},
+		"verdict":    {reconcile.DeliveryFilter{Verdict: reconcile.Applied, Limit: 2}, "[0005 0004]"},
+		"no verdict": {reconcile.DeliveryFilter{Verdict: reconcile.Stale}, "[]"},
+		"unjudged":   {reconcile.DeliveryFilter{Unjudged: true}, "[late]"},
+		"from":       {reconcile.DeliveryFilter{From: noon, Source: "shop", Limit: 2}, "[late 0005]"},
+		"until":      {reconcile.DeliveryFilter{Until: noon}, "[0004]"},
+		"exact":      {reconcile.DeliveryFilter{From: es[4].Received, Until: es[4].Received.Add(time.Microsecond)}, "[0004]"},
+		"empty time": {reconcile.DeliveryFilter{From: es[4].Received, Until: es[4].Received}, "[]"},
+		"several":    {reconcile.DeliveryFilter{Source: "shop", Object: reconcile.Object{Type: "order"}, Verdict: reconcile.Applied, Before: all[5].Number}, "[0004 0002 0000]"},
+	} {
+		ds, err := b.Deliveries(b.Context(), c.f)
+		if err != nil || names(ds) != c.want {
+			b.Errorf("%s: %s, %v; want %s", name, names(ds), err, c.want)
+		}
+	}
+}
+
+func names(ds []reconcile.Delivery) string {
+	var all []string
+	for _, d := range ds {
+		all = append(all, d.Object.ID)
+	}
+	return fmt.Sprint(all)
+}
+
+// "numbers below this one: the next page"; "0: 100 for lists".
+func readPages(b *bench) {
+	b.accept(events(250)...)
+	var before int64
+	for page, want := range []int{100, 100, 50, 0} {
+		ds, err := b.Deliveries(b.Context(), reconcile.DeliveryFilter{Before: before})
+		if err != nil || len(ds) != want {
+			b.Fatalf("page %d has %d, %v; want %d", page, len(ds), err, want)
+		}
+		for _, d := range ds {
+			if before != 0 && d.Number >= before {
+				b.Fatalf("number %d after %d: not the newest first", d.Number, before)
+			}
+			before = d.Number
+		}
+	}
+}
+
+// "an unknown number matches ErrNotFound"
+func readUnknown(b *bench) {
+	if _, err := b.Delivery(b.Context(), 12345); !errors.Is(err, reconcile.ErrNotFound) {
+		b.Errorf("got %v", err)
+	}
+}
+
+// Entries come in the order of their objects, narrowed by each field of a filter.
+func readEntries(b *bench) {
+	eu := reconcile.Object{Source: "shop", Tenant: "eu", Type: "order", ID: "1"}
+	books := reconcile.Object{Source: "books", Type: "invoice", ID: "9"}
+	for o, change := range map[reconcile.Object]func(*reconcile.Entry){
+		object("1"): func(e *reconcile.Entry) { e.Dirty = 1 },
+		object("2"): func(e *reconcile.Entry) { e.Accepted, e.Delivered = 2, 2 },
+		object("3"): func(e *reconcile.Entry) { e.Blocked = "poison" },
+		eu:          func(e *reconcile.Entry) { e.Accepted = 1 },
+		books:       func(*reconcile.Entry) {},
+	} {
+		b.put(o, change)
+	}
+	for name, c := range map[string]struct {
+		f    reconcile.EntryFilter
+		want string
+	}{
+		"none":    {reconcile.EntryFilter{}, "[books:invoice:9 shop:order:1 shop:order:2 shop:order:3 shop:eu:order:1]"},
+		"owing":   {reconcile.EntryFilter{Owing: true}, "[shop:order:1 shop:eu:order:1]"},
+		"blocked": {reconcile.EntryFilter{Blocked: true}, "[shop:order:3]"},
+		"source":  {reconcile.EntryFilter{Object: reconcile.Object{Source: "books"}}, "[books:invoice:9]"},
+		"object":  {reconcile.EntryFilter{Object: eu}, "[shop:eu:order:1]"},
+		"after":   {reconcile.EntryFilter{After: object("2"), Limit: 1}, "[shop:order:3]"},
+		"limit":   {reconcile.EntryFilter{Limit: 2}, "[books:invoice:9 shop:order:1]"},
+	} {
+		es, err := b.Entries(b.Context(), c.f)
+		got := make([]string, len(es))
+		for i, e := range es {
+			got[i] = e.Object.String()
+		}
+		if err != nil || fmt.Sprint(got) != c.want {
+			b.Errorf("%s: %v, %v; want %s", name, got, err, c.want)
+		}
+	}
+}
+
+// "Counts returns how many deliveries of each source met which verdict"; "an empty verdict counts the unjudged".
+func readCounts(b *bench) {
+	es := events(5)
+	es[0].Object.Source = "books"
+	b.accept(es...)
+	b.judgeAs(reconcile.Applied)
+	known := event("malformed")
+	known.Verdict = reconcile.Malformed
+	b.accept(known, event("a"), event("b"))
+	counts, err := b.Counts(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	var got []string
+	for _, c := range counts {
+		got = append(got, fmt.Sprintf("%s %q %d", c.Source, c.Verdict, c.Count))
+		if c.Last.IsZero() {
+			b.Errorf("%+v says no time", c)
+		}
+	}
+	if want := `[books "applied" 1 shop "" 2 shop "applied" 4 shop "malformed" 1]`; fmt.Sprint(got) != want {
+		b.Errorf("got %v, want %s", got, want)
+	}
+}
+
+// "Replay makes the deliveries that f selects unjudged again: they go through the gate once more. Their outcomes stay
+// until then. It answers how many there were."
+func replayAgain(b *bench) {
+	b.accept(events(3)...)
+	b.judgeAs(reconcile.Stale)
+	b.accept(event("unjudged"))
+	if n, err := b.Replay(b.Context(), reconcile.DeliveryFilter{}); err != nil || n != 4 {
+		b.Errorf("replayed %d, %v; want all 4", n, err)
+	}
+	n, err := b.Judge(b.Context(), 10, func(_ time.Time, ds []reconcile.Delivery, _ map[reconcile.Object]*reconcile.Entry) error {
+		for i := range ds {
+			if again := ds[i].Object.ID != "unjudged"; again != (ds[i].Outcome == reconcile.Stale) {
+				b.Errorf("%s comes with outcome %q", ds[i].Object, ds[i].Outcome)
+			}
+			ds[i].Outcome = reconcile.Applied
+		}
+		return nil
+	})
+	if err != nil || n != 4 {
+		b.Errorf("judged %d, %v; want 4", n, err)
+	}
+	if n := b.judgeAs(reconcile.Stale); n != 0 {
+		b.Errorf("%d were still unjudged", n)
+	}
+}
+
+// A replay is narrowed as a list is: by number, by source, by verdict, by time; the newest first when it is limited.
+func replayPart(b *bench) {
+	es := events(4)
+	es[0].Object.Source = "books"
+	b.accept(es...)
+	b.judgeAs(reconcile.Stale)
+	all := b.all()
+	for name, c := range map[string]struct {
+		f    reconcile.DeliveryFilter
+		want int
+	}{
+		"number": {reconcile.DeliveryFilter{Numbers: []int64{all[1].Number}}, 1},
+		"source": {reconcile.DeliveryFilter{Source: "books"}, 1},
+		"other":  {reconcile.DeliveryFilter{Verdict: reconcile.Tie}, 0},
+		"limit":  {reconcile.DeliveryFilter{Limit: 2}, 2},
+	} {
+		if n, err := b.Replay(b.Context(), c.f); err != nil || n != c.want {
+			b.Errorf("%s: replayed %d, %v; want %d", name, n, err, c.want)
+		}
+		if n := b.judgeAs(reconcile.Stale); n != c.want {
+			b.Errorf("%s: %d went through the gate again, want %d", name, n, c.want)
+		}
+	}
+}

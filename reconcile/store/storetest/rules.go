@@ -1,0 +1,276 @@
+package storetest
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/amends-dev/amends/reconcile"
+)
+
+// Rule names one rule of the contract that [Break] can break.
+type Rule string
+
+// The rules, and what a store that breaks them does.
+const (
+	// DuplicateOnce: the second delivery of an event is a second event.
+	DuplicateOnce Rule = "duplicate-once"
+	// ContentCompared: an event with a known dedupe digest is a copy, whatever it says.
+	ContentCompared Rule = "content-compared"
+	// DigestKept: with a delivery goes what recognises its copies.
+	DigestKept Rule = "digest-kept"
+	// JudgeLocks: what others write while a batch is judged is overwritten.
+	JudgeLocks Rule = "judge-locks"
+	// OneTransaction: verdicts are stored first and entries a moment later.
+	OneTransaction Rule = "one-transaction"
+	// ErrorStoresNothing: what a callback left when it failed is stored.
+	ErrorStoresNothing Rule = "error-stores-nothing"
+	// LeaseHeld: entries are claimed that somebody works on.
+	LeaseHeld Rule = "lease-held"
+	// CommitFirst: Accept answers and stores a moment later.
+	CommitFirst Rule = "commit-first"
+	// SurvivesKill: the same, in a process that is killed.
+	SurvivesKill Rule = "survives-kill"
+	// OwedKept: what nobody has judged is purged.
+	OwedKept Rule = "owed-kept"
+)
+
+// Rules are all rules, each with the test of the suite that is named for it.
+var Rules = map[Rule]string{
+	DuplicateOnce:      "inbox/a_copy_is_counted",
+	ContentCompared:    "inbox/a_conflict_is_kept",
+	DigestKept:         "retention/digests_outlive_deliveries",
+	JudgeLocks:         "judge/entries_are_locked",
+	OneTransaction:     "judge/one_transaction",
+	ErrorStoresNothing: "judge/an_error_stores_nothing",
+	LeaseHeld:          "claim/leased_entries_are_left_alone",
+	CommitFirst:        "inbox/stored_when_answered",
+	SurvivesKill:       "crash/what_was_answered_is_there",
+	OwedKept:           "retention/never_what_is_owed",
+}
+
+// Break returns s with one rule broken. It really breaks it: the database behind s holds what the rule forbids, or
+// lacks what it demands. It is for proving that a suite looks.
+func Break(s Store, r Rule) Store {
+	switch r {
+	case DuplicateOnce:
+		return doubler{s}
+	case ContentCompared:
+		return blind{s}
+	case DigestKept:
+		return forgetter{s}
+	case JudgeLocks:
+		return unlocked{s}
+	case OneTransaction:
+		return halver{s}
+	case ErrorStoresNothing:
+		return stubborn{s}
+	case LeaseHeld:
+		return thief{s}
+	case CommitFirst, SurvivesKill:
+		return hasty{s}
+	case OwedKept:
+		return careless{s}
+	default:
+		panic(fmt.Sprintf("storetest: there is no rule %q", r))
+	}
+}
+
+// known returns the delivery of an event that e is a copy of, or in conflict with.
+func known(ctx context.Context, s Store, e *reconcile.Event) (*reconcile.Delivery, error) {
+	ds, err := s.Deliveries(ctx, reconcile.DeliveryFilter{Limit: 10_000})
+	i := slices.IndexFunc(ds, func(d reconcile.Delivery) bool {
+		return d.Dedupe == e.Dedupe && d.Object.Source == e.Object.Source && d.Object.Tenant == e.Object.Tenant
+	})
+	if err != nil || i < 0 {
+		return nil, err
+	}
+	return &ds[i], nil
+}
+
+type doubler struct{ Store }
+
+func (d doubler) Accept(ctx context.Context, events []reconcile.Event) error {
+	for _, e := range events {
+		twin, err := known(ctx, d.Store, &e)
+		if err != nil {
+			return err
+		}
+		if twin != nil {
+			e.Dedupe = reconcile.DigestOf(rand.Text())
+		}
+		if err := d.Store.Accept(ctx, []reconcile.Event{e}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type blind struct{ Store }
+
+func (b blind) Accept(ctx context.Context, events []reconcile.Event) error {
+	for _, e := range events {
+		twin, err := known(ctx, b.Store, &e)
+		if err != nil {
+			return err
+		}
+		if twin != nil {
+			e.Object, e.Body, e.Fingerprint = twin.Object, twin.Body, twin.Fingerprint
+		}
+		if err := b.Store.Accept(ctx, []reconcile.Event{e}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type forgetter struct{ Store }
+
+func (f forgetter) Purge(ctx context.Context, r reconcile.Retention, limit int) (int, error) {
+	r.Digests = r.Verdicts
+	return f.Store.Purge(ctx, r, limit)
+}
+
+type unlocked struct{ Store }
+
+func (u unlocked) Judge(ctx context.Context, limit int, decide decision) (int, error) {
+	ds, err := u.Deliveries(ctx, reconcile.DeliveryFilter{Unjudged: true, Limit: limit})
+	if err != nil {
+		return 0, err
+	}
+	es := make(map[reconcile.Object]*reconcile.Entry)
+	for _, d := range ds {
+		e, err := u.Entry(ctx, d.Object)
+		if err != nil {
+			return 0, err
+		}
+		if e == nil {
+			e = &reconcile.Entry{Object: d.Object}
+		}
+		es[d.Object] = e
+	}
+	if err := decide(time.Now(), ds, es); err != nil {
+		return 0, err
+	}
+	u.letOthersWrite(ctx, es)
+	return u.Store.Judge(ctx, limit, func(_ time.Time, now []reconcile.Delivery, stored map[reconcile.Object]*reconcile.Entry) error {
+		copy(now, ds)
+		for o, e := range es {
+			*stored[o] = *e
+		}
+		return nil
+	})
+}
+
+// letOthersWrite waits for somebody to change one of the entries, two seconds at most.
+func (u unlocked) letOthersWrite(ctx context.Context, es map[reconcile.Object]*reconcile.Entry) {
+	end := time.NewTimer(2 * time.Second)
+	defer end.Stop()
+	for {
+		for o := range es {
+			if e, err := u.Entry(ctx, o); err == nil && e != nil {
+				return
+			}
+		}
+		select {
+		case <-end.C:
+			return
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// decision is the callback of Judge.
+type decision = func(time.Time, []reconcile.Delivery, map[reconcile.Object]*reconcile.Entry) error
+
+type halver struct{ Store }
+
+func (h halver) Judge(ctx context.Context, limit int, decide decision) (int, error) {
+	changed := make(map[reconcile.Object]reconcile.Entry)
+	n, err := h.Store.Judge(ctx, limit, func(now time.Time, ds []reconcile.Delivery, es map[reconcile.Object]*reconcile.Entry) error {
+		before := make(map[reconcile.Object]reconcile.Entry)
+		for o, e := range es {
+			before[o] = *e
+		}
+		if err := decide(now, ds, es); err != nil {
+			return err
+		}
+		for o, e := range es {
+			changed[o] = *e
+			*e = before[o]
+		}
+		return nil
+	})
+	<-time.After(200 * time.Millisecond)
+	for o, c := range changed {
+		err := h.Update(ctx, o, func(_ time.Time, e *reconcile.Entry) error {
+			*e = c
+			return nil
+		})
+		if err != nil {
+			return n, err
+		}
+	}
+	return n, err
+}
+
+type stubborn struct{ Store }
+
+func (s stubborn) Judge(ctx context.Context, limit int, decide decision) (int, error) {
+	var refused error
+	n, err := s.Store.Judge(ctx, limit, func(now time.Time, ds []reconcile.Delivery, es map[reconcile.Object]*reconcile.Entry) error {
+		refused = decide(now, ds, es)
+		return nil
+	})
+	if refused != nil {
+		return 0, refused
+	}
+	return n, err
+}
+
+type thief struct{ Store }
+
+func (t thief) Claim(ctx context.Context, limit int, decide func(time.Time, *reconcile.Entry) error) ([]reconcile.Entry, error) {
+	held, err := t.Entries(ctx, reconcile.EntryFilter{})
+	if err != nil {
+		return nil, err
+	}
+	var claimed []reconcile.Entry
+	for _, h := range held {
+		if h.Due.IsZero() || len(claimed) == limit {
+			continue
+		}
+		err := t.Update(ctx, h.Object, func(now time.Time, e *reconcile.Entry) error {
+			defer func() { claimed = append(claimed, *e) }()
+			return decide(now, e)
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return claimed, nil
+}
+
+type hasty struct{ Store }
+
+func (h hasty) Accept(_ context.Context, events []reconcile.Event) error {
+	time.AfterFunc(100*time.Millisecond, func() { _ = h.Store.Accept(context.Background(), events) })
+	return nil
+}
+
+type careless struct{ Store }
+
+func (c careless) Purge(ctx context.Context, r reconcile.Retention, limit int) (int, error) {
+	_, err := c.Judge(ctx, limit, func(_ time.Time, ds []reconcile.Delivery, _ map[reconcile.Object]*reconcile.Entry) error {
+		for i := range ds {
+			ds[i].Outcome = reconcile.Stale
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	return c.Store.Purge(ctx, r, limit)
+}
