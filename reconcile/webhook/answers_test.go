@@ -84,7 +84,7 @@ func TestDatabaseTrouble(t *testing.T) {
 		"panics":           func(context.Context) error { panic("index out of range") },
 		"cancelled itself": func(context.Context) error { return context.Canceled },
 	} {
-		d := open(t, &Options{Budget: 300 * time.Millisecond, RetryAfter: 7 * time.Second}, shop(t))
+		d := open(t, &Options{Budget: time.Second, RetryAfter: 7 * time.Second}, shop(t))
 		d.inbox.accept = accept
 		began := time.Now()
 		a := d.send(t, http.MethodPost, "/webhooks/shop", signed(t, "msg_1", paid), strings.NewReader(paid))
@@ -106,11 +106,11 @@ func TestHangingInbox(t *testing.T) {
 	t.Parallel()
 	s := shop(t)
 	s.Concurrent = 1
-	d := open(t, &Options{Budget: 200 * time.Millisecond}, s)
+	d := open(t, &Options{Budget: 800 * time.Millisecond}, s)
 	var calls atomic.Int32
 	hang, left := make(chan bool), make(chan bool, 9)
 	d.inbox.accept = func(context.Context) error { calls.Add(1); <-hang; left <- true; return nil }
-	for i := range 4 {
+	for i := range 3 {
 		if got := d.post(t, "shop", signed(t, fmt.Sprint(i), paid), paid); got != 503 {
 			t.Errorf("answer %d", got)
 		}

@@ -273,6 +273,7 @@ func TestConfigFaults(t *testing.T) {
 	_, err := New(nil, []Source{
 		{Name: "Shop One", Provider: Stripe(), Secrets: []Secret{{"a", "tooshort"}, {"a", "long-enough-to-be-one"}}},
 		{Name: "none", Provider: GitHub()},
+		{Name: "file", Provider: GitHub(), Secrets: []Secret{{"f", "secret-of-a-file-here\n"}}},
 		{Name: "naked", Secrets: []Secret{{"a", "some-secret-text-here"}}},
 		{Name: "half", Provider: Provider{Name: "half", Key: plainKey}, Secrets: []Secret{{"a", "some-secret-text-here"}}},
 		{Name: "twice", Provider: orders(t), Secrets: []Secret{{"a", "whsec_!!not-base64!!"}}},
@@ -285,14 +286,14 @@ func TestConfigFaults(t *testing.T) {
 	for _, want := range []string{
 		"no inbox", `"Shop One": its name`, `"a" is none`, "8 bytes; at least 16", `"none": it has no secret`,
 		`"naked": its Provider is not complete`, `"half": its Provider is not complete`, "not base64",
-		"Tolerance is -3ns; to switch", "the public key has 5 bytes", "signs no time", `State is "open"`, "Epoch is -1", "MaxBody is -1", "PerSecond",
+		"Tolerance is -3ns; to switch", "the public key has 5 bytes", `"f"): it has blanks`, "signs no time", `State is "open"`, "Epoch is -1", "MaxBody is -1", "PerSecond",
 		`Prefix is "hooks"`, "Budget is 1m0s", "RetryAfter is 1ms", "MaxHeader is -1",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("A11: the error does not say %q", want)
 		}
 	}
-	for _, leaked := range []string{"tooshort", "long-enough", "some-secret", "!!not", "c2hvcnQ"} {
+	for _, leaked := range []string{"tooshort", "long-enough", "some-secret", "secret-of", "!!not", "c2hvcnQ"} {
 		if strings.Contains(err.Error(), leaked) {
 			t.Errorf("A15: the error contains the secret %q", leaked)
 		}

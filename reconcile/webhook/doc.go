@@ -62,6 +62,9 @@
 //	Xero               5 s        less and less, 24 h         disables us
 //	QuickBooks         3 s        growing waits, many hours   may hold back what comes later
 //
+// An event keeps the part of the body that is the object, and its fingerprint leaves out Provider.Volatile. Who
+// fetches the object in the same shape takes the fingerprint with the same list, or each fetch looks like a change.
+//
 // No provider promises order, or that nothing is lost; behind the last column only a sweep helps. A version is a
 // promise of one object of one source and is compared with nothing else. Where an event has no id it is known by
 // its content. Digests are made of parts with their lengths, so neighbouring fields never run together.
@@ -69,8 +72,8 @@
 // Where no time is signed a captured delivery is genuine for ever. Inbox and gate then know it by digest,
 // version and fingerprint, so the gate has to remember longer than the inbox. And where topic, shop or ids are
 // headers, nobody signed them: who has captured a genuine body can show it again under another topic. That is
-// why a deletion by header is only ever a hint, and why such providers are worth TLS without exceptions and
-// Source.Types.
+// why a deletion by header is only ever a hint, and why such providers are worth TLS without exceptions,
+// Source.Types, and where that is not enough a policy that always asks the source.
 //
 // # Handshakes
 //

@@ -93,6 +93,9 @@ func newKey(p Provider, secret Secret) (*key, error) {
 	if p.Key == nil {
 		return nil, nil // said by validate
 	}
+	if strings.TrimSpace(secret.Text) != secret.Text {
+		return nil, errors.New("it has blanks or a line break around it: was it read from a file?")
+	}
 	proves, err := p.Key(secret.Text)
 	if err != nil {
 		return nil, err

@@ -125,6 +125,9 @@ func TestProviders(t *testing.T) {
 			{realm + "invoice:1234", "invoice.updated", "88cd52aa-33b6-4351-9aa4-47572edbd068", reconcile.Thin, false, reconcile.Version{}, ""},
 			{realm + "customer:77", "customer.deleted", "5f7a2b1c-0000-4351-9aa4-47572edbd068", reconcile.Thin, true, reconcile.Version{}, ""}}},
 
+		"quickbooks, one cloud event": {QuickBooks(), nil, `{"specversion":"1.0","id":"e1","type":"qbo.bill.created.v1","time":"2026-11-20T10:30:00Z","intuitentityid":"7","intuitaccountid":"1185883450"}`, []told{
+			{realm + "bill:7", "bill.created", "e1", reconcile.Thin, false, reconcile.Version{}, ""}}},
+
 		"standard": {orders(t), http.Header{"Webhook-Id": {"msg_1"}}, fixture(t, "standard.json"), []told{
 			{"s:order:10492", "order.updated", "msg_1", reconcile.Whole, false, reconcile.Counter(17), ""}}},
 		"standard, deleted": {orders(t), http.Header{"Svix-Id": {"msg_2"}}, `{"type":"order.deleted","data":{"id":5,"version":18}}`, []told{

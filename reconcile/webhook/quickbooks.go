@@ -19,8 +19,11 @@ func QuickBooks() Provider {
 	return Provider{
 		Name: "QuickBooks", Key: plainKey, Claim: base64Claim("Intuit-Signature"),
 		Parse: func(m Message) ([]reconcile.Event, error) {
-			if bytes.HasPrefix(bytes.TrimLeft(m.Body, " \t\r\n"), []byte("[")) {
+			switch {
+			case bytes.HasPrefix(bytes.TrimLeft(m.Body, " \t\r\n"), []byte("[")):
 				return intuitCloudEvents(m.Body)
+			case wordAt(m.Body, "specversion") != "":
+				return []reconcile.Event{intuitCloudEvent(m.Body)}, nil
 			}
 			return intuitNotifications(m.Body)
 		},

@@ -81,7 +81,7 @@ func (v vector) reason(t *testing.T, header map[string]string, body string) Reas
 	return why.reason
 }
 
-// A1: what the provider signed is believed. A2: with one bit flipped anywhere in the body it is not, nor in a signed
+// A1: what the provider signed is believed. A2: with one bit flipped in any byte of the body it is not, nor in a signed
 // id or time, nor in the signature itself. Nor is it with another secret.
 func TestVectors(t *testing.T) {
 	t.Parallel()
@@ -91,9 +91,9 @@ func TestVectors(t *testing.T) {
 			if why := v.reason(t, v.header, v.body); why != "" {
 				t.Fatalf("A1: refused: %s", why)
 			}
-			for i := range len(v.body) * 8 {
-				if v.reason(t, v.header, flip(v.body, i)) != WrongSignature {
-					t.Fatalf("A2: believed with bit %d of the body flipped", i)
+			for i := range v.body {
+				if v.reason(t, v.header, flip(v.body, i, i%8)) != WrongSignature {
+					t.Fatalf("A2: believed with a bit of byte %d of the body flipped", i)
 				}
 			}
 			for name, value := range v.header {
@@ -123,9 +123,9 @@ func split(value string) (signed, rest string) {
 	return value[:i], value[i:]
 }
 
-func flip(s string, bit int) string {
+func flip(s string, at, bit int) string {
 	b := []byte(s)
-	b[bit/8] ^= 1 << (bit % 8)
+	b[at] ^= 1 << bit
 	return string(b)
 }
 
