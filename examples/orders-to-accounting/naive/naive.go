@@ -3,6 +3,11 @@
 // everything three times, and a log line when that was not enough, because the
 // next run will start over with whatever is still unmarked.
 //
+// It hears of nothing after the mark: it takes no webhooks and never looks at a
+// marked order again. So it is set to a world in which customers leave marked
+// orders alone; in any other, each edit would be a wrong invoice and each late
+// cancel an orphan, without a single fault.
+//
 // It is written with care and it is wrong. It keeps no record of what it set
 // out to do, so whenever an answer is lost, or the process dies between two
 // calls, it either does something again or never finishes it. It is here to

@@ -94,6 +94,26 @@ func TestWithFaults(t *testing.T) {
 	}
 }
 
+// What customers change after the mark never reaches the books, in a world
+// without faults: a wrong total for each edit, an invoice too many for each late
+// cancel.
+func TestChangesAfterTheMark(t *testing.T) {
+	t.Parallel()
+	w := start(t, world.Config{Seed: 1, Orders: 40, Edits: 0.3, LateCancels: 0.2, Pace: time.Millisecond})
+	if err := run(t.Context(), w, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	for ticks := time.Tick(time.Millisecond); ; <-ticks {
+		if quiet, err := w.Quiet(t.Context()); err != nil || quiet {
+			break
+		}
+	}
+	r, err := w.Audit(t.Context())
+	if err != nil || r.Orphans != w.Changes().LateCancels || r.Orphans == 0 || r.Mismatches <= r.Orphans || r.Duplicates+r.Missing != 0 {
+		t.Errorf("got %+v, %v after %+v", r, err, w.Changes())
+	}
+}
+
 // Stopped between two calls and started again, the naive sync makes a second
 // invoice where the first has no mark, and never sends the receipt where there
 // is one. No fault of the servers is needed for that.

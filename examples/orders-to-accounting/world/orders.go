@@ -1,7 +1,6 @@
 package world
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -49,8 +48,8 @@ func Orders(c Config) []shop.Order {
 			line := goods[r.IntN(len(goods))]
 			line.Quantity = int64(1 + r.IntN(3))
 			o.Lines = append(o.Lines, line)
-			o.TotalCents += line.Quantity * line.UnitCents
 		}
+		o.TotalCents = shop.Total(o.Lines)
 		orders[i] = o
 	}
 	return orders
@@ -72,28 +71,31 @@ func customers(r *rand.Rand, n int, bounces float64) []shop.Customer {
 	return customers
 }
 
-// Cancelled reports whether the world cancels this order once it is invoiced.
-func (c Config) Cancelled(order string) bool {
-	return faults.Draw(c.Seed, "cancel/"+order) < c.Cancels
-}
-
-// cancelMeanwhile is the customer who changes their mind at the worst moment.
-func (w *World) cancelMeanwhile(ctx context.Context, inv books.Invoice) {
-	id, ok := strings.CutPrefix(inv.Reference, shop.Order{}.Ref())
-	if !ok || !w.config.Cancelled(id) {
-		return
-	}
-	// A refusal means that the order is marked by now: the customer is late.
-	_, _ = w.shop.Cancel(ctx, id)
-}
-
-// byReference names a request for a new invoice by the reference it is for,
-// and any other by its address.
-func byReference(r *http.Request, body []byte) string {
-	if r.Method != http.MethodPost || r.URL.Path != "/invoices" {
+// atBooks names a request to the books by the order's reference and, for an
+// update, by the memo, so that each gets faults of its own; and any other
+// request by its address. The books number invoices as they come, so their
+// numbers are not the same in two equal worlds.
+func (w *World) atBooks(r *http.Request, body []byte) string {
+	rest, ok := strings.CutPrefix(r.URL.Path, "/invoices")
+	if !ok || rest == "" && r.Method == http.MethodGet {
 		return faults.ByURL(r, body)
 	}
 	var d books.Draft
 	_ = json.Unmarshal(body, &d) // the books will refuse what is no draft
-	return "POST /invoices " + d.Reference
+	id, verb, _ := strings.Cut(strings.TrimPrefix(rest, "/"), "/")
+	if id != "" {
+		inv, err := w.books.Invoice(r.Context(), id)
+		if err != nil {
+			return faults.ByURL(r, body) // the books will say so, too
+		}
+		d.Reference = inv.Reference
+	}
+	name := []string{r.Method, "/invoices", d.Reference}
+	if r.Method == http.MethodPut {
+		name = append(name, d.Memo)
+	}
+	if verb != "" {
+		name = append(name, verb)
+	}
+	return strings.Join(name, " ")
 }

@@ -3,8 +3,13 @@
 // own storage in one data directory, misbehaving at a given rate.
 //
 // Two worlds with the same seed are equal: the same customers and orders, the
-// same faults for the same requests, the same orders cancelled. So the sync
-// that uses amends and the naive one can be set to the same task.
+// same faults for the same requests, the same orders edited and cancelled, the
+// same webhooks lost on their way. So the sync that uses amends and the naive
+// one can be set to the same task.
+//
+// Customers change their minds twice: some cancel as soon as their invoice is
+// booked, others edit or cancel after the order is marked. Whoever moved the
+// order hears of the latter by webhook, or by asking.
 //
 // A world runs in the supervisor's process, which nobody kills.
 package world
@@ -20,6 +25,7 @@ import (
 	"github.com/amends-dev/amends/examples/orders-to-accounting/audit"
 	"github.com/amends-dev/amends/examples/orders-to-accounting/books"
 	"github.com/amends-dev/amends/examples/orders-to-accounting/faults"
+	"github.com/amends-dev/amends/examples/orders-to-accounting/hooks"
 	"github.com/amends-dev/amends/examples/orders-to-accounting/internal/rest"
 	"github.com/amends-dev/amends/examples/orders-to-accounting/mail"
 	"github.com/amends-dev/amends/examples/orders-to-accounting/shop"
@@ -40,8 +46,20 @@ type Config struct {
 	Cancels float64
 	// Bounces is the share of customers whose address refuses mail.
 	Bounces float64
+	// Edits is the share of orders that are edited after they were marked, some
+	// of them twice in quick succession.
+	Edits float64
+	// LateCancels is the share of orders that are cancelled after they were
+	// marked, and after their edits.
+	LateCancels float64
+	// Webhooks says who hears of changes and what happens on the way; its seed
+	// is the world's. Without receivers nobody hears.
+	Webhooks hooks.Options
 	// Timing says how long slow things take. Zero means DefaultTiming.
 	Timing faults.Timing
+	// Pace is how long customers think before a change, and how long webhooks
+	// take, at most. Zero means a second.
+	Pace time.Duration
 }
 
 // World is a running world.
@@ -55,6 +73,8 @@ type World struct {
 	books   *books.Store
 	mailbox *mail.Mailbox
 	faults  *faults.Injector
+	crowd   *crowd
+	sender  *hooks.Sender  // nil: nobody hears
 	closers []func() error // in the order of opening
 }
 
@@ -64,8 +84,15 @@ func Start(ctx context.Context, c Config) (*World, error) {
 	if c.Timing == (faults.Timing{}) {
 		c.Timing = faults.DefaultTiming
 	}
+	if c.Pace == 0 {
+		c.Pace = time.Second
+	}
+	c.Webhooks.Seed, c.Webhooks.Spread = c.Seed, c.Pace
 	w := &World{config: c}
 	if err := w.open(ctx); err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	if err := w.populate(ctx); err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
 	if err := w.serve(ctx); err != nil {
@@ -74,7 +101,7 @@ func Start(ctx context.Context, c Config) (*World, error) {
 	return w, nil
 }
 
-// open creates the storage and fills the shop.
+// open creates the storage.
 func (w *World) open(ctx context.Context) error {
 	if err := os.MkdirAll(w.config.Dir, 0o750); err != nil {
 		return fmt.Errorf("world: %w", err)
@@ -98,6 +125,24 @@ func (w *World) open(ctx context.Context) error {
 	if there != (shop.Tally{}) {
 		return fmt.Errorf("world: %s holds another world already; use an empty directory", w.config.Dir)
 	}
+	return nil
+}
+
+// populate brings in the customers with their orders, and the one who carries
+// webhooks.
+func (w *World) populate(ctx context.Context) error {
+	w.crowd = newCrowd(ctx, w.config, w.shop)
+	w.closers = append(w.closers, w.crowd.close)
+	wake := func() {}
+	if len(w.config.Webhooks.Receivers) > 0 {
+		var err error
+		if w.sender, err = hooks.Start(ctx, w.shop, w.config.Webhooks); err != nil {
+			return err
+		}
+		w.closers = append(w.closers, w.sender.Close)
+		wake = w.sender.Wake
+	}
+	w.shop.Changed = func(hook shop.Webhook) { w.crowd.hear(hook); wake() }
 	return w.shop.Add(ctx, Orders(w.config)...)
 }
 
@@ -109,7 +154,7 @@ func (w *World) serve(ctx context.Context) error {
 		return err
 	}
 	w.closers = append(w.closers, shopServer.Close)
-	booksServer, err := rest.Listen(ctx, w.faults.HTTP(byReference, books.NewHandler(w.books, books.Options{
+	booksServer, err := rest.Listen(ctx, w.faults.HTTP(w.atBooks, books.NewHandler(w.books, books.Options{
 		Hidden: faults.Hidden,
 		Booked: w.cancelMeanwhile,
 	})))
@@ -149,6 +194,28 @@ func (w *World) Timing() faults.Timing { return w.config.Timing }
 
 // Progress counts the shop's orders by where they stand.
 func (w *World) Progress(ctx context.Context) (shop.Tally, error) { return w.shop.Tally(ctx) }
+
+// Changes counts what customers changed after the mark.
+func (w *World) Changes() Changes { return w.crowd.changes() }
+
+// Webhooks counts what became of the webhooks.
+func (w *World) Webhooks(ctx context.Context) (hooks.Tally, error) {
+	if w.sender == nil {
+		return hooks.Tally{}, nil
+	}
+	return w.sender.Tally(ctx)
+}
+
+// Quiet reports whether nothing more is to come by itself: every customer whose
+// order was marked has changed what they wanted to change, and nothing more
+// becomes of any webhook. A new mark may end the quiet.
+func (w *World) Quiet(ctx context.Context) (bool, error) {
+	quiet, err := w.crowd.quiet()
+	if err != nil || !quiet || w.sender == nil {
+		return quiet, err
+	}
+	return w.sender.Quiet(ctx)
+}
 
 // Mailbox is the mailbox, as a person would open it.
 func (w *World) Mailbox() *mail.Mailbox { return w.mailbox }

@@ -1,0 +1,190 @@
+package world
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/amends-dev/amends/examples/orders-to-accounting/books"
+	"github.com/amends-dev/amends/examples/orders-to-accounting/faults"
+	"github.com/amends-dev/amends/examples/orders-to-accounting/shop"
+)
+
+// Cancelled reports whether the world cancels this order once it is invoiced.
+func (c Config) Cancelled(order string) bool {
+	return faults.Draw(c.Seed, "cancel/"+order) < c.Cancels
+}
+
+// EditsOf is how often the world edits this order once it is marked: twice, once
+// or never.
+func (c Config) EditsOf(order string) int {
+	switch draw := faults.Draw(c.Seed, "edit/"+order); {
+	case draw < c.Edits*0.4:
+		return 2
+	case draw < c.Edits:
+		return 1
+	}
+	return 0
+}
+
+// CancelledLate reports whether the world cancels this order once it is marked,
+// after its edits.
+func (c Config) CancelledLate(order string) bool {
+	return faults.Draw(c.Seed, "late-cancel/"+order) < c.LateCancels
+}
+
+// cancelMeanwhile is the customer who changes their mind at the worst moment:
+// the invoice is booked, and nobody has heard of it yet.
+func (w *World) cancelMeanwhile(ctx context.Context, inv books.Invoice) {
+	id, ok := strings.CutPrefix(inv.Reference, shop.Order{}.Ref())
+	if !ok || !w.config.Cancelled(id) {
+		return
+	}
+	// A refusal means that the invoice is for no order of this shop.
+	_, _ = w.shop.Cancel(ctx, id)
+}
+
+// Changes is how often customers changed their minds after the mark.
+type Changes struct {
+	Edits       int `json:"edits"`
+	LateCancels int `json:"lateCancels"`
+}
+
+// crowd are the customers, who change their minds after their orders were marked.
+type crowd struct {
+	config Config
+	shop   *shop.Store
+	ctx    context.Context //nolint:containedctx // of all that customers do, until close
+	end    context.CancelFunc
+	tasks  sync.WaitGroup
+
+	mu     sync.Mutex
+	met    map[string]bool // orders that were marked
+	busy   int             // customers who are not done
+	done   Changes
+	failed error
+}
+
+func newCrowd(ctx context.Context, c Config, s *shop.Store) *crowd {
+	ctx, end := context.WithCancel(context.WithoutCancel(ctx))
+	return &crowd{config: c, shop: s, ctx: ctx, end: end, met: map[string]bool{}}
+}
+
+// hear is told of every change of an order. The first mark of an order is what
+// its customer waits for.
+func (c *crowd) hear(w shop.Webhook) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if w.Topic != shop.TopicMarked || c.met[w.Order] {
+		return
+	}
+	c.met[w.Order] = true
+	c.busy++
+	c.tasks.Go(func() {
+		err := c.change(c.ctx, w.Order)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.ctx.Err() == nil {
+			c.failed = errors.Join(c.failed, err)
+		}
+		c.busy--
+	})
+}
+
+// change is all that the customer of one order still wants.
+func (c *crowd) change(ctx context.Context, order string) error {
+	first, err := c.shop.Order(ctx, order)
+	if err != nil {
+		return err
+	}
+	lines := first.Lines
+	for n := range c.config.EditsOf(order) {
+		if err := c.think(ctx, order, n); err != nil {
+			return err
+		}
+		lines = c.config.edit(order, n, first.Lines, lines)
+		if _, err := c.shop.Edit(ctx, order, lines); err != nil {
+			return err
+		}
+		c.count(func(done *Changes) { done.Edits++ })
+	}
+	if !c.config.CancelledLate(order) {
+		return nil
+	}
+	if err := c.think(ctx, order, 0); err != nil {
+		return err
+	}
+	_, err = c.shop.Cancel(ctx, order)
+	if err == nil {
+		c.count(func(done *Changes) { done.LateCancels++ })
+	}
+	return err
+}
+
+// think is the pause before the nth change of a kind: up to Pace, and hardly any
+// before the second of two edits.
+func (c *crowd) think(ctx context.Context, order string, n int) error {
+	most := c.config.Pace
+	if n > 0 {
+		most /= 20
+	}
+	timer := time.NewTimer(time.Duration(faults.Draw(c.config.Seed, fmt.Sprintf("think/%s/%d", order, n)) * float64(most)))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (c *crowd) count(change func(*Changes)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	change(&c.done)
+}
+
+// quiet reports whether every customer who has something to change has changed it.
+func (c *crowd) quiet() (bool, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.busy == 0, c.failed
+}
+
+func (c *crowd) changes() Changes {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.done
+}
+
+// close sends all customers home.
+func (c *crowd) close() error {
+	c.end()
+	c.tasks.Wait()
+	return nil
+}
+
+// edit is what an order has after its nth edit, counted from 0. A third of the
+// second edits take back the first.
+func (c Config) edit(order string, n int, first, now []shop.Line) []shop.Line {
+	draw := func(what string) float64 { return faults.Draw(c.Seed, fmt.Sprintf("edit/%s/%d/%s", order, n, what)) }
+	if n > 0 && draw("back") < 0.33 {
+		return first
+	}
+	lines := slices.Clone(now)
+	at := int(draw("line") * float64(len(lines)))
+	switch kind := draw("kind"); {
+	case kind < 0.3 && len(lines) > 1:
+		return slices.Delete(lines, at, at+1)
+	case kind < 0.6:
+		line := goods[int(draw("good")*float64(len(goods)))]
+		line.Quantity = 1
+		return append(lines, line)
+	}
+	lines[at].Quantity++
+	return lines
+}
