@@ -19,7 +19,7 @@ func BenchmarkSagas(b *testing.B) {
 	}
 }
 
-func sagas(b *testing.B, inFlight int) {
+func sagas(b *testing.B, inFlight int) { //nolint:thelper // it is the test itself, once for each case
 	l := memory.New(nil)
 	c, err := coordinator.New(l, &coordinator.Options{Log: silent()})
 	if err != nil {

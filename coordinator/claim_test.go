@@ -24,7 +24,7 @@ func TestADuplicateStartDoesNotStrandAClaimedWork(t *testing.T) {
 	}
 }
 
-func strand(t *testing.T, duringLoad bool) {
+func strand(t *testing.T, duringLoad bool) { //nolint:thelper // it is the test itself, once for each case
 	l, w := memory.New(nil), &world{}
 	w.watch(l)
 	boot(t, l, w, config{idle: true}).begin("o1") // stored, due, held by nobody
@@ -52,7 +52,7 @@ func strand(t *testing.T, duringLoad bool) {
 	}
 	p := boot(t, l, w, config{hook: hook})
 	<-claimed
-	go p.Start(context.Background(), orderSaga, "o1", order{Customer: "c-o1", Total: 100}, nil) //nolint:errcheck // a duplicate
+	go p.Start(t.Context(), orderSaga, "o1", order{Customer: "c-o1", Total: 100}, nil) // a duplicate
 	<-started
 	synctest.Wait()
 	close(release)
@@ -109,7 +109,7 @@ func TestALongWaitIsGivenBack(t *testing.T) {
 	}
 }
 
-func waits(t *testing.T, wait time.Duration, held bool) {
+func waits(t *testing.T, wait time.Duration, held bool) { //nolint:thelper // it is the test itself, once for each case
 	l, w := memory.New(nil), &world{plan: on("customer", saga.Forward, 1, fault{unsent: true, after: wait})}
 	w.watch(l)
 	p := boot(t, l, w, config{})
@@ -135,7 +135,7 @@ func waits(t *testing.T, wait time.Duration, held bool) {
 
 func headOf(t *testing.T, l ledger.Reader, work string) ledger.Head {
 	t.Helper()
-	heads, err := l.List(context.Background(), ledger.Filter{Work: work})
+	heads, err := l.List(t.Context(), ledger.Filter{Work: work})
 	if err != nil || len(heads) != 1 {
 		t.Fatalf("head of %s: %v, %v", work, heads, err)
 	}

@@ -175,7 +175,7 @@ func TestNoAnswer(t *testing.T) {
 		s := &scripted{batches: make(chan batch, 2000), answer: func(batch) ([]ledger.Answer, error) { return nil, cut }}
 		c, cancel := lane(t, s, 10, 1)
 		ops := queued(c, 1, "a", "b")
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute) //nolint:forbidigo // virtual
 		cancel()
 		for _, op := range ops {
 			<-op.done

@@ -28,7 +28,7 @@ func TestNothingIsArmedWithoutASlot(t *testing.T) {
 	}
 }
 
-func slots(t *testing.T, limit coordinator.Limit) {
+func slots(t *testing.T, limit coordinator.Limit) { //nolint:thelper // it is the test itself, once for each case
 	l, w := memory.New(nil), &world{plan: on("invoice", saga.Forward, 1, fault{slow: time.Second})}
 	w.watch(l)
 	p := boot(t, l, w, config{opts: coordinator.Options{Destinations: map[string]coordinator.Limit{"books": limit}}})
@@ -121,7 +121,7 @@ func TestRetryAfterSilencesTheLine(t *testing.T) {
 	}
 }
 
-func silences(t *testing.T, f fault) {
+func silences(t *testing.T, f fault) { //nolint:thelper // it is the test itself, once for each case
 	l, w := memory.New(nil), &world{}
 	w.watch(l)
 	w.plan = func(a arrival) fault {
@@ -170,7 +170,7 @@ func TestALookupsRetryAfterSilencesTheLine(t *testing.T) {
 		synctest.Wait()
 		p.begin("o0")
 		for len(asked) == 0 {
-			time.Sleep(100 * time.Millisecond)
+			pass(100 * time.Millisecond)
 		}
 		before := len(w.arrivals)
 		p.begin("o1")
@@ -290,9 +290,9 @@ func TestACancelDoesNotWaitForALookup(t *testing.T) {
 		p := boot(t, l, w, config{opts: o, tune: tuning{timeout: 20 * time.Minute, settle: 10 * time.Second}})
 		synctest.Wait()
 		p.begin("o1") // its invoice is in doubt, and may arrive for twenty minutes
-		time.Sleep(20*time.Minute + 5*time.Second)
+		pass(20*time.Minute + 5*time.Second)
 		p.begin("ahead")
-		time.Sleep(time.Minute) // o1 stands in line to look
+		pass(time.Minute) // o1 stands in line to look
 		cancelled := time.Now()
 		if err := p.Cancel(t.Context(), idOf("o1"), anna); err != nil {
 			t.Fatal(err)
@@ -316,7 +316,7 @@ func TestAnAbsurdRetryAfterIsCapped(t *testing.T) {
 		p := boot(t, l, w, config{opts: coordinator.Options{Lease: time.Hour, Poll: time.Minute}, tune: tuning{retry: saga.Retry{Within: 72 * time.Hour}}})
 		synctest.Wait()
 		p.begin("o1")
-		time.Sleep(25 * time.Hour)
+		pass(25 * time.Hour)
 		p.want("o1", saga.Completed, "")
 		if took := w.arrivals[1].at.Sub(w.arrivals[0].at); took < 24*time.Hour || took > 25*time.Hour {
 			t.Errorf("the second try came after %s, want a day", took)

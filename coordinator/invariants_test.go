@@ -56,7 +56,7 @@ func verify(t testing.TB, l ledgertest.Store, w *world, works ...string) {
 
 func verifyWork(t testing.TB, l ledger.Reader, w *world, work string) {
 	t.Helper()
-	rs, err := l.History(context.Background(), idOf(work))
+	rs, err := l.History(t.Context(), idOf(work))
 	if err != nil {
 		t.Errorf("I3: %s: %v", work, err)
 		return
@@ -127,7 +127,7 @@ func deadlineOf(rs []saga.Record, a arrival) time.Time {
 // settleOf returns how long an effect of a step may take to show.
 func settleOf(t testing.TB, l ledger.Reader, version int, step string) time.Duration {
 	t.Helper()
-	ds, err := l.Definitions(context.Background())
+	ds, err := l.Definitions(t.Context())
 	if err != nil {
 		t.Error(err)
 	}
@@ -184,6 +184,7 @@ func agrees(t testing.TB, w *world, st *saga.State, work string) {
 					t.Errorf("I7: %s of %s is at its destination and not in the ledger", id, work)
 				}
 			}
+		default: // whatever is not at its end may be half done
 		}
 	}
 }

@@ -89,7 +89,7 @@ func (a *arena) launch() *worker {
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	w := &worker{Cmd: exec.Command(self), gone: make(chan struct{})}
+	w := &worker{Cmd: exec.CommandContext(a.t.Context(), self), gone: make(chan struct{})}
 	w.Env = append(os.Environ(), workerEnv+"="+a.server.URL, workerLedger+"="+a.ledger)
 	w.Stdout, w.Stderr = a.output, a.output
 	if err := w.Start(); err != nil {

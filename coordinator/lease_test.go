@@ -20,7 +20,7 @@ func TestALeaseIsRenewed(t *testing.T) {
 		l, w := memory.New(nil), &world{}
 		var renewals atomic.Int64
 		p := boot(t, l, w, config{hook: &hooked{renew: func(context.Context) error { renewals.Add(1); return nil }}})
-		time.Sleep(10 * time.Minute)
+		pass(10 * time.Minute)
 		if n := renewals.Load(); len(p.records.losses()) != 0 || n < 295 || n > 305 {
 			t.Errorf("%d renewals of a lease of 6s in ten minutes, lost %v; want about 300 and none", n, p.records.losses())
 		}
@@ -43,7 +43,7 @@ func TestAHangingRenewalDoesNotCostTheLease(t *testing.T) {
 			}
 			return nil
 		}}})
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		if lost := p.records.losses(); len(lost) != 0 {
 			t.Errorf("the session was lost: %v", lost)
 		}
@@ -66,7 +66,7 @@ func TestALeaseInQuestionArmsNothing(t *testing.T) {
 	}
 }
 
-func question(t *testing.T, slow time.Duration) {
+func question(t *testing.T, slow time.Duration) { //nolint:thelper // it is the test itself, once for each case
 	l, w := memory.New(nil), &world{plan: on("invoice", saga.Forward, 1, fault{slow: slow})}
 	w.watch(l)
 	o := quick()
@@ -155,7 +155,7 @@ func TestAnUnopposedAnswerLandsAfterATakeover(t *testing.T) {
 		synctest.Wait()
 		a.begin("o1")
 		b := boot(t, l, w, config{program: mailer})
-		time.Sleep(10 * time.Second) // b holds the work by now
+		pass(10 * time.Second) // b holds the work by now
 		if h := headOf(t, l, "o1"); h.Session != b.records.opened[0] {
 			t.Errorf("the work is held by %s, want the second process", h.Session)
 		}
@@ -181,7 +181,7 @@ func TestALateAnswerBecomesASignal(t *testing.T) {
 		synctest.Wait()
 		p.begin("o1")
 		p.want("o1", saga.Review, saga.ReasonInDoubt)
-		time.Sleep(30 * time.Second)
+		pass(30 * time.Second)
 		s := p.want("o1", saga.Completed, "")
 		if r := s.Steps["receipt"]; r.ExternalID != w.made("receipt", "o1")[0].id || r.Evidence != saga.KindFound {
 			t.Errorf("the late answer was recorded as %+v", r)
@@ -231,7 +231,7 @@ func TestFiveLostAttemptsArePoison(t *testing.T) {
 
 func bury(t *testing.T, l ledger.Ledger, token saga.Token) {
 	t.Helper()
-	if err := l.Bury(context.Background(), token); err != nil {
+	if err := l.Bury(t.Context(), token); err != nil {
 		t.Fatal(err)
 	}
 }

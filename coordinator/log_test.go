@@ -56,7 +56,7 @@ func (l *lines) all(t *testing.T) (out []map[string]any) {
 	return out
 }
 
-// "One line per state change, fields saga, work, key, step, attempt, session."
+// "One line per state change", with the fields saga, work, key, step, attempt, session.
 func TestOneLinePerStateChange(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestBodiesAreNeverLogged(t *testing.T) {
 				t.Errorf("the conflict says %v", err)
 			}
 		}
-		time.Sleep(2 * time.Minute)
+		pass(2 * time.Minute)
 		p.want("o1", saga.Completed, "")
 		p.want("o2", saga.Compensated, "")
 		p.want("o3", saga.Completed, "")

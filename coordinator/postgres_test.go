@@ -30,16 +30,16 @@ func openPostgres(t *testing.T, url string) ledgertest.Store {
 	return l
 }
 
-func init() {
-	databases["postgres"] = func(t *testing.T) (ledgertest.Store, *sqlx.DB) {
-		url := pgtest.URL(t)
-		db, err := sqlx.Open("postgres", url)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { db.Close() })
-		return openPostgres(t, url), db
+// postgresAndItsDatabase opens a fresh ledger, and the database it lives in.
+func postgresAndItsDatabase(t *testing.T) (ledgertest.Store, *sqlx.DB) {
+	t.Helper()
+	url := pgtest.URL(t)
+	db, err := sqlx.Open("postgres", url)
+	if err != nil {
+		t.Fatal(err)
 	}
+	t.Cleanup(func() { db.Close() })
+	return openPostgres(t, url), db
 }
 
 // brisk are times for a real database: a lease and attempts of two seconds.

@@ -142,7 +142,7 @@ func boot(t testing.TB, l ledgertest.Store, w *world, cfg config) *process {
 		o.Log = silent()
 	}
 	o.Listener = coordinator.Tee(p.records.listener(), orNothing(o.Listener))
-	way := ledgertest.Store(l)
+	way := l
 	if cfg.hook != nil {
 		cfg.hook.Store = l
 		way = cfg.hook
@@ -172,7 +172,7 @@ func boot(t testing.TB, l ledgertest.Store, w *world, cfg config) *process {
 			t.Fatal(err)
 		}
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context())) // its end is in the clean-up
 	p.stop = cancel
 	if cfg.idle {
 		close(p.ended)

@@ -23,7 +23,7 @@ type paper struct {
 	hold     chan struct{} // not nil: an invoice waits for it before it is made
 }
 
-func (b *paper) tell(format string, args ...any) {
+func (b *paper) tellf(format string, args ...any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.story = append(b.story, fmt.Sprintf(format, args...))
@@ -66,7 +66,7 @@ func papers(t *testing.T, b *paper, version int, unsaid bool) saga.Program {
 		if err := c.Sending(); err != nil {
 			return thing{}, err
 		}
-		b.tell("mail about %s", c.ExternalID("invoice"))
+		b.tellf("mail about %s", c.ExternalID("invoice"))
 		return thing{ID: "mail"}, nil
 	}
 	last := saga.Do("mail", mail).AtMostOnce()
@@ -126,7 +126,7 @@ func TestARevisionUpdates(t *testing.T) {
 		if s := p.revise("9", "four lines"); !s.Revised || s.Duplicate {
 			t.Errorf("a newer version: %+v", s)
 		}
-		time.Sleep(time.Second)
+		pass(time.Second)
 		s := p.want("o1", saga.Completed, "")
 		if s.Revision != "9" || s.Steps["invoice"].ExternalID != "inv-1" {
 			t.Errorf("after the revision: %+v", s)
@@ -136,7 +136,7 @@ func TestARevisionUpdates(t *testing.T) {
 		}
 		p.revise("11", "four lines")
 		p.revise("10", "late, and older than one that said the same")
-		time.Sleep(time.Second)
+		pass(time.Second)
 		p.want("o1", saga.Completed, "")
 		b.wants(t, `inv-1 says three lines (revision "7")`, "mail about inv-1", `inv-1 says four lines (revision "9")`)
 		ledgertest.MustCheck(t, l)
@@ -153,13 +153,13 @@ func TestARevisionWaitsForTheStep(t *testing.T) {
 		synctest.Wait()
 		p.revise("3", "three")
 		p.revise("2", "two")
-		time.Sleep(2 * time.Second)
+		pass(2 * time.Second)
 		b.mu.Lock()
 		hold := b.hold
 		b.hold = nil
 		b.mu.Unlock()
 		close(hold)
-		time.Sleep(5 * time.Second)
+		pass(5 * time.Second)
 		p.want("o1", saga.Completed, "")
 		b.wants(t, `inv-1 says one (revision "1")`, `inv-1 says three (revision "3")`, "mail about inv-1")
 		ledgertest.MustCheck(t, l)
@@ -179,13 +179,13 @@ func TestWithdraw(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		time.Sleep(time.Second)
+		pass(time.Second)
 		p.want("o1", saga.Compensated, "")
 		if s := p.revise("1", "late"); !s.Stale {
 			t.Errorf("what came before the cancel: %+v", s)
 		}
 		p.revise("3", "restored")
-		time.Sleep(time.Second)
+		pass(time.Second)
 		p.want("o1", saga.Completed, "")
 		b.wants(t, `inv-1 says one (revision "1")`, "mail about inv-1", "inv-1 is void", `inv-2 says restored (revision "3")`)
 		ledgertest.MustCheck(t, l)
@@ -218,12 +218,12 @@ func TestWithdrawWithoutAWayBack(t *testing.T) {
 				if err := p.Withdraw(t.Context(), orderSaga, "o1", "2", anna); err != nil {
 					t.Fatal(err)
 				}
-				time.Sleep(time.Second)
+				pass(time.Second)
 				p.want("o1", saga.Review, saga.ReasonConflict)
 				if err := c.choose(t.Context(), p); err != nil {
 					t.Fatal(err)
 				}
-				time.Sleep(2 * time.Second)
+				pass(2 * time.Second)
 				p.want("o1", c.status, "")
 				if got := b.story[len(b.story)-1]; got != c.last {
 					t.Errorf("last happened %q, want %q", got, c.last)
@@ -247,7 +247,7 @@ func TestARevisionTakesTheNewestDefinition(t *testing.T) {
 		}
 		p = office(t, l, b, 2, false)
 		p.revise("2", "two")
-		time.Sleep(time.Hour) // a definition that somebody else may know is waited for
+		pass(time.Hour) // a definition that somebody else may know is waited for
 		if s := p.want("o1", saga.Completed, ""); s.Version != 2 || s.Revision != "2" {
 			t.Errorf("the work is at version %d, revision %s", s.Version, s.Revision)
 		}

@@ -38,7 +38,7 @@ func TestCancel(t *testing.T) {
 				p := boot(t, l, w, config{})
 				synctest.Wait()
 				p.begin("o1")
-				time.Sleep(c.when)
+				pass(c.when)
 				if err := p.Cancel(t.Context(), idOf("o1"), anna); err != nil {
 					t.Fatal(err)
 				}
@@ -68,11 +68,11 @@ func TestACancelBehindALostAttemptComesFirst(t *testing.T) {
 				return lives
 			}})
 			synctest.Wait()
-			go a.Start(context.Background(), orderSaga, "o1", order{Customer: "c-o1"}, nil) //nolint:errcheck // its process dies
+			go a.Start(t.Context(), orderSaga, "o1", order{Customer: "c-o1"}, nil) // its process dies
 			// No poll falls on the deadline and brings the cancel anew.
-			time.Sleep(200 * time.Millisecond)
+			pass(200 * time.Millisecond)
 			b := boot(t, l, w, config{tune: tune})
-			time.Sleep(after) // b holds the work and waits for the deadline of the dead process's invoice
+			pass(after) // b holds the work and waits for the deadline of the dead process's invoice
 			if err := b.Cancel(t.Context(), idOf("o1"), anna); err != nil {
 				t.Fatal(err)
 			}
@@ -101,11 +101,11 @@ func TestASignalBehindALostAttemptIsNotArmedOver(t *testing.T) {
 			tune := tuning{timeout: 10 * time.Second}
 			a := boot(t, l, w, config{tune: tune, doom: func(arrival) death { return diesBetween }})
 			synctest.Wait()
-			go a.Start(context.Background(), orderSaga, "o1", order{Customer: "c-o1"}, nil) //nolint:errcheck // its process dies
+			go a.Start(t.Context(), orderSaga, "o1", order{Customer: "c-o1"}, nil) // its process dies
 			// No poll falls on the deadline and brings the cancel anew.
-			time.Sleep(200 * time.Millisecond)
+			pass(200 * time.Millisecond)
 			b := boot(t, l, w, config{tune: tune})
-			time.Sleep(after)
+			pass(after)
 			if err := b.Cancel(t.Context(), idOf("o1"), anna); err != nil {
 				t.Fatal(err)
 			}
@@ -305,14 +305,14 @@ func TestUnknownVersions(t *testing.T) {
 		synctest.Wait()
 		old.begin("o1") // version 1, in the ledger for twenty seconds
 		synctest.Wait()
-		old.halt() //nolint:errcheck // nothing was under way
+		old.halt() // nothing was under way
 		second := tuning{version: 2}
 		o := quick()
 		o.Grace = 30 * time.Second
 		next := boot(t, l, w, config{opts: o, tune: second})
 		next.begin("o2")
 		next.want("o2", saga.Completed, "")
-		time.Sleep(25 * time.Second)
+		pass(25 * time.Second)
 		if h := headOf(t, l, "o1"); h.Status != saga.Retrying || h.Session != 0 {
 			t.Errorf("overdue for less than the grace, the work is %s, held by %s", h.Status, h.Session)
 		}
@@ -326,7 +326,7 @@ func TestUnknownVersions(t *testing.T) {
 		}
 		before := stateOf(t, l, "o1").Seq
 		next.want("o1", saga.Review, saga.ReasonUnknownVersion) // nobody here will ever read what was posted
-		time.Sleep(5 * time.Minute)
+		pass(5 * time.Minute)
 		if n := stateOf(t, l, "o1").Seq - before; n != 0 {
 			t.Errorf("what was said to a work that nobody knows has made %d records in five minutes", n)
 		}
@@ -336,7 +336,7 @@ func TestUnknownVersions(t *testing.T) {
 			}
 			return orders(p, second)
 		}})
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		both.want("o1", saga.Completed, "")
 		both.begin("o3")
 		both.want("o3", saga.Completed, "")

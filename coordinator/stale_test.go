@@ -29,18 +29,18 @@ func TestAnOutcomeIsDecidedAgainAfterAStaleAnswer(t *testing.T) {
 		o := quick()
 		o.Grace = time.Second
 		b := boot(t, l, w, config{opts: o, tune: tuning{version: 2}})
-		time.Sleep(10 * time.Second)
+		pass(10 * time.Second)
 		if h := headOf(t, l, "o1"); h.Reason != saga.ReasonUnknownVersion {
 			t.Fatalf("the work is %s %s, want parked for its definition", h.Status, h.Reason)
 		}
-		time.Sleep(5 * time.Second)
+		pass(5 * time.Second)
 		rs, err := l.History(t.Context(), idOf("o1"))
 		if last := rs[len(rs)-1]; err != nil || last.Kind != saga.KindDone || last.Session != a.records.opened[0] {
 			t.Errorf("the last record is %s by %s, want done by the process that sent it", last.Kind, last.Session)
 		}
 		b.want("o1", saga.Review, saga.ReasonUnknownVersion)
 		c := boot(t, l, w, config{program: mailer})
-		time.Sleep(5 * time.Second) // it has told the work that it knows it
+		pass(5 * time.Second) // it has told the work that it knows it
 		if s := c.want("o1", saga.Completed, ""); s.Steps["receipt"].ExternalID != w.made("receipt", "o1")[0].id {
 			t.Errorf("the ledger says %+v, the mailbox %+v", s.Steps["receipt"], w.made("receipt", "o1"))
 		}
@@ -79,7 +79,7 @@ func TestAStaleAnswerToAClosedAttemptIsASignal(t *testing.T) {
 				synctest.Wait()
 				a.begin("o1")
 				b := boot(t, l, w, config{program: mailer})
-				time.Sleep(30 * time.Second)
+				pass(30 * time.Second)
 				b.want("o1", saga.Review, saga.ReasonInDoubt)
 				close(release)
 				synctest.Wait()

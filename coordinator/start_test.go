@@ -95,7 +95,7 @@ func TestDuplicatesAreBlockedAndCounted(t *testing.T) {
 		for i := range storm {
 			all.Go(func() {
 				at := []*process{p, q}[i%2]
-				s, err := at.Start(context.Background(), orderSaga, "o1", order{Customer: "c-o1"}, &coordinator.StartOptions{Source: "webhook"})
+				s, err := at.Start(t.Context(), orderSaga, "o1", order{Customer: "c-o1"}, &coordinator.StartOptions{Source: "webhook"})
 				if err != nil {
 					t.Error(err)
 				}
@@ -111,7 +111,7 @@ func TestDuplicatesAreBlockedAndCounted(t *testing.T) {
 		if _, err := p.Start(t.Context(), orderSaga, "o1", order{Customer: "c-o1"}, &coordinator.StartOptions{Source: "cron"}); err != nil {
 			t.Error(err)
 		}
-		time.Sleep(3 * time.Second)
+		pass(3 * time.Second)
 		ds, err := l.Duplicates(t.Context(), ledger.Filter{Work: "o1"})
 		if err != nil {
 			t.Fatal(err)
@@ -153,7 +153,7 @@ func TestDuplicatesAreCountedWithoutRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, w := memory.New(nil), &world{}
 		var calls atomic.Int64
-		p := boot(t, l, w, config{idle: true, hook: &hooked{count: func() { calls.Add(1); time.Sleep(time.Second) }}})
+		p := boot(t, l, w, config{idle: true, hook: &hooked{count: func() { calls.Add(1); pass(time.Second) }}})
 		p.begin("o1")
 		counted := func() (n int64) {
 			ds, err := l.Duplicates(t.Context(), ledger.Filter{Work: "o1"})
@@ -188,7 +188,7 @@ func TestAStopWaitsForTheCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, w := memory.New(nil), &world{}
 		counting := make(chan struct{}, 10)
-		p := boot(t, l, w, config{hook: &hooked{count: func() { counting <- struct{}{}; time.Sleep(time.Second) }}})
+		p := boot(t, l, w, config{hook: &hooked{count: func() { counting <- struct{}{}; pass(time.Second) }}})
 		synctest.Wait()
 		p.begin("o1")
 		p.want("o1", saga.Completed, "")
@@ -308,7 +308,9 @@ func fast() coordinator.Options {
 
 // databases are the SQL ledgers, each with the database behind it.
 var databases = map[string]func(*testing.T) (ledgertest.Store, *sqlx.DB){
+	"postgres": postgresAndItsDatabase,
 	"sqlite": func(t *testing.T) (ledgertest.Store, *sqlx.DB) {
+		t.Helper()
 		path := filepath.Join(t.TempDir(), "ledger.db")
 		l := openFile(t, path)
 		db, err := sqlx.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(5000)&_txlock=immediate")

@@ -139,7 +139,7 @@ func TestAStopAtAnyMomentLeavesNoDoubt(t *testing.T) {
 			works := make([]string, 40)
 			for i := range works {
 				works[i] = fmt.Sprintf("o%d", i)
-				go p.Start(context.Background(), orderSaga, works[i], order{Customer: "c"}, nil) //nolint:errcheck // refused while stopping
+				go p.Start(t.Context(), orderSaga, works[i], order{Customer: "c"}, nil) // refused while stopping
 			}
 			if err := p.halt(); err != nil {
 				t.Error(err)
@@ -183,10 +183,10 @@ func TestAStopWithinEveryDecision(t *testing.T) {
 			synctest.Wait()
 			trap.set(n, func() {
 				p.stop()
-				time.Sleep(time.Millisecond) // virtual: Run has noticed
+				pass(time.Millisecond) // virtual: Run has noticed
 			})
 			_, err := p.Start(t.Context(), orderSaga, "o1", order{Customer: "c-o1"}, nil)
-			time.Sleep(time.Second)
+			pass(time.Second)
 			if hit = trap.sprung(); err != nil || p.halt() != nil {
 				t.Errorf("start: %v, run: %v", err, p.err)
 			}
@@ -258,7 +258,7 @@ func TestAStopBetweenSessionsKeepsResults(t *testing.T) {
 		p.begin("o1")
 		synctest.Wait()
 		away.Store(true)
-		time.Sleep(5 * time.Second) // the next renewal tells that the session is dead
+		pass(5 * time.Second) // the next renewal tells that the session is dead
 		if len(p.records.losses()) != 1 {
 			t.Fatalf("the session was lost %d times, want once", len(p.records.losses()))
 		}

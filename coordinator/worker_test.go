@@ -122,7 +122,7 @@ func runWorker(ctx context.Context, address string) error {
 	if err != nil {
 		return err
 	}
-	defer l.Close() //nolint:errcheck // the process ends
+	defer l.Close() // the process ends
 	log := logrus.New()
 	log.SetLevel(logrus.WarnLevel)
 	o := fast()

@@ -182,13 +182,12 @@ func claimUnknownOrphans(b *bench) {
 // whatever is posted to it": it could only park it again, with a record each time.
 func claimParkedUnknown(b *bench) {
 	dying, t := b.session(), b.session()
-	park := func(name string) *chain {
+	park := func(name string) {
 		c := b.start(dying, name, started(), hold)
 		r := reviewed()
 		r.Reason = saga.ReasonUnknownVersion
 		c.add(r, release)
 		b.post(c.id, "hello")
-		return c
 	}
 	park("orphaned")
 	knows := ledger.Claim{Limit: 10, Known: known, Grace: time.Millisecond}
