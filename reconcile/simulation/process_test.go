@@ -47,7 +47,7 @@ func start(ctx context.Context, s *scene, n int64) *process {
 			},
 		}
 	}
-	h, err := reconcile.New(&crashable{p, s.gate}, reconcile.Options{Sources: sources, Workers: 32, Lease: 30 * time.Second})
+	h, err := reconcile.New(&crashable{p, s.gate}, reconcile.Options{Sources: sources, Workers: 32, Lease: 30 * time.Second, Poll: s.poll})
 	if err != nil {
 		panic(err)
 	}

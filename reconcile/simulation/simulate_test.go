@@ -50,6 +50,7 @@ type scene struct {
 	gate  *watched
 	works *works
 	nodes nodes
+	poll  time.Duration
 }
 
 // The invariants of the design's section 7 that need no reconciler, after everything was delivered:

@@ -1,0 +1,86 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/store/memory"
+)
+
+// I-12, E4: "fetches <= 2 x distinct keys under a hint storm". A thousand hints on each of twenty objects within a
+// second, heard by two processes.
+func TestHintStorm(t *testing.T) {
+	for _, versioned := range []bool{false, true} {
+		t.Run(fmt.Sprint("versioned ", versioned), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const keys, hints = 20, 1000
+				var mu sync.Mutex
+				fetches := map[reconcile.Object]int{}
+				version := reconcile.At(time.Now().Add(-time.Second), time.Second)
+				store := memory.New(nil)
+				source := reconcile.Source{
+					Rate: 1000,
+					Fetch: func(ctx context.Context, o reconcile.Object) (reconcile.Fetched, error) {
+						mu.Lock()
+						fetches[o]++
+						mu.Unlock()
+						return reconcile.Fetched{Version: version, Body: []byte(`{}`)}, pause(ctx, 100*time.Millisecond)
+					},
+					Deliver: func(context.Context, reconcile.Change) error { return nil },
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				var running sync.WaitGroup
+				var hearers []*reconcile.Hearer
+				for range 2 {
+					h, err := reconcile.New(store, reconcile.Options{Sources: map[string]reconcile.Source{"shop": source}, Workers: 64})
+					if err != nil {
+						t.Fatal(err)
+					}
+					hearers = append(hearers, h)
+					running.Go(func() { _ = h.Run(ctx) })
+				}
+				for n := range hints {
+					var events []reconcile.Event
+					for k := range keys {
+						ev := reconcile.Event{Object: reconcile.Object{Source: "shop", Type: "order", ID: fmt.Sprint(k)}, Payload: reconcile.Thin, Received: time.Now()}
+						ev.Dedupe = reconcile.DigestOf(ev.Object.ID, fmt.Sprint(n))
+						if versioned {
+							ev.Version = version
+						}
+						events = append(events, ev)
+					}
+					if err := store.Accept(t.Context(), events); err != nil {
+						t.Fatal(err)
+					}
+					hearers[n%2].Nudge()
+					_ = pause(t.Context(), time.Millisecond)
+				}
+				_ = pause(t.Context(), time.Minute)
+				cancel()
+				running.Wait()
+				var all int
+				for _, n := range fetches {
+					all += n
+				}
+				var coalesced int64
+				for _, h := range hearers {
+					c := h.Counts()
+					coalesced += c.Coalesced()
+				}
+				t.Logf("%d hints on %d objects: %d fetches, %d hints coalesced", keys*hints, keys, all, coalesced)
+				if all > 2*keys || all < keys {
+					t.Errorf("%d fetches for %d objects", all, keys)
+				}
+				entries, err := store.Entries(t.Context(), reconcile.EntryFilter{Owing: true})
+				if err != nil || len(entries) > 0 {
+					t.Errorf("%d objects are still owed something (%v)", len(entries), err)
+				}
+			})
+		})
+	}
+}
