@@ -107,6 +107,9 @@ func (h *Hearer) judge(ctx context.Context) (int, error) {
 }
 
 func (h *Hearer) judgeOne(d *Delivery, e *Entry, now time.Time) {
+	if why := d.Because; d.Outcome != "" && why != "" { // who wanted the replay is kept
+		defer func() { d.Because += " (" + why + ")" }()
+	}
 	s := h.sources[d.Object.Source]
 	if s == nil {
 		d.Outcome, d.Because = Unknown, "no source of this name is set up here; set it up and replay"

@@ -46,8 +46,9 @@ type Reader interface {
 	// Counts returns how many deliveries of each source met which verdict.
 	Counts(ctx context.Context) ([]Count, error)
 	// Replay makes the deliveries that f selects unjudged again: they go through the gate once more. Their
-	// outcomes stay until then, which is how the gate knows a replay. It answers how many there were.
-	Replay(ctx context.Context, f DeliveryFilter) (int, error)
+	// outcomes stay until then, which is how the gate knows a replay. why says who wants it and why; it becomes
+	// the Because of those that were judged, and is kept behind the next one. It answers how many f selects.
+	Replay(ctx context.Context, f DeliveryFilter, why string) (int, error)
 	// Purge erases what is older than the retention allows, at most limit rows of each kind, and never what
 	// is still owed. It answers how many rows it touched; ask again until it is 0.
 	Purge(ctx context.Context, r Retention, limit int) (int, error)

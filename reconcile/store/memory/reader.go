@@ -114,7 +114,7 @@ func (s *Store) Counts(ctx context.Context) ([]reconcile.Count, error) {
 }
 
 // Replay makes deliveries "unjudged again".
-func (s *Store) Replay(ctx context.Context, f reconcile.DeliveryFilter) (int, error) {
+func (s *Store) Replay(ctx context.Context, f reconcile.DeliveryFilter, why string) (int, error) {
 	_, unlock, err := s.enter(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("replay deliveries: %w", err)
@@ -123,7 +123,7 @@ func (s *Store) Replay(ctx context.Context, f reconcile.DeliveryFilter) (int, er
 	chosen := s.selected(f, f.Limit)
 	for _, d := range chosen {
 		if !d.Judged.IsZero() {
-			d.Judged = time.Time{} // its outcome stays: that is how the gate knows a replay
+			d.Judged, d.Because = time.Time{}, why // its outcome stays: that is how the gate knows a replay
 			s.pending = append(s.pending, d.Number)
 		}
 	}

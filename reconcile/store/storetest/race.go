@@ -207,7 +207,7 @@ func raceAll(b *bench) {
 	}
 	judging.Go(func() {
 		for !over.Load() {
-			_, err := stores[1].Replay(b.Context(), reconcile.DeliveryFilter{Object: object("0")})
+			_, err := stores[1].Replay(b.Context(), reconcile.DeliveryFilter{Object: object("0")}, "again")
 			fail("replay", err)
 			_, err = stores[0].Purge(b.Context(), reconcile.Retention{Bodies: soon, Verdicts: time.Hour, Digests: time.Hour}, 10)
 			fail("purge", err)

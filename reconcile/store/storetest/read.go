@@ -3,6 +3,7 @@ package storetest
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/amends-dev/amends/reconcile"
@@ -156,18 +157,20 @@ func readCounts(b *bench) {
 }
 
 // "Replay makes the deliveries that f selects unjudged again: they go through the gate once more. Their outcomes stay
-// until then. It answers how many there were."
+// until then. why becomes the Because of those that were judged. It answers how many f selects."
 func replayAgain(b *bench) {
 	b.accept(events(3)...)
 	b.judgeAs(reconcile.Stale)
 	b.accept(event("unjudged"))
-	if n, err := b.Replay(b.Context(), reconcile.DeliveryFilter{}); err != nil || n != 4 {
+	if n, err := b.Replay(b.Context(), reconcile.DeliveryFilter{}, "mended\x00, says anna"); err != nil || n != 4 {
 		b.Errorf("replayed %d, %v; want all 4", n, err)
 	}
 	n, err := b.Judge(b.Context(), 10, func(_ time.Time, ds []reconcile.Delivery, _ map[reconcile.Object]*reconcile.Entry) error {
 		for i := range ds {
 			if again := ds[i].Object.ID != "unjudged"; again != (ds[i].Outcome == reconcile.Stale) {
 				b.Errorf("%s comes with outcome %q", ds[i].Object, ds[i].Outcome)
+			} else if again != strings.HasSuffix(ds[i].Because, ", says anna") {
+				b.Errorf("%s comes because of %q", ds[i].Object, ds[i].Because)
 			}
 			ds[i].Outcome = reconcile.Applied
 		}
@@ -197,7 +200,7 @@ func replayPart(b *bench) {
 		"other":  {reconcile.DeliveryFilter{Verdict: reconcile.Tie}, 0},
 		"limit":  {reconcile.DeliveryFilter{Limit: 2}, 2},
 	} {
-		if n, err := b.Replay(b.Context(), c.f); err != nil || n != c.want {
+		if n, err := b.Replay(b.Context(), c.f, "again"); err != nil || n != c.want {
 			b.Errorf("%s: replayed %d, %v; want %d", name, n, err, c.want)
 		}
 		if n := b.judgeAs(reconcile.Stale); n != c.want {

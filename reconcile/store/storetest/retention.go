@@ -129,7 +129,7 @@ func retentionOwed(b *bench) {
 	if got := names(b.all()); got != "[owing unjudged]" {
 		b.Errorf("%s are left, want those that are owed", got)
 	}
-	if n, err := b.Replay(b.Context(), reconcile.DeliveryFilter{Object: object("owing")}); n != 1 || err != nil {
+	if n, err := b.Replay(b.Context(), reconcile.DeliveryFilter{Object: object("owing")}, "again"); n != 1 || err != nil {
 		b.Fatal(n, err)
 	}
 	b.put(object("owing"), func(e *reconcile.Entry) { e.Delivered = 1 })

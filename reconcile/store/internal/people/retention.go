@@ -8,13 +8,14 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/store/internal/rows"
 )
 
 // replayed is how many deliveries become unjudged in one transaction, so that whoever receives need not wait long.
 const replayed = 2000
 
 // Replay makes deliveries unjudged again, the newest first.
-func (d *Desk) Replay(ctx context.Context, f reconcile.DeliveryFilter) (int, error) {
+func (d *Desk) Replay(ctx context.Context, f reconcile.DeliveryFilter, why string) (int, error) {
 	n, rest := 0, f.Limit
 	for {
 		page := replayed
@@ -26,8 +27,8 @@ func (d *Desk) Replay(ctx context.Context, f reconcile.DeliveryFilter) (int, err
 		err := d.get(ctx, &numbers, `SELECT d.number FROM amends_inbox AS d`+w.String()+` ORDER BY d.number DESC LIMIT ?`, append(w.args, page))
 		if err == nil && len(numbers) > 0 {
 			err = d.write(ctx, func(ctx context.Context, q Queries) error {
-				_, err := q.ExecContext(ctx, d.db.Bind(`UPDATE amends_inbox SET judged = NULL
-					WHERE judged IS NOT NULL AND number IN `+d.db.Numbers), list(numbers))
+				_, err := q.ExecContext(ctx, d.db.Bind(`UPDATE amends_inbox SET judged = NULL, because = ?
+					WHERE judged IS NOT NULL AND number IN `+d.db.Numbers), rows.Text(why), list(numbers))
 				return err
 			})
 		}

@@ -35,6 +35,9 @@ func text(s string) any {
 	return s
 }
 
+// Text is s for people, as a parameter of a statement.
+func Text(s string) any { return text(s) }
+
 // name is s for an index. What is too long for one is cut and gets its digest, so that two names stay two.
 func name(s string) string {
 	s = printable(s)
