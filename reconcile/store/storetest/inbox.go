@@ -51,12 +51,11 @@ func inboxRoundTrip(b *bench) {
 
 // "has them on disk when it returns": another process finds them.
 func inboxStored(b *bench) {
-	b.accept(events(3)...)
-	other := b.harness.Again
 	s := b.raw
-	if other != nil {
+	if b.harness.Again != nil {
 		s = b.again()
 	}
+	b.accept(events(3)...)
 	if ds, err := s.Deliveries(b.Context(), reconcile.DeliveryFilter{}); err != nil || len(ds) != 3 {
 		b.Errorf("%d deliveries of 3 (%v)", len(ds), err)
 	}

@@ -256,7 +256,7 @@ func (t thief) Claim(ctx context.Context, limit int, decide func(time.Time, *rec
 type hasty struct{ Store }
 
 func (h hasty) Accept(_ context.Context, events []reconcile.Event) error {
-	time.AfterFunc(100*time.Millisecond, func() { _ = h.Store.Accept(context.Background(), events) })
+	time.AfterFunc(time.Second, func() { _ = h.Store.Accept(context.Background(), events) })
 	return nil
 }
 

@@ -1,0 +1,57 @@
+package postgres_test
+
+import (
+	"context"
+	"os"
+	"sync"
+	"testing"
+
+	"github.com/amends-dev/amends/internal/pgtest"
+	"github.com/amends-dev/amends/reconcile/store/postgres"
+	"github.com/amends-dev/amends/reconcile/store/storetest"
+)
+
+func TestMain(m *testing.M) { os.Exit(storetest.Main(m, openAt)) }
+
+func openAt(ctx context.Context, dsn string) (storetest.Store, error) {
+	return postgres.Open(ctx, dsn, nil)
+}
+
+func harness() storetest.Harness {
+	var databases sync.Map // storetest.Store → its URL
+	open := func(t *testing.T, url string) storetest.Store {
+		t.Helper()
+		s, err := postgres.Open(t.Context(), url, &postgres.Options{Migrate: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		databases.Store(storetest.Store(s), url)
+		return s
+	}
+	where := func(_ *testing.T, s storetest.Store) string {
+		url, _ := databases.Load(s)
+		return url.(string)
+	}
+	return storetest.Harness{
+		Open: func(t *testing.T) storetest.Store {
+			t.Helper()
+			return open(t, pgtest.URL(t))
+		},
+		Again: func(t *testing.T, s storetest.Store) storetest.Store {
+			t.Helper()
+			return open(t, where(t, s))
+		},
+		Address: where,
+	}
+}
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	harness().Run(t)
+}
+
+// The suite finds every rule that a store can break.
+func TestConformanceCatches(t *testing.T) {
+	t.Parallel()
+	harness().Prove(t, "TestConformance")
+}

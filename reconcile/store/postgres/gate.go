@@ -1,0 +1,215 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/store/internal/rows"
+)
+
+// Judge hands out what nobody has judged. Verdicts and entries are one transaction.
+func (s *Store) Judge(ctx context.Context, limit int, decide func(time.Time, []reconcile.Delivery, map[reconcile.Object]*reconcile.Entry) error) (int, error) {
+	if err := ctx.Err(); err != nil || limit <= 0 {
+		return 0, err
+	}
+	var n int
+	var refused error
+	err := s.again(ctx, func(tx *sqlx.Tx) error {
+		n, refused = 0, nil
+		var found []rows.Delivery
+		if err := tx.StmtxContext(ctx, s.unjudged).SelectContext(ctx, &found, limit); err != nil || len(found) == 0 {
+			return err
+		}
+		ds := rows.Deliveries(found)
+		l, err := s.lock(ctx, tx, ds)
+		if err != nil {
+			return err
+		}
+		if refused = decide(l.now, ds, l.entries); refused != nil {
+			return errRefused
+		}
+		if err := l.store(ctx); err != nil {
+			return err
+		}
+		table := make([][]any, len(ds))
+		for i := range ds {
+			table[i] = rows.Outcome(&ds[i])
+		}
+		n = len(ds)
+		return execute(ctx, tx.StmtxContext(ctx, s.judge), nil, table, rows.Micros(l.now))
+	})
+	switch {
+	case refused != nil:
+		return 0, refused
+	case err != nil:
+		return 0, fmt.Errorf("judge deliveries: %w", err)
+	}
+	return n, nil
+}
+
+// Claim hands out entries that are due and nobody works on.
+func (s *Store) Claim(ctx context.Context, limit int, decide func(time.Time, *reconcile.Entry) error) ([]reconcile.Entry, error) {
+	if err := ctx.Err(); err != nil || limit <= 0 {
+		return nil, err
+	}
+	var claimed []reconcile.Entry
+	var refused error
+	err := s.again(ctx, func(tx *sqlx.Tx) error {
+		claimed, refused = nil, nil
+		l := s.locks(tx)
+		var found []rows.Entry
+		if err := tx.StmtxContext(ctx, s.dueAll).SelectContext(ctx, &found, limit); err != nil {
+			return err
+		}
+		if err := l.hold(found); err != nil {
+			return err
+		}
+		for i := range found {
+			if refused = decide(l.now, l.entries[found[i].Object()]); refused != nil {
+				return errRefused
+			}
+		}
+		if err := l.store(ctx); err != nil {
+			return err
+		}
+		for i := range found {
+			if e := l.entries[found[i].Object()]; e.Holder != "" && e.Until.After(l.now) {
+				claimed = append(claimed, *e)
+			}
+		}
+		return nil
+	})
+	switch {
+	case refused != nil:
+		return nil, refused
+	case err != nil:
+		return nil, fmt.Errorf("claim entries: %w", err)
+	}
+	return claimed, nil
+}
+
+// Update hands out one entry.
+func (s *Store) Update(ctx context.Context, o reconcile.Object, decide func(time.Time, *reconcile.Entry) error) error {
+	key := rows.Object(o)
+	var refused error
+	err := s.again(ctx, func(tx *sqlx.Tx) error {
+		refused = nil
+		l := s.locks(tx)
+		var found []rows.Entry
+		lock := tx.StmtxContext(ctx, s.lockEntry)
+		if err := lock.SelectContext(ctx, &found, rows.Key(key)...); err != nil {
+			return err
+		}
+		if len(found) == 0 {
+			if err := execute(ctx, tx.StmtxContext(ctx, s.addEntries), nil, [][]any{rows.Key(key)}); err != nil {
+				return err
+			}
+			if err := lock.SelectContext(ctx, &found, rows.Key(key)...); err != nil {
+				return err
+			}
+		}
+		if err := l.hold(found); err != nil {
+			return err
+		}
+		if refused = decide(l.now, l.entries[key]); refused != nil {
+			return errRefused
+		}
+		return l.store(ctx)
+	})
+	switch {
+	case refused != nil:
+		return refused
+	case err != nil:
+		return fmt.Errorf("update %s: %w", o, err)
+	}
+	return nil
+}
+
+// locked are the entries that a transaction has locked.
+type locked struct {
+	*Store
+
+	tx      *sqlx.Tx
+	now     time.Time
+	order   []reconcile.Object
+	entries map[reconcile.Object]*reconcile.Entry
+	before  map[reconcile.Object][]any // what the database says
+}
+
+func (s *Store) locks(tx *sqlx.Tx) *locked {
+	return &locked{
+		Store: s, tx: tx,
+		entries: make(map[reconcile.Object]*reconcile.Entry),
+		before:  make(map[reconcile.Object][]any),
+	}
+}
+
+// lock makes sure that the objects of deliveries have entries, and locks these.
+func (s *Store) lock(ctx context.Context, tx *sqlx.Tx, ds []reconcile.Delivery) (*locked, error) {
+	seen := make(map[reconcile.Object]bool, len(ds))
+	var table [][]any
+	for i := range ds {
+		if o := ds[i].Object; !seen[o] {
+			seen[o] = true
+			table = append(table, rows.Key(o))
+		}
+	}
+	if err := execute(ctx, tx.StmtxContext(ctx, s.addEntries), nil, table); err != nil {
+		return nil, err
+	}
+	var found []rows.Entry
+	if err := tx.StmtxContext(ctx, s.lockEntries).SelectContext(ctx, &found, columns(table)...); err != nil {
+		return nil, err
+	}
+	if len(found) != len(table) {
+		return nil, fmt.Errorf("%d entries of %d objects are there; somebody deletes from amends_entries", len(found), len(table))
+	}
+	l := s.locks(tx)
+	return l, l.hold(found)
+}
+
+// hold reads entries that are locked.
+func (l *locked) hold(found []rows.Entry) error {
+	es, err := rows.Entries(found)
+	if err != nil {
+		return err
+	}
+	for i := range es {
+		l.now = found[i].Now.Time()
+		values, err := rows.Values(&es[i])
+		if err != nil {
+			return err
+		}
+		o := es[i].Object
+		l.order = append(l.order, o)
+		l.entries[o], l.before[o] = &es[i], values
+	}
+	return nil
+}
+
+// store writes the entries that have changed.
+func (l *locked) store(ctx context.Context) error {
+	var table [][]any
+	for _, o := range l.order {
+		e := l.entries[o]
+		e.Object = o
+		after, err := rows.Values(e)
+		if err != nil {
+			return err
+		}
+		if rows.Same(l.before[o], after) {
+			continue
+		}
+		e.Updated = l.now
+		after[len(after)-1] = rows.Micros(l.now)
+		table = append(table, append(rows.Key(o), after...))
+	}
+	if len(table) == 0 {
+		return nil
+	}
+	return execute(ctx, l.tx.StmtxContext(ctx, l.setEntries), l.tx.StmtxContext(ctx, l.setEntry), table)
+}
