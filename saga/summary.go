@@ -17,6 +17,7 @@ type Summary struct {
 	Reason   Reason                 `json:"reason"`
 	Note     string                 `json:"note,omitempty"` // why it is in review, in words
 	Revision string                 `json:"revision"`
+	Heard    string                 `json:"heardRevision,omitempty"` // the newest anybody spoke of; the source's cancel has one, too
 	Newer    string                 `json:"newerRevision,omitempty"` // heard of, and waiting for a step boundary
 	Input    InputSummary           `json:"input"`
 	Steps    map[string]StepSummary `json:"steps"`
@@ -64,6 +65,9 @@ func Summarize(spec *Spec, st *State) Summary {
 	}
 	if st.Status == Review {
 		s.Note = st.Note
+	}
+	if st.Heard != st.Revision {
+		s.Heard = st.Heard
 	}
 	if st.Newer != nil {
 		s.Newer = st.Newer.Revision

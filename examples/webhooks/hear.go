@@ -1,0 +1,38 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/store/sqlite"
+	"github.com/amends-dev/amends/reconcile/webhook"
+)
+
+// hear turns the shop's webhooks into work: a door for the HTTP server, and a hearer that is to be run.
+func hear(works *coordinator.Coordinator, box *sqlite.Store, shop *Shop) (*webhook.Receiver, *reconcile.Hearer, error) {
+	hearer, errHearer := reconcile.New(box, reconcile.Options{Sources: map[string]reconcile.Source{"shop": {
+		Fetch: shop.Fetch, // asked wherever a webhook proves nothing
+		Deliver: func(ctx context.Context, c reconcile.Change) error { // being told twice changes nothing
+			if !c.Deleted {
+				_, err := works.Start(ctx, "invoice-order", c.Object.String(), c.Body, &coordinator.StartOptions{Revision: c.Revision, Source: "webhook"})
+				return err
+			}
+			err := works.Withdraw(ctx, "invoice-order", c.Object.String(), c.Revision, coordinator.By{Actor: "webhook", Reason: "deleted in the shop"})
+			if errors.Is(err, ledger.ErrNotFound) {
+				return nil // nothing was done for it
+			}
+			return err
+		},
+	}}})
+	sender, errSender := webhook.Standard(webhook.Mapping{Version: "data.version", Clock: reconcile.CounterClock, Deleted: []string{"order.deleted"}})
+	if err := errors.Join(errHearer, errSender); err != nil {
+		return nil, nil, err
+	}
+	door, err := webhook.New(box, []webhook.Source{{
+		Name: "shop", Provider: sender, Secrets: []webhook.Secret{{Name: "2026-11", Text: shop.Secret}},
+	}}, &webhook.Options{Wake: hearer.Nudge})
+	return door, hearer, err
+}

@@ -1,0 +1,139 @@
+// Command webhooks shows how work follows from webhooks that come late, twice and out of order: every order of a small
+// shop has one invoice, which says what the order says last. hear.go is what a program of your own needs.
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/amends-dev/amends/coordinator"
+	ledgers "github.com/amends-dev/amends/ledger/sqlite"
+	"github.com/amends-dev/amends/reconcile/store/sqlite"
+	"github.com/amends-dev/amends/saga"
+)
+
+func main() {
+	dir, err := os.MkdirTemp("", "amends-webhooks-")
+	if err == nil {
+		err = run(context.Background(), filepath.Join(dir, "ledger.db"), os.Stdout)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// invoicing is the saga: one step, which updates the invoice that an earlier version of the order has.
+func invoicing(out io.Writer) (*saga.Definition[Order], error) {
+	write := func(_ context.Context, c saga.Call[Order]) (string, error) {
+		id := c.PreviousID()
+		if id == "" {
+			id = "invoice for " + c.Input.ID
+		}
+		_, err := fmt.Fprintf(out, "%s says %s (version %s of the order)\n", id, c.Input.Total, c.Revision)
+		return id, err
+	}
+	void := func(_ context.Context, _ saga.Call[Order], id *string) error {
+		_, err := fmt.Fprintf(out, "%s is void\n", *id)
+		return err
+	}
+	return saga.Define("invoice-order", 1, saga.Do("invoice", write).Idempotent().ID(func(id string) string { return id }).Undo(void))
+}
+
+// run hears what the shop tells, in the order in which it comes, and prints what followed.
+func run(ctx context.Context, file string, out io.Writer) error {
+	l, err := ledgers.Open(ctx, file, nil)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	box, err := sqlite.Open(ctx, file, nil) // beside the ledger, in the same file
+	if err != nil {
+		return err
+	}
+	defer box.Close()
+	quiet := logrus.New()
+	quiet.SetOutput(io.Discard)
+	works, err := coordinator.New(l, &coordinator.Options{Log: quiet})
+	if err != nil {
+		return err
+	}
+	definition, err := invoicing(out)
+	if err != nil {
+		return err
+	}
+	if err := works.Register(ctx, definition); err != nil {
+		return err
+	}
+	shop := NewShop()
+	door, hearer, err := hear(works, box, shop)
+	if err != nil {
+		return err
+	}
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	var group errgroup.Group
+	group.Go(func() error { return works.Run(running) })
+	group.Go(func() error { return hearer.Run(running) })
+	server := httptest.NewServer(door)
+	defer server.Close()
+
+	err = tell(ctx, out, shop, works, server.URL+"/webhooks/shop")
+	stop()
+	if failed := group.Wait(); err == nil {
+		err = failed
+	}
+	return err
+}
+
+// tell sends the shop's webhooks and waits for what each led to.
+func tell(ctx context.Context, out io.Writer, shop *Shop, works *coordinator.Coordinator, door string) error {
+	for _, w := range []struct {
+		say     Webhook
+		comment string
+		settled saga.Status
+	}{
+		{Webhook{"order.created", Order{ID: "42", Version: 1, Total: "20.00"}}, "", saga.Completed},
+		{Webhook{"order.updated", Order{ID: "42", Version: 3, Total: "25.00"}}, " (version 2 is late)", saga.Completed},
+		{Webhook{"order.updated", Order{ID: "42", Version: 2, Total: "22.00"}}, " (here it is: nothing follows)", saga.Completed},
+		{Webhook{"order.updated", Order{ID: "42", Version: 3, Total: "25.00"}}, " (again: nothing follows)", saga.Completed},
+		{Webhook{"order.deleted", Order{ID: "42", Version: 4}}, "", saga.Compensated},
+		{Webhook{"order.updated", Order{ID: "42", Version: 3, Total: "25.00"}}, " (an old one, months later: nothing follows)", saga.Compensated},
+	} {
+		fmt.Fprintf(out, "webhook: %s, version %d%s\n", w.say.Topic, w.say.Order.Version, w.comment)
+		if err := shop.Send(ctx, http.DefaultClient, door, w.say); err != nil {
+			return err
+		}
+		if err := await(ctx, works, w.say.Order, w.settled); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// await waits until the work has come to rest as it should.
+func await(ctx context.Context, works *coordinator.Coordinator, o Order, status saga.Status) error {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	for {
+		s, err := works.Wait(ctx, "invoice-order", "shop:order:"+o.ID)
+		if err == nil && s.Status == status && saga.CompareRevisions(cmp.Or(s.Heard, s.Revision), fmt.Sprint(o.Version)) >= 0 {
+			return nil
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			return fmt.Errorf("order %s did not come to rest: %w", o.ID, ctx.Err())
+		}
+	}
+}
