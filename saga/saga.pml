@@ -129,8 +129,8 @@
  *   UNDOONLYNEW   what stands from an earlier revision and was not touched since is owed no undo
  *   GONEBLIND     a cancel by the source compensates although a step that happened cannot be undone
  *   FORGETGONE    a cancel by the source is dropped when it has to wait for a boundary
- *   REDONEEDLESS  (NEEDLESS) an at-most-once step that was skipped on the way back is done again
- *   FORGETDOUBT   (NEEDLESS) a looked-up step that was skipped on the way back in doubt is armed without a lookup
+ *   REDONEEDLESS  (NEEDLESS) an at-most-once step that needed no undo is done again after the way back
+ *   FORGETDOUBT   (NEEDLESS) a step that needed no undo and was left in doubt is armed again without a lookup
  *
  * BY HAND
  *
@@ -220,6 +220,7 @@ byte heard;              /* heard, to be switched to at the next boundary; 0 non
 bit  gone;               /* the newest version is "cancelled at the source", and nothing was decided   */
 bit  passed;             /* the pivot was done in an earlier revision, and was not compensated since   */
 bit  prev[N];            /* something stands from an earlier revision, and its external id is known    */
+bit  turned;             /* in review after everything was undone                                      */
 byte news;               /* signal: a version, or a version + GONE; 0 none                             */
 #endif
 
@@ -378,24 +379,35 @@ bit  was_cancel, was_sess[2], was_fresh[2];
 
 #ifdef REVISE
 /* A boundary: no attempt is open, and of every step it is known whether it happened. What was compensated is at a
-   boundary. */
+   boundary, unless a step that needs no undo was left in doubt. */
 #ifdef REVINDOUBT
 #define KNOWN(s) true
 #else
 #define KNOWN(s) (st[s] == READY || st[s] == SDONE || (st[s] == REFUSED && maybe[s] == 0))
 #endif
-#ifdef REVONCOMP
-#define OTHERWAY (saga == COMP || saga == COMPED)
+#ifdef NEEDLESS
+#define LEFT(s) (st[s] == INDOUBT || (st[s] == REFUSED && maybe[s] > 0))
+#ifdef FORGETDOUBT
+#define LEFTOVER LEFT(OPAQUE)
 #else
-#define OTHERWAY (saga == COMPED)
+#define LEFTOVER (LEFT(LOOKUP) || LEFT(OPAQUE))
 #endif
-#define BOUNDARY (openBy == 0 && (OTHERWAY || (saga != COMP && KNOWN(0) && KNOWN(1) && KNOWN(2))))
+#else
+#define LEFTOVER false
+#endif
+#ifdef REVONCOMP
+#define UNDID (saga == COMP || saga == COMPED)
+#else
+#define UNDID (saga == COMPED && !LEFTOVER)
+#endif
+#define BOUNDARY (openBy == 0 && (UNDID || (saga != COMP && saga != COMPED && !turned && KNOWN(0) && KNOWN(1) && KNOWN(2))))
 #define CAN_BACK (!NO_RETURN)
 #define SWITCHES (heard > 0 && BOUNDARY)
-#define ENDS (gone && (!AHEAD || BOUNDARY))
-#define TOLD (news != 0 || SWITCHES || (ENDS && (saga == DONE || (saga == REVIEW && CAN_BACK))))
+#define ENDS (gone && (!AHEAD || CAN_BACK || BOUNDARY))
+#define TOLD (news != 0 || SWITCHES || (heard > 0 && saga == COMPED) || (ENDS && (saga == DONE || (saga == REVIEW && CAN_BACK))))
 #define HEEDED (news == 0)
 #define STAYS (!ENDS && !SWITCHES)
+#define RESUME if :: saga == REVIEW && turned -> saga = COMPED; turned = 0 :: saga == REVIEW && !turned -> saga = RUN :: else fi
 #define LISTENS (!gone && heard == 0)
 #define SAME_REVISION (arev[w] == rev || s == OPAQUE)
 #define PASSED passed
@@ -414,6 +426,7 @@ bit  was_cancel, was_sess[2], was_fresh[2];
 #define TOLD false
 #define HEEDED true
 #define STAYS true
+#define RESUME if :: saga == REVIEW -> saga = RUN :: else fi
 #define LISTENS true
 #define SAME_REVISION true
 #define PASSED false
@@ -470,9 +483,6 @@ inline begin(k_, s_) {
   arev[w] = rev;
   if
   :: k_ == F && s_ == LOOKUP ->
-#ifdef NEEDLESS
-       if :: st[s_] == INDOUBT && effect[s_] > 0 -> prev[s_] = 1 :: else fi;     /* the lookup found an older one */
-#endif
        upd[rev - 1] = prev[s_]
   :: else
   fi;
@@ -521,9 +531,9 @@ inline hear() {
        if
        :: news < GONE -> heard = newest; gone = 0
 #ifdef FORGETGONE
-       :: else -> heard = 0; gone = (saga != COMP && saga != COMPED && (!AHEAD || BOUNDARY))
+       :: else -> heard = 0; gone = (saga != COMP && saga != COMPED && !turned && (!AHEAD || CAN_BACK || BOUNDARY))
 #else
-       :: else -> heard = 0; gone = (saga != COMP && saga != COMPED)
+       :: else -> heard = 0; gone = (saga != COMP && saga != COMPED && !turned)
 #endif
        fi
   :: else
@@ -531,15 +541,11 @@ inline hear() {
   news = 0
 }
 
-/* The switch: from the first step again, with what stands. What is done at most once stays done. A step that was in
-   doubt when it was skipped on the way back stays in doubt: a PUT needs no answer, LOOKUP asks, OPAQUE stops. */
+/* The switch: from the first step again, with what stands. What is done at most once stays done. */
 inline again(s_) {
   if
 #ifndef FORGETPREV
   :: st[s_] == SDONE -> prev[s_] = 1; st[s_] = READY
-#endif
-#if defined(NEEDLESS) && !defined(FORGETDOUBT)
-  :: s_ == LOOKUP && saga == COMPED && (st[s_] == INDOUBT || (st[s_] == REFUSED && maybe[s_] > 0)) -> st[s_] = INDOUBT
 #endif
   :: else -> st[s_] = READY
   fi;
@@ -850,11 +856,9 @@ act:                           /* no attempt in memory: fold the chain, decide *
 #endif
        s = (late[0] != 0 -> 0 : (late[1] != 0 -> 1 : 2));
        if
-       :: st[s] == INDOUBT && late[s] == OK -> st[s] = SDONE; if :: saga == REVIEW -> saga = RUN :: else fi
-       :: st[s] == INDOUBT && late[s] == REF && maybe[s] == 1 -> st[s] = REFUSED; maybe[s] = 0;
-            if :: saga == REVIEW -> saga = RUN :: else fi
-       :: st[s] == INDOUBT && late[s] == NOTSENT && maybe[s] == 1 -> st[s] = READY; maybe[s] = 0;
-            if :: saga == REVIEW -> saga = RUN :: else fi
+       :: st[s] == INDOUBT && late[s] == OK -> st[s] = SDONE; RESUME
+       :: st[s] == INDOUBT && late[s] == REF && maybe[s] == 1 -> st[s] = REFUSED; maybe[s] = 0; RESUME
+       :: st[s] == INDOUBT && late[s] == NOTSENT && maybe[s] == 1 -> st[s] = READY; maybe[s] = 0; RESUME
        :: else
        fi;
        late[s] = 0; s = 0 }
@@ -882,8 +886,15 @@ act:                           /* no attempt in memory: fold the chain, decide *
   /* The source's signals: the only thing that may change a work that has ended. */
   :: atomic { HOLDS && openBy == 0 && !SAID && news != 0 -> extend(); hear() }
   :: atomic { HOLDS && CALM && SWITCHES -> extend(); revise() }
-  /* Cancelled at the source: at once while the pivot is out of the question, else at the next boundary. Back, when
-     everything that happened says how it is undone; else a person. */
+#ifdef NEEDLESS
+  /* A newer version was heard, and what needs no undo was left in doubt: it is asked first whether that stands. */
+  :: atomic { HOLDS && CALM && saga == COMPED && heard > 0 && LEFTOVER && LEFT(LOOKUP) && SETTLED(LOOKUP) ->
+       extend(); maybe[LOOKUP] = 0;
+       if :: effect[LOOKUP] > 0 -> st[LOOKUP] = SDONE :: else -> st[LOOKUP] = READY fi }
+  :: atomic { HOLDS && CALM && saga == COMPED && heard > 0 && LEFT(OPAQUE) -> extend(); saga = REVIEW; turned = 1 }
+#endif
+  /* Cancelled at the source: back at once, in doubt or not, when everything that may have happened says how it is
+     undone or why it need not be. Else a person, at the next boundary: what is in doubt may turn out not to stand. */
   :: atomic { HOLDS && CALM && ENDS && CAN_BACK -> extend(); gone = 0; cancel = 0; saga = COMP }
   :: atomic { HOLDS && CALM && ENDS && !CAN_BACK && (saga == RUN || saga == DONE) -> extend(); saga = REVIEW }
 #endif
