@@ -2,6 +2,7 @@ package coordinator_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http/httptest"
@@ -146,7 +147,8 @@ func (a *arena) poll(ok func() bool) {
 	}
 }
 
-// finish lets the workers bring everything to rest, plays the person for the mails in doubt, and checks all.
+// finish lets the workers bring everything to rest, plays the person, and checks all. A person is asked about mails in
+// doubt, and about steps that were in flight too often when their process died.
 func (a *arena) finish() (reviews int) {
 	a.t.Helper()
 	op := coordinator.NewOperator(a.look)
@@ -160,7 +162,11 @@ func (a *arena) finish() (reviews int) {
 			}
 			done = false
 			reviews++
-			(&trial{t: a.t, w: a.w}).person(&process{store: a.look}, st)
+			if st.Reason == saga.ReasonPoison {
+				a.antidote(op, st)
+			} else {
+				(&trial{t: a.t, w: a.w}).person(&process{store: a.look}, st)
+			}
 			a.poll(func() bool { return stateOf(a.t, a.look, work).Status != saga.Review })
 		}
 	}
@@ -179,6 +185,31 @@ func (a *arena) finish() (reviews int) {
 	}
 	verify(a.t, a.look, a.w, a.w.orders...)
 	return reviews
+}
+
+// antidote resolves a review about a poisoned step: a person who has waited until nothing is on its way any more looks
+// at the destination.
+func (a *arena) antidote(op *coordinator.Operator, st *saga.State) {
+	a.t.Helper()
+	a.poll(func() bool { return time.Since(st.Updated) > brisk().tune.timeout+brisk().tune.settle })
+	ss, dir := st.Issue(orders(&process{t: a.t}, brisk().tune).Spec())
+	ref := st.ID.Work
+	if ss.Name == "customer" {
+		ref = "c-" + ref
+	}
+	verdict := coordinator.DidNotHappen()
+	for _, e := range a.w.made(ss.Name, ref) {
+		switch {
+		case dir == saga.Forward && !e.undone:
+			verdict = coordinator.Happened(e.id)
+		case dir == saga.Undo && e.undone:
+			verdict = coordinator.Happened("")
+		}
+	}
+	by := coordinator.By{Actor: "a person", Reason: "looked at the destination"}
+	if err := op.Resolve(a.t.Context(), st.ID, ss.Name, verdict, by); err != nil && !errors.Is(err, coordinator.ErrNotInReview) {
+		a.t.Fatal(err)
+	}
 }
 
 // kills is how many workers die in one test, and orders how many works they share.

@@ -44,7 +44,7 @@ func postgresAndItsDatabase(t *testing.T) (ledgertest.Store, *sqlx.DB) {
 
 // brisk are times for a real database: a lease and attempts of two seconds.
 func brisk() config {
-	return config{opts: fast(), tune: tuning{timeout: 2 * time.Second, settle: time.Second, retry: saga.Retry{Initial: 100 * time.Millisecond}}}
+	return config{opts: fast(), tune: tuning{timeout: 2 * time.Second, settle: time.Second, retry: saga.Retry{Initial: 100 * time.Millisecond, Max: 2 * time.Second}}}
 }
 
 // fleet is several processes on one database, each with a connection pool of its own.
