@@ -58,6 +58,7 @@ unit: $(WITH_POSTGRES) ## The Go tests, with the race detector and a PostgreSQL.
 nightly: export AMENDS_MODEL = full
 nightly: deps fmt vet model lint $(WITH_POSTGRES) ## Tests again and again in random order, fuzzing, soak.
 	RAPID_CHECKS=10000 $(WITH_POSTGRES) go test $(RACE) -count=5 -shuffle=on -timeout 2h ./...
+	AMENDS_NIGHTLY=1 $(WITH_POSTGRES) go test $(RACE) -parallel=1 -timeout 2h ./coordinator
 	@test ! -f bench/go.mod || $(MAKE) -C bench test
 	FUZZTIME=10m scripts/fuzz.sh
 	$(MAKE) soak
