@@ -43,15 +43,23 @@
 //
 // # What providers promise
 //
-//	provider           signature                   signed time  same event by                        version of an object        a deletion is
-//	[Standard]         HMAC v1, ed25519 v1a        yes          webhook-id                           as the [Mapping] says       as the Mapping says
-//	[Stripe]           HMAC, hex, over time.body   yes          event id                             event clock, 1 s: a hint    a hint
-//	[WooCommerce]      HMAC, base64, over body     no           webhook, topic, id and body          date_modified_gmt, 1 s      an id only: a hint
-//	[Shopify]          HMAC, base64, over body     no           shop, topic and event id             updated_at, 1 s             an id only: a hint
-//	[GitHub]           HMAC, hex, over body        no           delivery id                          updated_at, 1 s             a hint
-//	[Xero]             HMAC, base64, over body     no           tenant, object, time and type        none: a hint                a hint
-//	[QuickBooks]       HMAC, base64, over body     no           event id; tenant, object, operation  none: a hint                a hint
-//	                                                            and time in the older format
+//	provider           signature                  signed time  the same event by
+//	Standard Webhooks  HMAC v1, ed25519 v1a       yes          webhook-id
+//	Stripe             HMAC, hex, over time.body  yes          event id
+//	WooCommerce        HMAC, base64, over body    no           webhook, topic, id and body
+//	Shopify            HMAC, base64, over body    no           shop, topic and event id
+//	GitHub             HMAC, hex, over body       no           delivery id
+//	Xero               HMAC, base64, over body    no           tenant, object, time and type
+//	QuickBooks         HMAC, base64, over body    no           event id; before CloudEvents tenant, object,
+//	                                                           operation and time
+//
+//	provider           version of an object       a deletion is
+//	Standard Webhooks  as the Mapping says        as the Mapping says
+//	Stripe             event clock, 1 s: a hint   a hint
+//	WooCommerce        date_modified_gmt, 1 s     an id only: a hint
+//	Shopify            updated_at, 1 s            an id only: a hint
+//	GitHub             updated_at, 1 s            a hint
+//	Xero, QuickBooks   none: a hint               a hint
 //
 //	provider           waits      repeats                     and then
 //	Standard Webhooks  15 to 30 s about 10 times in 75 h      may disable us

@@ -119,13 +119,13 @@ func (l *refusalLog) clockAlarm(source string, skew time.Duration, deliveries in
 }
 
 // noDeadline says once that slow bodies cannot be stopped.
-func (l *refusalLog) noDeadline(err error) {
+func (l *refusalLog) noDeadline() {
 	l.mu.Lock()
 	said := l.deadline
 	l.deadline = true
 	l.mu.Unlock()
 	if !said {
-		l.log.WithError(err).Warn("the server in front of the webhook receiver sets no read deadlines, so a slow body holds its place: " +
+		l.log.Warn("the server in front of the webhook receiver sets no read deadlines, so a slow body holds its place: " +
 			"a middleware that wraps the ResponseWriter needs an Unwrap method")
 	}
 }

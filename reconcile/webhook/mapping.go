@@ -54,13 +54,17 @@ func (m Mapping) withDefaults() Mapping {
 // validate reports everything that is wrong, in one error.
 func (m *Mapping) validate() error {
 	var f faults
-	for field, path := range map[string]string{"Topic": m.Topic, "Body": m.Body, "ID": m.ID, "Tenant": m.Tenant, "Version": m.Version, "At": m.At} {
-		f.whenf(path != "" && slices.Contains(strings.Split(path, "."), ""), "%s is %q; a path is names with dots between them", field, path)
+	for field, path := range map[string]string{
+		"Topic": m.Topic, "Body": m.Body, "ID": m.ID, "Tenant": m.Tenant, "Version": m.Version, "At": m.At,
+	} {
+		broken := path != "" && slices.Contains(strings.Split(path, "."), "")
+		f.whenf(broken, "%s is %q; a path is names with dots between them", field, path)
 	}
 	clocks := []reconcile.Clock{reconcile.NoClock, reconcile.CounterClock, reconcile.ObjectClock, reconcile.EventClock}
 	f.whenf(!slices.Contains(clocks, m.Clock), "Clock is %q, which is none", m.Clock)
 	f.whenf(m.Version == "" && m.Clock != reconcile.NoClock, "Clock is %q, but there is no path for the Version", m.Clock)
-	f.whenf(m.Version != "" && m.Clock == reconcile.NoClock, "Version has a path, but no Clock says what it is: a counter, the object's time, or the event's time")
+	f.whenf(m.Version != "" && m.Clock == reconcile.NoClock,
+		"Version has a path, but no Clock says what it is: a counter, the object's time, or the event's time")
 	payloads := []reconcile.Payload{reconcile.Whole, reconcile.Delta, reconcile.Thin}
 	f.whenf(!slices.Contains(payloads, m.Payload), "Payload is %q, which is none", m.Payload)
 	f.whenf(m.Step < 0, "Step is %s; it must not be negative", m.Step)

@@ -66,8 +66,10 @@ func orElse[T comparable](field *T, fallback T) {
 // validate reports everything that is wrong, in one error.
 func (o *Options) validate() error {
 	var f faults
-	f.whenf(!strings.HasPrefix(o.Prefix, "/") || !strings.HasSuffix(o.Prefix, "/"), "Prefix is %q; it must begin and end with a slash", o.Prefix)
-	f.whenf(o.Budget < 0 || o.Budget > hardStop, "Budget is %s; it must lie between 0 and %s, because a sender waits for 3 s", o.Budget, hardStop)
+	f.whenf(!strings.HasPrefix(o.Prefix, "/") || !strings.HasSuffix(o.Prefix, "/"),
+		"Prefix is %q; it must begin and end with a slash", o.Prefix)
+	f.whenf(o.Budget < 0 || o.Budget > hardStop,
+		"Budget is %s; it must lie between 0 and %s, because a sender waits for 3 s", o.Budget, hardStop)
 	f.whenf(o.RetryAfter < time.Second, "RetryAfter is %s; senders read whole seconds, at least 1", o.RetryAfter)
 	f.whenf(o.MaxHeader < 0, "MaxHeader is %d; it must not be negative", o.MaxHeader)
 	return f.err()

@@ -120,12 +120,14 @@ var names = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
 // validate reports everything that is wrong, in one error.
 func (c *Source) validate() error {
 	var f faults
-	f.whenf(!names.MatchString(c.Name), "its name must be lower case letters, digits, - and _, at most 63, because it is part of a path")
+	f.whenf(!names.MatchString(c.Name),
+		"its name must be lower case letters, digits, - and _, at most 63, because it is part of a path")
 	f.whenf(len(c.Secrets) == 0, "it has no secret: nothing could be verified, so nothing would be accepted")
 	f.whenf(len(c.Secrets) > maxSecrets, "it has %d secrets; at most %d are tried", len(c.Secrets), maxSecrets)
 	seen := make(map[string]bool)
 	for _, secret := range c.Secrets {
-		f.whenf(secret.Name == "" || seen[secret.Name], "every secret needs a name of its own, to say which one is still in use; %q is none", secret.Name)
+		f.whenf(secret.Name == "" || seen[secret.Name],
+			"every secret needs a name of its own, to say which one is still in use; %q is none", secret.Name)
 		seen[secret.Name] = true
 	}
 	f.whenf(!slices.Contains([]State{Open, Hidden, Ignoring, Refusing}, c.State), "State is %q, which is none", c.State)

@@ -34,8 +34,8 @@ type turn struct {
 // that was refused.
 func (r *Receiver) begin(w http.ResponseWriter) *turn {
 	t := &turn{began: time.Now(), whole: r.opts.Budget, w: w, conn: http.NewResponseController(w)}
-	if err := t.conn.SetReadDeadline(t.until(readShare)); err != nil {
-		r.log.noDeadline(err)
+	if err := t.conn.SetReadDeadline(t.until(readShare)); errors.Is(err, http.ErrNotSupported) {
+		r.log.noDeadline()
 	}
 	return t
 }
