@@ -305,7 +305,12 @@ func (tr *trial) settle(p *process, work string) {
 // have been faster than the person.
 func (tr *trial) person(p *process, st *saga.State) {
 	if st.Reason != saga.ReasonInDoubt || st.Steps[len(st.Steps)-1].Name != "receipt" {
-		tr.t.Fatalf("a review that nobody should be asked for: %s, %s\n%+v", st.Reason, st.Note, st.Steps)
+		rs, err := p.store.History(tr.t.Context(), st.ID)
+		if err != nil {
+			tr.t.Error(err)
+		}
+		tr.t.Fatalf("a review that nobody should be asked for: %s, %s\n%+v\n%s", st.Reason, st.Note, st.Steps,
+			timing(tr.t, p.store, rs, tr.w.made("invoice", st.ID.Work)))
 	}
 	verdict := coordinator.DidNotHappen()
 	if made := tr.w.made("receipt", st.ID.Work); len(made) > 0 {

@@ -78,7 +78,7 @@ func verifyWork(t testing.TB, l ledger.Reader, w *world, work string) {
 	if mails, licensed := len(w.made("receipt", work)), 1+licences(rs, "receipt"); mails > licensed {
 		t.Errorf("I1: %d mails for %s; %d were licensed", mails, work, licensed)
 	}
-	agrees(t, w, st, work)
+	agrees(t, w, st, work, func(step, ref string) string { return timing(t, l, rs, w.made(step, ref)) })
 }
 
 // timing says whose fault it is that a lookup missed an effect. A2: "a request not answered by its deadline takes
@@ -93,7 +93,10 @@ func timing(t testing.TB, l ledger.Reader, rs []saga.Record, made []outcome) str
 		last := deadline.Add(settleOf(t, l, rs[0].Version, e.step))
 		fmt.Fprintf(&b, "  %s: attempt %d arrived %s, took effect %s, deadline %s, settled %s\n", e.id, e.cause.attempt,
 			clock(e.cause.at), clock(e.at), clock(deadline), clock(last))
-		if e.at.After(last) {
+		switch {
+		case deadline.IsZero():
+			fmt.Fprintf(&b, "  %s was never armed\n", e.id)
+		case e.at.After(last):
 			inTime = false
 			fmt.Fprintf(&b, "  A2 DOES NOT HOLD: %s took effect %s after it had settled; the machine is too busy for the times of this test\n", e.id, e.at.Sub(last))
 		}
@@ -152,8 +155,8 @@ func licences(rs []saga.Record, step string) (n int) {
 }
 
 // agrees holds I4 "compensated ⇒ every compensable step's net effect is 0" and I7 "ledger and destination agree
-// both ways".
-func agrees(t testing.TB, w *world, st *saga.State, work string) {
+// both ways". whose says whose fault it is that an effect was missed.
+func agrees(t testing.TB, w *world, st *saga.State, work string, whose func(step, ref string) string) {
 	t.Helper()
 	for _, step := range []string{"customer", "invoice", "mark", "receipt"} {
 		ref := work
@@ -172,7 +175,7 @@ func agrees(t testing.TB, w *world, st *saga.State, work string) {
 		case saga.Compensated:
 			for id, alive := range live {
 				if alive && step != "customer" {
-					t.Errorf("I4: %s is compensated and %s is alive", work, id)
+					t.Errorf("I4: %s is compensated and %s is alive\n%s", work, id, whose(step, ref))
 				}
 			}
 		case saga.Completed:
@@ -181,7 +184,7 @@ func agrees(t testing.TB, w *world, st *saga.State, work string) {
 			}
 			for id, alive := range live {
 				if alive && id != recorded {
-					t.Errorf("I7: %s of %s is at its destination and not in the ledger", id, work)
+					t.Errorf("I7: %s of %s is at its destination and not in the ledger\n%s", id, work, whose(step, ref))
 				}
 			}
 		default: // whatever is not at its end may be half done
