@@ -39,14 +39,16 @@ func (c *census) add(h *ledger.Head) {
 		c.first = h.ID.Work
 	}
 	switch {
+	case h.Posted > h.Consumed:
+		c.live++ // somebody has said something that nobody has read yet
 	case h.Status.Terminal():
 		c.finished++
 		if h.Status == saga.Compensated && c.undone == "" {
 			c.undone = h.ID.Work
 		}
-	case h.Status.Parked() && h.Posted == h.Consumed:
+	case h.Status.Parked():
 		c.review = append(c.review, *h)
 	default:
-		c.live++ // also a parked work with a verdict that nobody has applied yet
+		c.live++
 	}
 }

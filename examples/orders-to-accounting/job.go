@@ -25,6 +25,9 @@ type place struct {
 	Books  string        `json:"books"`
 	Mail   string        `json:"mail"`
 	Ledger string        `json:"ledger"` // a file, or a Postgres URL
+	Doors  []string      `json:"doors"`  // where each of the sync processes listens for webhooks
+	Secret string        `json:"secret"` // which the shop signs them with
+	Poll   bool          `json:"poll"`   // also ask the shop for paid orders now and then
 	Answer time.Duration `json:"answer"` // how long one attempt may take
 	Settle time.Duration `json:"settle"`
 }
@@ -56,9 +59,9 @@ var destinations = map[string]coordinator.Limit{
 	"mail":  {Concurrent: 4},
 }
 
-// runSync is one sync process: it starts a work for every paid order and runs them, until ctx ends. It may be
-// killed at any moment.
-func runSync(ctx context.Context, p place, log logrus.FieldLogger) (err error) {
+// runSync is one sync process: it hears of paid orders, starts a work for each and runs them, until ctx ends. It may
+// be killed at any moment.
+func runSync(ctx context.Context, p place, number int, log logrus.FieldLogger) (err error) {
 	l, err := openLedger(ctx, p.Ledger)
 	if err != nil {
 		return err
@@ -84,9 +87,19 @@ func runSync(ctx context.Context, p place, log logrus.FieldLogger) (err error) {
 	if err := c.Register(ctx, definition); err != nil {
 		return err
 	}
+	box, err := openInbox(ctx, p.Ledger)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, box.Close()) }()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return c.Run(ctx) })
-	group.Go(func() error { return fetch(ctx, c, job.shop, log) })
+	group.Go(func() error {
+		return (&ear{shop: job.shop, works: c, log: log}).hear(ctx, p.Doors[number], p.Secret, box)
+	})
+	if p.Poll {
+		group.Go(func() error { return fetch(ctx, c, job.shop, log) })
+	}
 	return group.Wait()
 }
 
@@ -137,7 +150,7 @@ func startAll(ctx context.Context, c *coordinator.Coordinator, orders []shop.Ord
 	var starts sync.WaitGroup
 	for _, o := range orders {
 		starts.Go(func() {
-			if _, err := c.Start(ctx, sagaName, o.Ref(), o, &coordinator.StartOptions{Source: "fetch"}); err != nil && ctx.Err() == nil {
+			if _, err := c.Start(ctx, sagaName, o.Ref(), o, &coordinator.StartOptions{Source: "fetch", Revision: revisionOf(o)}); err != nil && ctx.Err() == nil {
 				log.WithError(err).WithField("work", o.Ref()).Warn("not started")
 			}
 		})

@@ -3,7 +3,7 @@
 // cancelled meanwhile, and a sync process that is killed again and again. An audit that reads only shop, books
 // and mailbox then says what became of it, beside the same orders moved by a sync without a ledger.
 //
-// Read sync.go first: it is the job. job.go is the process that runs it, process.go kills and restarts it,
+// Read sync.go first: it is the job. hear.go hears of orders, job.go is the process that runs both, process.go kills and restarts it,
 // operator.go is the person who is asked, and the folders below are the outer world.
 package main
 
@@ -16,6 +16,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strconv"
 	"syscall"
 
 	"github.com/sirupsen/logrus"
@@ -68,12 +69,16 @@ func child(ctx context.Context, role string, stdin io.Reader, stderr io.Writer) 
 	if err := json.Unmarshal([]byte(os.Getenv(placeVariable)), &p); err != nil {
 		return fmt.Errorf("%s: %w", placeVariable, err)
 	}
+	number, err := strconv.Atoi(os.Getenv(numberVariable))
+	if err != nil {
+		return fmt.Errorf("%s: %w", numberVariable, err)
+	}
 	log := logrus.New()
 	log.SetOutput(stderr)
 	log.SetFormatter(&logrus.JSONFormatter{TimestampFormat: "2006-01-02T15:04:05.000Z07:00"})
 	switch role {
 	case "sync":
-		return runSync(ctx, p, log)
+		return runSync(ctx, p, number, log)
 	case "naive":
 		err := naive.Run(ctx, naive.Config{
 			ShopURL: p.Shop, BooksURL: p.Books, MailAddr: p.Mail, From: "shop@orders.example", Timeout: p.Answer, Log: log,

@@ -60,20 +60,22 @@ func finish(t *testing.T, cmd *exec.Cmd) (status int, stdout, stderr string) {
 // seed is a fixed one under which some of the orders are cancelled meanwhile.
 const seed = 5
 
-// cancelled counts the orders that the world will cancel.
-func cancelled(t *testing.T, orders int) int {
+// cancelled counts the orders that the world will cancel: meanwhile, and after they were marked.
+func cancelled(t *testing.T, orders int) (meanwhile, late int) {
 	t.Helper()
-	c := world.Config{Seed: seed, Orders: orders, Cancels: cancels}
-	n := 0
+	c := world.Config{Seed: seed, Orders: orders, Cancels: cancels, LateCancels: 0.05} // half of the default of -edits
 	for _, o := range world.Orders(c) {
-		if c.Cancelled(o.ID) {
-			n++
+		switch {
+		case c.Cancelled(o.ID):
+			meanwhile++
+		case c.CancelledLate(o.ID):
+			late++
 		}
 	}
-	if n == 0 {
+	if meanwhile == 0 {
 		t.Fatalf("seed %d cancels no order of %d; choose another", seed, orders)
 	}
-	return n
+	return meanwhile, late
 }
 
 // A run with faults and kills ends with one invoice and one receipt for each paid order and none for cancelled ones,
@@ -82,6 +84,13 @@ func cancelled(t *testing.T, orders int) int {
 func TestRunOnSQLite(t *testing.T) {
 	t.Parallel()
 	r := jsonRun(t, "-orders", "60", "-kills", "4", "-seed", strconv.Itoa(seed), "-json")
+	checkRun(t, r, 60, 4, 1)
+}
+
+// The same when nobody ever asks the shop for new orders: every webhook comes in the end, and that is enough.
+func TestRunOnWebhooksOnly(t *testing.T) {
+	t.Parallel()
+	r := jsonRun(t, "-orders", "60", "-kills", "4", "-seed", strconv.Itoa(seed), "-webhooks-only", "-chaos", "0.6", "-json")
 	checkRun(t, r, 60, 4, 1)
 }
 
@@ -113,7 +122,7 @@ func jsonRun(t *testing.T, args ...string) map[string]any {
 
 func checkRun(t *testing.T, r map[string]any, orders, kills, workers int) {
 	t.Helper()
-	void := cancelled(t, orders)
+	void, late := cancelled(t, orders)
 	number := func(of map[string]any, name string) int {
 		n, ok := of[name].(float64)
 		if !ok {
@@ -122,13 +131,17 @@ func checkRun(t *testing.T, r map[string]any, orders, kills, workers int) {
 		return int(n)
 	}
 	for name, want := range map[string]int{
-		"orders": orders, "invoices": orders - void, "receipts": orders - void, "compensated": void,
+		"orders": orders, "invoices": orders - void - late, "compensated": void + late,
 		"duplicates": 0, "missing": 0, "orphans": 0, "mismatches": 0, "kills": kills, "seed": seed,
 	} {
 		if got := number(r, name); got != want {
 			t.Errorf("%s is %d, want %d", name, got, want)
 		}
 	}
+	if n := number(r, "receipts"); n < orders-void-late || n > orders-void { // who cancels late may have had one
+		t.Errorf("%d receipts for %d orders, of which %d were cancelled meanwhile and %d late", n, orders, void, late)
+	}
+	checkWebhooks(t, r)
 	if n := number(r, "restarts"); n > kills || n < kills-workers { // who dies last need not come back
 		t.Errorf("%d restarts after %d kills", n, kills)
 	}
@@ -144,6 +157,18 @@ func checkRun(t *testing.T, r map[string]any, orders, kills, workers int) {
 	}
 	_, _ = number(naive, "duplicates"), number(naive, "missing")
 	checkLeftBehind(t, r)
+}
+
+// checkWebhooks holds that every webhook was heard in the end, and no forged one was believed.
+func checkWebhooks(t *testing.T, r map[string]any) {
+	t.Helper()
+	h, ok := r["webhooks"].(map[string]any)
+	if !ok || h["made"] == float64(0) || h["made"] != h["acknowledged"] || h["forged"] == float64(0) || h["forged"] != h["refused"] || h["believed"] != float64(0) {
+		t.Errorf("the webhooks: %v", r["webhooks"])
+	}
+	if c, ok := r["changes"].(map[string]any); !ok || c["edits"] == float64(0) {
+		t.Errorf("nobody edited an order: %v", r["changes"])
+	}
 }
 
 // checkLeftBehind reads what a run leaves: a sound ledger and the folder with everything else.
@@ -179,14 +204,15 @@ func TestRunAsText(t *testing.T) {
 	if status != 0 {
 		t.Errorf("exit status %d\n%s", status, stderr)
 	}
-	void := cancelled(t, 30)
+	void, late := cancelled(t, 30)
 	for _, want := range []string{
 		`^30 paid orders go from a shop into the books, and a receipt goes out for each\.\n`,
 		`the sync is killed 2 times`, `Seed 5\.\n`,
 		`\n +with amends   without a ledger\n  orders +30 +30\n`,
-		`\n  cancelled meanwhile, invoice voided +` + strconv.Itoa(void) + ` +0\n`,
+		`\n  cancelled, invoice voided +` + strconv.Itoa(void+late) + ` +0\n  edits after the order was marked +\d+ +0\n`,
 		`\n\n  duplicates: one too many +0 +\d+\n  missing: .* +0 +\d+\n  orphans: .* +0 +[1-9]\d*\n  mismatches: .* +0 +\d+\n\n`,
-		`\nWith amends: one invoice and one receipt for each paid order, none for others\.\nWithout a ledger, for example:\n`,
+		`\nWith amends: each paid order has one invoice, over what the order says now, and\none receipt; others have no invoice\.\nWithout a ledger, for example:\n`,
+		`\nThe shop's \d+ webhooks took \d+ deliveries, `, `\nOf \d+ forged ones, \d+ refused and 0 believed\.\n`,
 		`\n  orphan: shop:order:\d+: the order was cancelled, but inv_\d+ is live\n`,
 		`\nThe ledger is \S+/ledger\.db\. Ask it:\n`,
 	} {
@@ -260,7 +286,7 @@ func TestFindingsExitWithOne(t *testing.T) {
 		t.Errorf("exit status %d", status)
 	}
 	const found = "\nWith amends, the audit found:\n  duplicate: shop:order:10001: inv_"
-	if !strings.Contains(out.String(), found) || strings.Contains(out.String(), "With amends: one") {
+	if !strings.Contains(out.String(), found) || strings.Contains(out.String(), "With amends: each") {
 		t.Errorf("there is no %q in\n%s", found, out.String())
 	}
 }

@@ -14,6 +14,9 @@ type options struct {
 	seed    uint64
 	faults  float64
 	kills   int
+	edits   float64
+	chaos   float64
+	deaf    bool // to everything but webhooks
 	workers int
 	db      string
 	json    bool
@@ -27,6 +30,9 @@ func (o *options) flags() *flag.FlagSet {
 	f.Uint64Var(&o.seed, "seed", 0, "the `number` from which shop, faults and kills are drawn; 0 chooses one")
 	f.Float64Var(&o.faults, "faults", 0.15, "`share` of requests that meet a fault, 0 to 1")
 	f.IntVar(&o.kills, "kills", 8, "how many `times` a sync process is killed with SIGKILL")
+	f.Float64Var(&o.edits, "edits", 0.1, "`share` of orders that are edited after they were invoiced; half as many are cancelled")
+	f.Float64Var(&o.chaos, "chaos", 0.3, "`share` of webhooks that are dropped at first, and share that comes twice or more; all are late and shuffled")
+	f.BoolVar(&o.deaf, "webhooks-only", false, "the sync hears of orders by webhooks alone, and never asks for new ones")
 	f.IntVar(&o.workers, "workers", 0, "sync `processes`; 0 is 3 on Postgres and 1 on SQLite, which takes no more")
 	f.StringVar(&o.db, "db", "", "the `ledger`: a Postgres URL or a file; it must hold nothing yet (default a new file)")
 	f.BoolVar(&o.json, "json", false, "print one JSON object to standard output, and the rest to standard error")
@@ -37,8 +43,8 @@ func usage(w io.Writer) {
 	fmt.Fprint(w, `Usage: orders-to-accounting [flags]
 
 Moves the paid orders of a shop into the books and confirms each by e-mail, while
-answers are lost, servers fail, customers cancel and the sync process is killed.
-Then an audit that never reads the ledger compares shop, books and mailbox, beside
+answers are lost, servers fail, customers edit and cancel, webhooks come late, twice
+or forged, and the sync process is killed. Then an audit that never reads the ledger compares shop, books and mailbox, beside
 the same orders moved by a sync without a ledger.
 
 `)
@@ -112,6 +118,8 @@ func (o *options) check() (faults []error) {
 	}
 	wrong(o.orders < 1, "-orders must be at least 1")
 	wrong(!(o.faults >= 0 && o.faults <= 1), "-faults must lie between 0 and 1") // NaN does not
+	wrong(!(o.edits >= 0 && o.edits <= 1), "-edits must lie between 0 and 1")
+	wrong(!(o.chaos >= 0 && o.chaos <= 1), "-chaos must lie between 0 and 1")
 	wrong(o.kills < 0, "-kills must not be negative")
 	wrong(o.workers < 1, "-workers must be at least 1, or 0 for the default")
 	wrong(o.workers > 1 && !isPostgres(o.db), "-workers: a SQLite ledger takes one sync process; give a Postgres URL with -db for more")

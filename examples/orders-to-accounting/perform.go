@@ -14,7 +14,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/examples/orders-to-accounting/world"
 	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/reconcile"
 )
 
 // perform is the whole play: both syncs over equal worlds, the person who answers what nobody else can, the audit
@@ -65,12 +67,21 @@ func (r *report) act(ctx context.Context, o options, dir string, talk, stderr io
 		return err
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
-	amends, err := newStage(ctx, o, dir, "sync")
+	box, err := openInbox(ctx, o.db)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, box.Close()) }()
+	doors, err := freeDoors(ctx, o.workers)
+	if err != nil {
+		return err
+	}
+	amends, err := newStage(ctx, o, dir, "sync", doors)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, amends.close()) }()
-	naive, err := newStage(ctx, o, dir, "naive")
+	naive, err := newStage(ctx, o, dir, "naive", nil)
 	if err != nil {
 		return err
 	}
@@ -80,7 +91,7 @@ func (r *report) act(ctx context.Context, o options, dir string, talk, stderr io
 		by:      coordinator.By{Actor: "operator of the example", Reason: "looked into the mailbox"},
 		settled: answer + amends.procs.place.Settle, now: time.Now,
 	}
-	if err := r.syncs(ctx, o, amends, naive, person, newProgress(stderr, o.orders)); err != nil {
+	if err := r.syncs(ctx, o, amends, naive, person, box, newProgress(stderr, o.orders)); err != nil {
 		return err
 	}
 	unconfirmed, resolved, err := person.review(ctx)
@@ -124,7 +135,7 @@ func openEmpty(ctx context.Context, db string) (store, error) {
 }
 
 // syncs runs both jobs to their end, at the same time and in worlds that do not know of each other.
-func (r *report) syncs(ctx context.Context, o options, amends, naive *stage, person *operator, bar *progress) error {
+func (r *report) syncs(ctx context.Context, o options, amends, naive *stage, person *operator, box inbox, bar *progress) error {
 	defer bar.end()
 	amends.show, naive.show = bar.amends, bar.naive
 	naive.procs.once = true
@@ -137,9 +148,13 @@ func (r *report) syncs(ctx context.Context, o options, amends, naive *stage, per
 	group, both := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		return amends.watch(both, func() (int, bool, error) {
+			quiet, err := heardOut(both, amends.world, box) // asked before what follows from it
+			if err != nil {
+				return 0, false, err
+			}
 			c, err := count(both, person.ledger)
 			person.sees(c.review)
-			return c.finished + len(c.review), c.works >= o.orders && c.live == 0, err
+			return c.finished + len(c.review), quiet && c.works >= o.orders && c.live == 0, err
 		})
 	})
 	group.Go(func() error {
@@ -151,6 +166,19 @@ func (r *report) syncs(ctx context.Context, o options, amends, naive *stage, per
 	return group.Wait()
 }
 
+// heardOut reports whether everything that the customers changed was told, heard, and handed to the coordinator.
+func heardOut(ctx context.Context, w *world.World, box inbox) (bool, error) {
+	if quiet, err := w.Quiet(ctx); err != nil || !quiet {
+		return false, err
+	}
+	pending, err := box.Deliveries(ctx, reconcile.DeliveryFilter{Unjudged: true, Limit: 1})
+	if err != nil || len(pending) > 0 {
+		return false, err
+	}
+	owing, err := box.Entries(ctx, reconcile.EntryFilter{Owing: true, Limit: 1})
+	return len(owing) == 0, err
+}
+
 // audit stops everything and looks at both worlds.
 func (r *report) audit(ctx context.Context, amends, naive *stage) (err error) {
 	if err := errors.Join(amends.procs.stop(), naive.procs.stop()); err != nil {
@@ -159,6 +187,10 @@ func (r *report) audit(ctx context.Context, amends, naive *stage) (err error) {
 	r.Kills, r.Restarts = amends.procs.counts()
 	r.Naive.Kills, r.Naive.Restarts = naive.procs.counts()
 	r.Faults = amends.world.Faults()
+	if r.Webhooks, err = amends.world.Webhooks(ctx); err != nil {
+		return err
+	}
+	r.Changes = amends.world.Changes()
 	if r.Result, err = amends.world.Audit(ctx); err != nil {
 		return err
 	}

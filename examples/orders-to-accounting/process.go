@@ -9,15 +9,18 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 )
 
-// roleVariable tells a process started by the supervisor what it is; placeVariable where everything is.
+// roleVariable tells a process started by the supervisor what it is, numberVariable which of them, and placeVariable
+// where everything is.
 const (
-	roleVariable  = "AMENDS_EXAMPLE_ROLE"
-	placeVariable = "AMENDS_EXAMPLE_PLACE"
+	roleVariable   = "AMENDS_EXAMPLE_ROLE"
+	numberVariable = "AMENDS_EXAMPLE_NUMBER"
+	placeVariable  = "AMENDS_EXAMPLE_PLACE"
 )
 
 // patience is how long a process that was asked to end may take.
@@ -59,7 +62,7 @@ func (s *supervisor) start(ctx context.Context, n int) error {
 
 // spawn starts process i.
 func (s *supervisor) spawn(ctx context.Context, i int) error {
-	cmd, err := s.command(ctx)
+	cmd, err := s.command(ctx, i)
 	if err != nil {
 		return err
 	}
@@ -77,7 +80,7 @@ func (s *supervisor) spawn(ctx context.Context, i int) error {
 	return nil
 }
 
-func (s *supervisor) command(ctx context.Context) (*exec.Cmd, error) {
+func (s *supervisor) command(ctx context.Context, i int) (*exec.Cmd, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find our own program: %w", err)
@@ -87,7 +90,7 @@ func (s *supervisor) command(ctx context.Context) (*exec.Cmd, error) {
 		return nil, err
 	}
 	cmd := exec.CommandContext(ctx, self)
-	cmd.Env = append(os.Environ(), roleVariable+"="+s.role, placeVariable+"="+string(where))
+	cmd.Env = append(os.Environ(), roleVariable+"="+s.role, numberVariable+"="+strconv.Itoa(i), placeVariable+"="+string(where))
 	cmd.Stdout, cmd.Stderr = s.log, s.log
 	leash, err := cmd.StdinPipe()
 	if err != nil {

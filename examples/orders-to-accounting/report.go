@@ -9,6 +9,8 @@ import (
 
 	"github.com/amends-dev/amends/examples/orders-to-accounting/audit"
 	"github.com/amends-dev/amends/examples/orders-to-accounting/faults"
+	"github.com/amends-dev/amends/examples/orders-to-accounting/hooks"
+	"github.com/amends-dev/amends/examples/orders-to-accounting/world"
 )
 
 // report is what the run says at its end. Its JSON is what -json prints.
@@ -23,6 +25,8 @@ type report struct {
 	Ledger      string              `json:"ledger"`
 	Folder      string              `json:"folder"` // shop, books, mailbox and logs of both runs
 	Faults      map[faults.Kind]int `json:"faults"`
+	Webhooks    hooks.Tally         `json:"webhooks"`
+	Changes     world.Changes       `json:"changes"` // by customers, after the order was marked
 	Naive       naiveReport         `json:"naive"`
 
 	asked, undone string // works worth a look: one that was unconfirmed, one that was compensated
@@ -45,8 +49,10 @@ func (r *report) json(w io.Writer) error {
 func introduce(w io.Writer, o options) {
 	fmt.Fprintf(w, `%s from a shop into the books, and a receipt goes out for each.
 Shop, books and mail server are real ones on this machine; %.0f %% of requests meet
-a fault, and the sync is killed %s. A sync without a ledger does the same
-in a world of its own. Seed %d.
+a fault, and the sync is killed %s. The shop tells of every change by a
+signed webhook: late, out of order, some twice, some at first not at all. A sync
+without a ledger does the same in a world of its own, in which nobody edits or
+cancels an order afterwards, because it would not hear of that. Seed %d.
 
 `, amount(o.orders, "paid order goes", "paid orders go"), 100*o.faults, amount(o.kills, "time", "times"), o.seed)
 }
@@ -67,7 +73,8 @@ func (r *report) text(w io.Writer) error {
 	row("orders", r.Orders, r.Naive.Orders)
 	row("live invoices", r.Invoices, r.Naive.Invoices)
 	row("receipts", r.Receipts, r.Naive.Receipts)
-	row("cancelled meanwhile, invoice voided", r.Compensated, r.Naive.Compensated)
+	row("cancelled, invoice voided", r.Compensated, r.Naive.Compensated)
+	row("edits after the order was marked", r.Changes.Edits, 0)
 	row("killed with SIGKILL", r.Kills, r.Naive.Kills)
 	fmt.Fprintln(w)
 	row("duplicates: one too many", r.Duplicates, r.Naive.Duplicates)
@@ -75,7 +82,7 @@ func (r *report) text(w io.Writer) error {
 	row("orphans: for a cancelled order", r.Orphans, r.Naive.Orphans)
 	row("mismatches: amount, address or mark", r.Mismatches, r.Naive.Mismatches)
 	if r.Clean() {
-		fmt.Fprintf(w, "\nWith amends: one invoice and one receipt for each paid order, none for others.\n")
+		fmt.Fprintf(w, "\nWith amends: each paid order has one invoice, over what the order says now, and\none receipt; others have no invoice.\n")
 	} else {
 		fmt.Fprintf(w, "\nWith amends, the audit found:\n")
 		list(w, r.Findings)
@@ -84,7 +91,17 @@ func (r *report) text(w io.Writer) error {
 		fmt.Fprintf(w, "Without a ledger, for example:\n")
 		list(w, oneOfEach(r.Naive.Findings))
 	}
+	r.heard(w)
 	return r.further(w)
+}
+
+// heard says what became of the webhooks.
+func (r *report) heard(w io.Writer) {
+	h := r.Webhooks
+	fmt.Fprintf(w, "\nThe shop's %s took %s, %d of them needless copies;\n%s before they left, %d met no answer and came again.\n",
+		amount(h.Made, "webhook", "webhooks"), amount(h.Sent, "delivery", "deliveries"), h.Copies,
+		amount(h.Dropped, "was lost", "were lost"), h.Unheard)
+	fmt.Fprintf(w, "Of %s, %d refused and %d believed.\n", amount(h.Forged, "forged one", "forged ones"), h.Refused, h.Believed)
 }
 
 // further names the ledger, what can be asked of it, and where the rest is.

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
+	"github.com/amends-dev/amends/examples/orders-to-accounting/hooks"
 	"github.com/amends-dev/amends/examples/orders-to-accounting/world"
 )
 
@@ -23,6 +25,23 @@ const answer = time.Second
 // slack is added to the time after which the world has settled, for a machine too busy to let a server answer.
 const slack = time.Second
 
+// secret is what the shop signs its webhooks with. A real one is in no source code.
+const secret = "whsec_YS1zaG9wLW9uLXRoaXMtbWFjaGluZQ=="
+
+// freeDoors finds addresses on this machine at which n processes can listen.
+func freeDoors(ctx context.Context, n int) (doors []string, err error) {
+	for range n {
+		var listen net.ListenConfig
+		l, err := listen.Listen(ctx, "tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, fmt.Errorf("find a free port: %w", err)
+		}
+		defer l.Close() // all are held until all are found
+		doors = append(doors, l.Addr().String())
+	}
+	return doors, nil
+}
+
 // stage is one sync over one world of its own. Two stages of one seed are equal: the same orders, the same faults,
 // the same moments of death.
 type stage struct {
@@ -33,11 +52,20 @@ type stage struct {
 	show   func(done int)
 }
 
-// newStage sets up a stage in a folder of dir, for processes of the given role.
-func newStage(ctx context.Context, o options, dir, role string) (*stage, error) {
-	w, err := world.Start(ctx, world.Config{
-		Dir: filepath.Join(dir, role), Seed: o.seed, Orders: o.orders, Faults: o.faults, Cancels: cancels,
-	})
+// newStage sets up a stage in a folder of dir, for processes of the given role. Those that listen at doors are told
+// of changes by webhooks; customers change nothing after the fact for those who would not hear of it.
+func newStage(ctx context.Context, o options, dir, role string, doors []string) (*stage, error) {
+	c := world.Config{Dir: filepath.Join(dir, role), Seed: o.seed, Orders: o.orders, Faults: o.faults, Cancels: cancels}
+	if len(doors) > 0 {
+		c.Edits, c.LateCancels = o.edits, o.edits/2
+		c.Webhooks = hooks.Options{
+			Secret: secret, Plan: hooks.Plan{Drops: o.chaos, Duplicates: o.chaos, Forgeries: o.chaos / 3},
+		}
+		for _, door := range doors {
+			c.Webhooks.Receivers = append(c.Webhooks.Receivers, "http://"+door+"/webhooks/"+sourceName)
+		}
+	}
+	w, err := world.Start(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +73,10 @@ func newStage(ctx context.Context, o options, dir, role string) (*stage, error) 
 	if err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
-	p := place{Shop: w.ShopURL, Books: w.BooksURL, Mail: w.MailAddr, Ledger: o.db, Answer: answer, Settle: w.Timing().Settled() + slack}
+	p := place{
+		Shop: w.ShopURL, Books: w.BooksURL, Mail: w.MailAddr, Ledger: o.db, Answer: answer, Settle: w.Timing().Settled() + slack,
+		Doors: doors, Secret: secret, Poll: !o.deaf,
+	}
 	s := &stage{
 		world: w, random: rand.New(rand.NewPCG(o.seed, 1)),
 		procs: &supervisor{role: role, place: p, log: log},

@@ -40,7 +40,7 @@ func (s *Sync) Saga() (*saga.Definition[shop.Order], error) {
 		saga.Do("mark-synced", s.markSynced).To("shop").Timeout(s.timeout).Settle(s.settle).Retry(retry).
 			Idempotent().Undo(s.clearSynced).Pivot(),
 		saga.Do("receipt", s.sendReceipt).To("mail").Timeout(s.timeout).Settle(s.settle).Retry(retry).
-			AtMostOnce(),
+			AtMostOnce().NoUndo("the shop tells the customer that the order is cancelled"),
 	)
 }
 
@@ -63,18 +63,30 @@ func (s *Sync) ensureCustomer(ctx context.Context, c saga.Call[shop.Order]) (boo
 	return made, err
 }
 
+// createInvoice makes the order's invoice, or brings the one up to date that an earlier version of the order has.
+// The memo tells which version an invoice shows.
 func (s *Sync) createInvoice(ctx context.Context, c saga.Call[shop.Order]) (books.Invoice, error) {
-	draft := books.Draft{Customer: c.ExternalID("customer"), Reference: c.Work}
+	var lines []books.Line
 	for _, l := range c.Input.Lines {
-		draft.Lines = append(draft.Lines, books.Line{Description: l.Description, Quantity: l.Quantity, UnitCents: l.UnitCents})
+		lines = append(lines, books.Line{Description: l.Description, Quantity: l.Quantity, UnitCents: l.UnitCents})
 	}
 	var made books.Invoice
-	_, err := s.books.Do(ctx, effect.Request{Method: http.MethodPost, Path: effect.Path("invoices"), Key: c.Key, Body: draft, Into: &made})
+	r := effect.Request{
+		Method: http.MethodPost, Path: effect.Path("invoices"), Key: c.Key, Into: &made,
+		Body: books.Draft{Customer: c.ExternalID("customer"), Reference: c.Work, Memo: memo(c), Lines: lines},
+	}
+	if id := c.PreviousID(); id != "" {
+		r.Method, r.Path, r.Body = http.MethodPut, effect.Path("invoices", id), books.Update{Memo: memo(c), Lines: lines}
+	}
+	_, err := s.books.Do(ctx, r)
 	return made, err
 }
 
+// memo names the version of the order on its invoice.
+func memo(c saga.Call[shop.Order]) string { return "version " + c.Revision }
+
 // findInvoice asks the books for live invoices under our reference. A voided one keeps its reference and does
-// not count.
+// not count, and neither does one that does not show this version of the order yet.
 func (s *Sync) findInvoice(ctx context.Context, c saga.Call[shop.Order]) (saga.Finding[books.Invoice], error) {
 	var list books.List
 	_, err := s.books.Do(ctx, effect.Request{
@@ -85,7 +97,7 @@ func (s *Sync) findInvoice(ctx context.Context, c saga.Call[shop.Order]) (saga.F
 	}
 	var live []books.Invoice
 	for _, inv := range list.Invoices {
-		if inv.State == books.Live {
+		if inv.State == books.Live && (inv.Memo == memo(c) || inv.ID != c.PreviousID()) {
 			live = append(live, inv)
 		}
 	}

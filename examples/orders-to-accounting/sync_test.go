@@ -87,7 +87,7 @@ func TestSaga(t *testing.T) {
 		"customer idempotent to books: customers outlive their orders",
 		"invoice find to books by lookup undo",
 		"mark-synced idempotent to shop undo pivot",
-		"receipt at-most-once to mail",
+		"receipt at-most-once to mail: the shop tells the customer that the order is cancelled",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

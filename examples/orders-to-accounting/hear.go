@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/effect"
+	"github.com/amends-dev/amends/examples/orders-to-accounting/shop"
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/reconcile"
+	heardpg "github.com/amends-dev/amends/reconcile/store/postgres"
+	heardlite "github.com/amends-dev/amends/reconcile/store/sqlite"
+	"github.com/amends-dev/amends/reconcile/webhook"
+	"github.com/amends-dev/amends/saga"
+)
+
+// sourceName is what the shop is called in events, work ids and the path of its webhooks.
+const sourceName = "shop"
+
+// inbox is what was heard, with all of its sides.
+type inbox interface {
+	reconcile.Inbox
+	reconcile.Gate
+	reconcile.Reader
+	Close() error
+}
+
+// openInbox opens the inbox in the database of the ledger.
+func openInbox(ctx context.Context, db string) (inbox, error) {
+	if isPostgres(db) {
+		return heardpg.Open(ctx, db, &heardpg.Options{Migrate: true})
+	}
+	return heardlite.Open(ctx, db, nil)
+}
+
+// volatile are the fields of an order that change without anything having been sold: our own mark among them.
+var volatile = []string{"version", "updatedAt", "invoiceId"}
+
+// ear hears the shop: it stores the webhooks that come to the door, and turns what they say into work.
+type ear struct {
+	shop  *effect.Client
+	works *coordinator.Coordinator
+	log   logrus.FieldLogger
+}
+
+// hear listens at address until ctx ends. A webhook is answered once it is stored; what follows from it follows
+// later, and from what the gate says is newest.
+func (e *ear) hear(ctx context.Context, address, secret string, box inbox) error {
+	hearer, err := reconcile.New(box, reconcile.Options{
+		Sources: map[string]reconcile.Source{sourceName: {
+			Fetch: e.fetchOrder, Deliver: e.deliver, Rate: 200,
+			// The shop is on this machine, and so are its faults; a real one is given more time.
+			Policy: reconcile.Policy{Settle: time.Second, Dense: true, Volatile: volatile, Initial: 50 * time.Millisecond, Max: 2 * time.Second},
+		}},
+		Lease: 3 * time.Second, Poll: 100 * time.Millisecond, Log: e.log,
+	})
+	if err != nil {
+		return err
+	}
+	// The topic of an event is its type, like order.updated; its data is the whole order.
+	sender, err := webhook.Standard(webhook.Mapping{Version: "data.version", Clock: reconcile.CounterClock, Volatile: volatile})
+	if err != nil {
+		return err
+	}
+	door, err := webhook.New(box, []webhook.Source{{
+		Name: sourceName, Provider: sender, Secrets: []webhook.Secret{{Name: "example", Text: secret}},
+	}}, &webhook.Options{Log: e.log, Wake: hearer.Nudge})
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return hearer.Run(ctx) })
+	group.Go(func() error { return listen(ctx, address, door) })
+	return group.Wait()
+}
+
+// listen serves h at address until ctx ends. The port may still be ours: of a process that has just been killed.
+func listen(ctx context.Context, address string, h http.Handler) error {
+	var config net.ListenConfig
+	l, err := config.Listen(ctx, "tcp", address)
+	for try := 0; err != nil && try < 50; try++ {
+		if pause(ctx, 20*time.Millisecond) != nil {
+			return nil
+		}
+		l, err = config.Listen(ctx, "tcp", address)
+	}
+	if err != nil {
+		return fmt.Errorf("listen for webhooks: %w", err)
+	}
+	s := &http.Server{Handler: h, ReadHeaderTimeout: 2 * time.Second}
+	stop := context.AfterFunc(ctx, func() {
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+		defer cancel()
+		_ = s.Shutdown(last) // what is not answered by then is sent again
+	})
+	defer stop()
+	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve webhooks: %w", err)
+	}
+	return nil
+}
+
+// fetchOrder asks the shop for an order, where a webhook proves nothing.
+func (e *ear) fetchOrder(ctx context.Context, o reconcile.Object) (reconcile.Fetched, error) {
+	var order json.RawMessage
+	answer, err := e.shop.Do(ctx, effect.Request{Method: http.MethodGet, Path: effect.Path("orders", o.ID), Into: &order})
+	switch {
+	case answer != nil && answer.Status == http.StatusNotFound:
+		return reconcile.Fetched{Gone: true}, nil
+	case err != nil:
+		if class, after := saga.Classify(err); class == saga.Unsent && after > 0 {
+			return reconcile.Fetched{}, reconcile.Later(err, after)
+		}
+		return reconcile.Fetched{}, err
+	}
+	var head struct{ Version int64 }
+	if err := json.Unmarshal(order, &head); err != nil {
+		return reconcile.Fetched{}, fmt.Errorf("order %s: %w", o.ID, err)
+	}
+	print, err := reconcile.Fingerprint(order, volatile...)
+	return reconcile.Fetched{Version: reconcile.Counter(head.Version), Body: order, Fingerprint: print}, err
+}
+
+// deliver turns what the gate has accepted into work: a paid order is started, or begun again where it is known; a
+// cancelled one is undone. Being told twice changes nothing.
+func (e *ear) deliver(ctx context.Context, c reconcile.Change) error {
+	var o shop.Order
+	if len(c.Body) > 0 {
+		if err := json.Unmarshal(c.Body, &o); err != nil {
+			return reconcile.Permanent(fmt.Errorf("%s is no order: %w", c.Object, err))
+		}
+	}
+	switch {
+	case c.Deleted || o.Status == shop.Cancelled:
+		err := e.works.Withdraw(ctx, sagaName, c.Object.String(), c.Revision, coordinator.By{Actor: "webhook", Reason: "cancelled in the shop"})
+		if errors.Is(err, ledger.ErrNotFound) {
+			return nil // nothing was done for it
+		}
+		return err
+	case o.Status == shop.Paid:
+		_, err := e.works.Start(ctx, sagaName, c.Object.String(), o, &coordinator.StartOptions{Revision: c.Revision, Source: "webhook"})
+		return err
+	default:
+		return nil // nobody has paid it yet
+	}
+}
+
+// revisionOf names the version of an order as the gate does.
+func revisionOf(o shop.Order) string { return strconv.FormatInt(o.Version, 10) }
