@@ -28,6 +28,8 @@ type Event struct {
 	// Changed is when the database became another one after the work's latest record was written (a fail-over, a
 	// restore): what was stored behind that record may be forgotten. Zero when it did not.
 	Changed time.Time
+	// Unread: a signal that was posted before Changed is pending. What was forgotten may have consumed it already.
+	Unread bool
 	// Same: the input that Signal brings has the identity of the one heard before.
 	Same bool
 
@@ -244,7 +246,7 @@ func (m *machine) proceed() Command {
 		return Command{Do: Rest}
 	}
 	if m.rec != nil && m.rec.Kind == KindForgotten { // what is in doubt settles from when the record is stored
-		return m.again()
+		return Command{Do: Wait, Until: m.ev.Now.Earliest}
 	}
 	if live := m.st.live(); live != nil {
 		deadline := live.effort(live.open()).Deadline
@@ -406,7 +408,7 @@ func (m *machine) turn(why Reason) Command {
 // back undoes what may have happened, strictly in the reverse order of arming.
 func (m *machine) back() Command {
 	for _, ss := range m.st.newestFirst(m.spec) {
-		if ss.Undo.Phase == Done || !ss.mayHaveHappened() {
+		if ss.Undo.Phase == Done || !ss.stands(m.spec) {
 			continue
 		}
 		s := m.step(ss.Name)

@@ -345,16 +345,21 @@ func (d *desk) gone(revision string) *desk {
 // failover makes the database forget the latest n records. Signals survive.
 func (d *desk) failover(n int) error {
 	d.t.Helper()
+	if err := d.rewind(n); err != nil {
+		return err
+	}
+	return d.try(Event{Changed: d.now})
+}
+
+// rewind takes the latest n records away.
+func (d *desk) rewind(n int) error {
 	if n >= len(d.chain) {
 		return fmt.Errorf("there are only %d records", len(d.chain))
 	}
 	d.chain = d.chain[:len(d.chain)-n]
 	st, err := Fold(order, d.chain)
-	if err != nil {
-		return err
-	}
 	d.st = st
-	return d.try(Event{Changed: d.now})
+	return err
 }
 
 // verdict posts a person's word on the step in review. An empty id says that it did not happen.

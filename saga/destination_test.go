@@ -15,6 +15,7 @@ type destination struct {
 	keys    map[string]memory   // of Keyed steps
 	effects map[string]int      // per step: how often something new came into being
 	perKey  map[string]int      // the same per key
+	fault   func(step, words string)
 }
 
 // object is one thing that a step made.
@@ -22,6 +23,7 @@ type object struct {
 	id    string
 	shown time.Time // from when on every lookup sees it
 	half  bool      // created, and not posted
+	says  int       // which content of the source object it shows
 }
 
 // memory is what a destination with keys remembers of one.
@@ -35,7 +37,10 @@ type request struct {
 	step     *StepSpec
 	dir      Direction
 	key      string
+	attempt  int
 	id       string // an undo of this very thing; empty: of whatever goes by our reference
+	previous string // what an earlier revision left: this very thing is changed
+	says     int    // the content of the source object
 	finish   bool   // goes on with what was half-made
 	half     bool   // dies between creating and posting
 	arrives  time.Time
@@ -43,9 +48,9 @@ type request struct {
 	answered func(id string) // told when it takes effect; nil: nobody listens
 }
 
-func newDestination(clock func() time.Time) *destination {
+func newDestination(clock func() time.Time, fault func(step, words string)) *destination {
 	return &destination{
-		clock: clock, things: map[string][]object{}, keys: map[string]memory{},
+		clock: clock, fault: fault, things: map[string][]object{}, keys: map[string]memory{},
 		effects: map[string]int{}, perKey: map[string]int{},
 	}
 }
@@ -81,34 +86,60 @@ func (d *destination) make(r *request) string {
 	name := r.step.Name
 	if r.finish {
 		for i := range d.things[name] {
-			d.things[name][i].half = false
-			return d.things[name][i].id
+			return d.change(&d.things[name][i], r)
 		}
 		return ""
 	}
 	if there := d.things[name]; r.step.Repeat == RepeatIdempotent && len(there) > 0 {
-		return there[0].id // a PUT under the work's own name
+		return d.change(&there[0], r) // a PUT under the work's own name
 	}
 	if m, ok := d.keys[r.key]; r.step.Repeat == RepeatKeyed && ok && r.arrives.Before(m.until) {
 		return m.id
 	}
+	id := ""
+	if i := slices.IndexFunc(d.things[name], func(o object) bool { return o.id == r.previous }); i >= 0 && !r.step.Each {
+		id = d.change(&d.things[name][i], r)
+	} else {
+		id = d.create(r)
+	}
+	if r.step.Repeat == RepeatKeyed {
+		d.keys[r.key] = memory{id, r.arrives.Add(r.step.TTL)}
+	}
+	return id
+}
+
+// change brings a thing to the request's content. Content that goes back is what must never happen.
+func (d *destination) change(o *object, r *request) string {
+	if o.says > r.says {
+		d.fault(r.step.Name, fmt.Sprintf("the content goes back from %d to %d", o.says, r.says))
+	}
+	if o.says != r.says {
+		o.shown = r.settled
+	}
+	o.half, o.says = false, r.says
+	return o.id
+}
+
+func (d *destination) create(r *request) string {
+	name := r.step.Name
+	if r.previous != "" && !r.step.Each {
+		d.fault(name, fmt.Sprintf("it is told of %s, which is not there", r.previous))
+	}
 	d.effects[name]++
 	d.perKey[r.key]++
-	o := object{id: fmt.Sprintf("%s-%d", name, d.effects[name]), shown: r.settled, half: r.half}
+	o := object{id: fmt.Sprintf("%s-%d", name, d.effects[name]), shown: r.settled, half: r.half, says: r.says}
 	if r.step.Repeat == RepeatIdempotent {
 		o.id = name
 	}
 	d.things[name] = append(d.things[name], o)
-	if r.step.Repeat == RepeatKeyed {
-		d.keys[r.key] = memory{o.id, r.arrives.Add(r.step.TTL)}
-	}
 	return o.id
 }
 
-// shows is what a lookup is shown: everything whose attempt has settled (A3), and of the rest what luck wants.
-func (d *destination) shows(s *StepSpec, lucky func() bool) (seen []object) {
+// shows is what a lookup is shown of a content: everything whose attempt has settled (A3), and of the rest what luck
+// wants.
+func (d *destination) shows(s *StepSpec, says int, lucky func() bool) (seen []object) {
 	for _, o := range d.things[s.Name] {
-		if !d.clock().Before(o.shown) || lucky() {
+		if (o.says == says || s.oncePerWork()) && (!d.clock().Before(o.shown) || lucky()) {
 			seen = append(seen, o)
 		}
 	}
@@ -118,4 +149,19 @@ func (d *destination) shows(s *StepSpec, lucky func() bool) (seen []object) {
 // onTheWay reports whether something for the step may still arrive.
 func (d *destination) onTheWay(step string) bool {
 	return slices.ContainsFunc(d.network, func(r request) bool { return r.step.Name == step })
+}
+
+// keepOnly is a person who leaves one of the things that a step made for a content, or at all, and takes the others away.
+func (d *destination) keepOnly(step string, keep object, once bool) {
+	kept := false
+	d.things[step] = slices.DeleteFunc(d.things[step], func(o object) bool {
+		first := o.id == keep.id && !kept
+		kept = kept || first
+		return (once || o.says == keep.says) && !first
+	})
+	for i := range d.things[step] {
+		if d.things[step][i].id == keep.id {
+			d.things[step][i] = keep
+		}
+	}
 }

@@ -147,7 +147,11 @@
 //   - F26: when the database became another one after the work's latest record was written ([Event.Changed]), a
 //     live work that was going forward and was not asleep then is not trusted: every step that is not done is put
 //     in doubt by a record of its own, with a deadline as if it had been armed now. Its class decides from there
-//     (F11 to F19), a late answer closes it, and a pivot that is in doubt counts as one that may have happened.
+//     (F11 to F19), a late answer closes it, and a pivot that is in doubt counts as one that may have happened. A
+//     lookup that finds a step missing, or half-made, takes the doubt from those behind it: they were not armed.
+//   - F27: a signal that was posted before that change and is unread ([Event.Unread]) may have been consumed by what
+//     was forgotten. Then F26 holds for a work that was asleep or in review, too. And a verdict "it did not happen"
+//     of that time is stale: it may have been followed already, so somebody must look again.
 //
 // # Compensation
 //
@@ -179,11 +183,11 @@
 //     in doubt, in review. It takes back a newer version that waits; only a still newer one opens the work again.
 //   - S3: a person's cancel when the pivot may have happened, in this revision or an earlier one, comes too late,
 //     and is noted. So is one behind the end.
-//   - S4: a person's cancel of a work that turned already is noted.
+//   - S4: a person's cancel of a work that turned already is noted, unless a newer version waits.
 //   - S5: a verdict "it happened" makes the step (or undo) in review done, with the external id it names.
 //   - S6: a verdict "it did not happen" makes it ready under a new key, with a fresh policy. Nothing is armed
 //     before the attempts of the old key have settled; and when the saga turns meanwhile, the step is still
-//     treated as one that may have happened.
+//     treated as one that may have happened. Only where there is no undo, the word counts at once.
 //   - S7: a verdict is stale, and noted, when the work is not in review, the review is about another step or
 //     direction, or the attempt has moved on.
 //   - S8: a late answer of success closes a step in doubt as done. Evidence is always asked first. It speaks
@@ -216,9 +220,9 @@
 //     version of the definition that was heard of.
 //   - V7: each step is told what an earlier revision left at its destination ([Call.PreviousID], [Previous]) until
 //     it is done anew or undone. It changes that thing and must not make another. A lookup asks for the effect of
-//     this revision: what only an earlier one did is [NotFound].
+//     this revision: what only an earlier one did is [NotFound]. Of a step that is done once (V9) it asks for the effect of any.
 //   - V8: no step is armed before every attempt of earlier revisions on it, forward or undo, has settled. Attempts
-//     are counted on over revisions, so an answer is never credited to another revision's attempt.
+//     are counted on over revisions, and a late answer names its key, so none is credited to another revision.
 //   - V9: a step that is AtMostOnce, or says [Action.Once], and is done stays done. [Action.EachRevision] opts out.
 //   - V10: when an earlier revision passed the pivot, what is refused or given up goes to review and never back.
 //   - V11: the way back owes an undo to what this revision made and to what an earlier one left standing (C2).
@@ -227,8 +231,8 @@
 //   - V13: else it waits for a boundary as a newer version does: what is in doubt may turn out not to stand. Then the
 //     work is compensated if every step that stands says Undo or NoUndo.
 //   - V14: else review, conflict. A verdict that the undo of the step at issue happened by hand leads on, to the
-//     next such step or to the undos of the others. To keep sets the cancel aside, and the work goes on as before.
-//     A newer version of the source begins as ever.
+//     next such step or to the undos of the others. To keep sets the cancel aside, and the work goes on as
+//     before; what was made good already stays so. A newer version of the source begins as ever.
 //
 // # What a crash can do
 //

@@ -1,30 +1,92 @@
 package saga
 
-import "time"
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"time"
+)
 
 // verify empties the network and holds what is there against the invariants.
 func (w *world) verify() {
 	w.pass(time.Hour)
 	for i := range w.spec.Steps {
-		s := &w.spec.Steps[i]
-		effects, most := w.dest.effects[s.Name], 1+w.reissue[s.Name]
-		switch {
-		case s.Repeat == RepeatAtMostOnce && effects > most:
-			w.t.Fatalf("I1: %d effects of %s, and %d reissues", effects, s.Name, w.reissue[s.Name])
-		case s.Repeat == RepeatFind && effects > most:
-			w.t.Fatalf("%d effects of %s under A1-A3, and %d reissues", effects, s.Name, w.reissue[s.Name])
-		case w.st.Status == Compensated && s.Undo && !w.hasty[s.Name] && len(w.dest.things[s.Name]) > 0:
-			w.t.Fatalf("I4: compensated, and %s is there: %+v", s.Name, w.dest.things[s.Name])
-		case w.st.Status == Completed && len(w.dest.things[s.Name]) == 0:
-			w.t.Fatalf("I7: completed, and %s is not there", s.Name)
-		}
+		w.verifyStep(&w.spec.Steps[i])
 	}
 	for key, n := range w.dest.perKey {
 		if n > 1 && w.keyed(key) {
-			w.t.Fatalf("I2: %d effects under the key %s", n, key)
+			w.broken("I2: %d effects under the key %s", n, key)
 		}
 	}
 	w.verifyChain()
+	w.verifySource()
+}
+
+// verifyStep counts the effects of s over all revisions, and looks at what is there in the end. A step about which a
+// person spoke in haste may be there, or twice: nobody waited for what was on its way.
+func (w *world) verifyStep(s *StepSpec) {
+	there, effects := w.dest.things[s.Name], w.dest.effects[s.Name]
+	most := 1 + w.reissue[s.Name] + w.undos(s.Name)
+	if s.Each {
+		most = w.revisions() + w.reissue[s.Name] + w.undos(s.Name)
+	}
+	guarded := s.Repeat == RepeatAtMostOnce || s.Repeat == RepeatFind
+	current := slices.DeleteFunc(slices.Clone(there), func(o object) bool { return o.says != w.mark(s) })
+	switch {
+	case guarded && effects > most:
+		w.broken("I1: %d effects of %s, and at most %d are allowed", effects, s.Name, most)
+	case w.hasty[s.Name]:
+	case w.st.Status == Completed && w.st.Step(s.Name).Undo.Phase == Done && w.taken != "": // made good by hand, and then kept
+	case w.st.Status == Compensated && s.Undo && len(there) > 0:
+		w.broken("I4: compensated, and %s is there: %+v", s.Name, there)
+	case w.st.Status == Completed && len(there) == 0:
+		w.broken("I7: completed, and %s is not there", s.Name)
+	case w.st.Status == Completed && !s.oncePerWork() && len(current) != 1:
+		w.broken("I9: completed with content %s, and of %s there is %+v", w.st.Input, s.Name, there)
+	case w.st.Status == Completed && !s.Each && len(there) > 1:
+		w.broken("I9: completed, and of %s there are several: %+v", s.Name, there)
+	}
+}
+
+// undos counts how often the step was undone, by the machine or by hand: after each it may be made anew.
+func (w *world) undos(step string) (n int) {
+	for i := range w.chain {
+		if r := &w.chain[i]; r.Step == step && r.Direction == Undo && (r.Kind == KindDone || r.Kind == KindResolved && r.Class == "") {
+			n++
+		}
+	}
+	return n
+}
+
+// revisions counts the contents of the source object that the work began.
+func (w *world) revisions() int { return len(w.begun) }
+
+// verifySource: what the source said last was heard, nothing waits any more, and the work shows it, unless a person
+// took it back or kept what stood.
+func (w *world) verifySource() {
+	last := strconv.Itoa(w.source.revision)
+	switch {
+	case w.st.Heard != last || w.st.Newer != nil:
+		w.broken("liveness: heard %s of %s, and %+v waits at the end", w.st.Heard, last, w.st.Newer)
+	case w.taken != "" && CompareRevisions(w.taken, w.settled()) >= 0:
+	case w.source.gone && w.st.Status != Compensated:
+		w.broken("liveness: the source cancelled it, and the work is %s", w.st.Status)
+	case !w.source.gone && content(w.st.Input) != w.source.content:
+		w.broken("liveness: the work is %s at content %s, and the source at %d", w.st.Status, w.st.Input, w.source.content)
+	}
+}
+
+// settled is the oldest revision that says what the source said last.
+func (w *world) settled() string {
+	rev := strconv.Itoa(w.source.revision)
+	for i := len(w.source.history) - 1; i >= 0; i-- {
+		h := w.source.history[i]
+		if (h.Kind == SignalCancel) != w.source.gone || !w.source.gone && string(h.Input) != string(w.source.input()) {
+			break
+		}
+		rev = h.Revision
+	}
+	return rev
 }
 
 // keyed reports whether key is one of a Keyed step.
@@ -37,46 +99,90 @@ func (w *world) keyed(key string) bool {
 	return false
 }
 
-// verifyChain reads the records as an auditor would, without the fold.
+// audit reads the records as an auditor would, without the fold.
+type audit struct {
+	turned, bySource bool
+	pivot            bool            // done while the work went forward
+	owed             map[string]bool // by this revision
+	stands           map[string]bool // from earlier ones
+	undone           map[string]bool
+	lapsed           map[string]bool // armed by what was forgotten, perhaps
+}
+
 func (w *world) verifyChain() {
-	turned := false
-	owed, undone := map[string]bool{}, map[string]bool{}
+	a := audit{owed: map[string]bool{}, stands: map[string]bool{}, undone: map[string]bool{}, lapsed: map[string]bool{}}
 	for i := range w.chain {
 		r := &w.chain[i]
-		if r.Direction == Forward {
-			switch r.Kind { //nolint:exhaustive // no other kind says anything about the effect
-			case KindDone, KindUnknown, KindLost, KindFound, KindUnfinished, KindSeveral:
-				owed[r.Step] = true
-			case KindNotFound:
-				owed[r.Step] = false
-			case KindResolved:
-				owed[r.Step] = r.Class == ""
+		before := a.turned
+		a.read(w, r)
+		if arm := r.Arm; arm != nil {
+			if arm.Direction == Forward && a.turned {
+				w.broken("I13: record %d arms %s forward while compensating", r.Seq, arm.Step)
 			}
-		}
-		if r.Direction == Undo && (r.Kind == KindDone || r.Kind == KindResolved && r.Class == "") {
-			undone[r.Step] = true
-		}
-		before := turned
-		turned = turned || r.Status == Compensating || r.Kind == KindCancelled
-		if a := r.Arm; a != nil {
-			if a.Direction == Forward && turned {
-				w.t.Fatalf("I13: record %d arms %s forward while compensating", r.Seq, a.Step)
+			if arm.Direction == Undo && !before {
+				w.broken("C13: record %d turns the work and arms the undo of %s", r.Seq, arm.Step)
 			}
-			if a.Direction == Undo && !before {
-				w.t.Fatalf("C13: record %d turns the work and arms the undo of %s", r.Seq, a.Step)
-			}
-			if a.Direction == Undo && w.pivoted {
-				w.t.Fatalf("I13: record %d undoes %s behind the pivot", r.Seq, a.Step)
+			if arm.Direction == Undo && a.pivot && !a.bySource {
+				w.broken("I13: record %d undoes %s behind the pivot", r.Seq, arm.Step)
 			}
 		}
 	}
 	for i := range w.spec.Steps {
 		s := &w.spec.Steps[i]
-		if w.st.Status == Compensated && s.NoUndo == "" && owed[s.Name] && !undone[s.Name] {
-			w.t.Fatalf("I15: compensated, and the undo of %s was skipped", s.Name)
+		if w.st.Status == Compensated && s.NoUndo == "" && (a.owed[s.Name] || a.stands[s.Name] || a.lapsed[s.Name]) && !a.undone[s.Name] {
+			w.broken("I15: compensated, and the undo of %s was skipped", s.Name)
 		}
 	}
 	if st, err := Fold(order, w.chain); err != nil || string(dump(w.t, st)) != string(dump(w.t, w.st)) {
-		w.t.Fatalf("R4: the whole chain folds to something else (%v)", err)
+		w.broken("R4: the whole chain folds to something else (%v)", err)
+	}
+}
+
+func (a *audit) read(w *world, r *Record) {
+	switch {
+	case r.Kind == KindRevised:
+		a.turned, a.bySource = false, false
+		for i := range w.spec.Steps {
+			name := w.spec.Steps[i].Name
+			a.stands[name] = (a.stands[name] || a.owed[name]) && !a.undone[name]
+			a.owed[name], a.undone[name], a.lapsed[name] = false, false, false
+		}
+	case r.Kind == KindForgotten:
+		var lapses []lapse
+		if err := json.Unmarshal(r.Body, &lapses); err != nil {
+			w.t.Fatal(err)
+		}
+		for _, l := range lapses {
+			a.lapsed[l.Step] = true
+		}
+	case r.Direction == Undo && (r.Kind == KindDone || r.Kind == KindResolved && r.Class == ""):
+		a.undone[r.Step] = true
+	case r.Direction == Forward:
+		a.learn(w, r)
+	}
+	a.turned = a.turned || r.Status == Compensating || r.Kind == KindCancelled
+	a.bySource = a.bySource || r.Kind == KindCancelled && r.Revision != ""
+	if p := w.spec.pivot(); p < len(w.spec.Steps) && a.undone[w.spec.Steps[p].Name] {
+		a.pivot = false
+	}
+}
+
+func (a *audit) learn(w *world, r *Record) {
+	if r.Kind == KindNotFound || r.Kind == KindUnfinished { // then nothing behind it was armed
+		for i := w.spec.index(r.Step); i < len(w.spec.Steps); i++ {
+			a.lapsed[w.spec.Steps[i].Name] = false
+		}
+	}
+	switch r.Kind { //nolint:exhaustive // no other kind says anything about the effect
+	case KindDone, KindUnknown, KindLost, KindFound, KindUnfinished, KindSeveral:
+		a.owed[r.Step] = true
+	case KindNotFound:
+		a.owed[r.Step] = false
+	case KindResolved:
+		a.owed[r.Step], a.lapsed[r.Step] = r.Class == "", false
+	}
+	done := r.Kind == KindDone || r.Kind == KindFound || r.Kind == KindResolved && r.Class == ""
+	if p := w.spec.pivot(); done && !a.turned && w.spec.index(r.Step) == p {
+		a.pivot = true
 	}
 }

@@ -2,6 +2,7 @@ package saga
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,14 +16,17 @@ import (
 //	I1   AtMostOnce: effects ≤ 1 + reissues that a person authorised
 //	I2   Idempotent, Keyed: distinct effects per key ≤ 1
 //	I4   compensated: what every compensable step made is gone, and stays gone when the network is empty
+//	I9   the content at the destination never goes back to an older one; a completed work shows the newest it began,
+//	     once for each step
 //	I13  nothing forward once compensating, no undo behind the pivot unasked
 //	I15  an undo is skipped only for the reasons of C3
 //
-// and once faults stop, the work ends or is in review (liveness). rapid prints the seed of a failure.
+// over all revisions and fail-overs. And once faults stop, the work ends, on the newest version of its source object
+// that was heard (liveness). rapid prints the seed of a failure.
 func TestInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
-		w.live(rapid.IntRange(5, 80).Draw(t, "faulty rounds"))
+		w.live(rapid.IntRange(5, 120).Draw(t, "faulty rounds"))
 		w.calm()
 		w.verify()
 	})
@@ -35,9 +39,14 @@ type world struct {
 	dest    *destination
 	quiet   bool
 	late    []Signal        // answers that came after their attempt was closed
+	said    []Signal        // everything that was said to the work
+	unread  []Signal        // what survived a fail-over that forgot the records which had consumed it
 	hasty   map[string]bool // steps about which a person spoke before everything had settled, and was wrong
 	reissue map[string]int  // by a person's word
-	pivoted bool            // the pivot was done while the work went forward
+	source  source
+	begun   map[string]bool // the inputs that were begun
+	diary   []string        // everything that was ever recorded, to be read when something is broken
+	taken   string          // the newest revision that waited when a person cancelled the work, or left it as it stood
 }
 
 func newWorld(t *rapid.T) *world {
@@ -45,10 +54,14 @@ func newWorld(t *rapid.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, hasty: map[string]bool{}, reissue: map[string]int{}}
+	w := &world{t: t, hasty: map[string]bool{}, reissue: map[string]int{}, begun: map[string]bool{}}
 	w.desk = &desk{t: t, spec: spec, st: &State{ID: order}, now: noon}
-	w.dest = newDestination(func() time.Time { return w.now })
-	w.start()
+	w.dest = newDestination(func() time.Time { return w.now }, func(step, words string) {
+		if !w.hasty[step] {
+			w.broken("I9: %s: %s", step, words)
+		}
+	})
+	w.feed(Event{Start: &Start{Revision: "1", Input: w.source.change()}})
 	return w
 }
 
@@ -72,19 +85,20 @@ func drawDefinition(t *rapid.T) string {
 		if i >= n-unguardable {
 			kinds = []string{"at-most-once"}
 		}
-		fmt.Fprintf(&lines, "s%d %s timeout=%ds settle=%ds attempts=%d initial=%ds", i, rapid.SampledFrom(kinds).Draw(t, "kind"),
+		kind := rapid.SampledFrom(kinds).Draw(t, "kind")
+		fmt.Fprintf(&lines, "s%d %s timeout=%ds settle=%ds attempts=%d initial=%ds", i, kind,
 			rapid.IntRange(1, 30).Draw(t, "timeout"), rapid.IntRange(0, 60).Draw(t, "settle"),
 			rapid.IntRange(1, 5).Draw(t, "attempts"), rapid.IntRange(1, 20).Draw(t, "initial"))
 		if rapid.Bool().Draw(t, "short of time") {
 			lines.WriteString(" within=3m")
 		}
-		switch {
-		case i > pivot:
-		case i == pivot:
-			lines.WriteString(rapid.SampledFrom([]string{" pivot", " pivot undo", " pivot no-undo"}).Draw(t, "pivot's undo"))
-		default:
-			lines.WriteString(rapid.SampledFrom([]string{" undo", " undo", " undo", " no-undo"}).Draw(t, "undo"))
+		each := strings.Contains(kind, "at-most-once") && rapid.IntRange(0, 2).Draw(t, "each revision") == 2
+		if each {
+			lines.WriteString(" each")
+		} else if !strings.Contains(kind, "at-most-once") {
+			lines.WriteString(rapid.SampledFrom([]string{"", "", "", "", " once"}).Draw(t, "revisions"))
 		}
+		lines.WriteString(drawUndo(t, i, pivot, each))
 		if i <= pivot && rapid.Bool().Draw(t, "gives up to review") {
 			lines.WriteString(" give-up=review")
 		}
@@ -93,33 +107,54 @@ func drawDefinition(t *rapid.T) string {
 	return lines.String()
 }
 
+// drawUndo draws what step i says about its undo.
+func drawUndo(t *rapid.T, i, pivot int, each bool) string {
+	says := []string{"", " no-undo", " undo"}
+	switch {
+	case i < pivot:
+		says = []string{" no-undo", " undo", " undo", " undo"}
+	case i == pivot:
+		says = []string{" pivot", " pivot no-undo", " pivot undo"}
+	}
+	if each { // an undo would not know of the earlier ones
+		says = slices.DeleteFunc(says, func(s string) bool { return strings.HasSuffix(s, " undo") })
+	}
+	return rapid.SampledFrom(says).Draw(t, "undo")
+}
+
 // live runs the work for some rounds with faults.
 func (w *world) live(rounds int) {
 	for range rounds {
-		if w.st.Status.Terminal() {
-			return
-		}
 		w.round()
 	}
 }
 
-// calm runs the work without faults until it ends or is in review, which must be soon.
+// calm runs the work without faults, and with a person who looks into every review, until it ends, which must be soon.
+// What the source said last is told again.
 func (w *world) calm() {
 	w.quiet, w.busy, w.lag = true, false, 0
 	w.feedSafe(Event{})
-	for range 60 {
-		if s := w.st.Status; s.Terminal() || s == Review && w.st.Reason != ReasonUnknownVersion {
+	w.source.tellLast()
+	for range 150 {
+		if w.st.Status.Terminal() && len(w.source.news)+len(w.late)+len(w.unread) == 0 {
 			return
 		}
 		w.round()
 	}
-	w.t.Fatalf("liveness: after 60 calm rounds the work is %s, and the machine says %s", w.st.Status, w.last.Do)
+	w.broken("liveness: after 150 calm rounds the work is %s %s, and the machine says %s", w.st.Status, w.st.Reason, w.last.Do)
 }
+
+// broken ends the test with everything that was ever recorded.
+func (w *world) broken(format string, args ...any) {
+	w.t.Fatalf("%s\n%s\n%s", fmt.Sprintf(format, args...), w.describe(), strings.Join(w.diary, "\n"))
+}
+
+func (w *world) describe() string { return string(dump(w.t, w.spec)) }
 
 // round does what the machine said, or something else happens.
 func (w *world) round() {
 	w.dest.deliver()
-	if w.open() == nil && w.others() {
+	if w.chance(3, "a fail-over") && w.forgets() || w.open() == nil && w.others() {
 		return
 	}
 	switch cmd := w.last.Do; cmd.Do {
@@ -148,14 +183,14 @@ func (w *world) feedSafe(ev Event) {
 			w.busy = false
 		}
 	}
+	w.busy = w.busy || len(w.unread) > 0 // signals come first
 	w.refold()
 	if err := w.once(ev); err != nil { // a signal may come between the turn and its undo
-		w.t.Fatalf("%+v: %v", ev, err)
+		w.broken("%+v: %v", ev, err)
 	}
-	if p := w.spec.pivot(); p < len(w.spec.Steps) && !w.st.Turned {
-		if ss := w.st.Step(w.spec.Steps[p].Name); ss != nil && ss.Forward.Phase == Done {
-			w.pivoted = true
-		}
+	w.begun[w.st.Revision] = true
+	if w.last.Record != nil {
+		w.diary = append(w.diary, show(w.tail()))
 	}
 }
 
@@ -190,15 +225,27 @@ func (w *world) pass(d time.Duration) {
 // others lets somebody else say something. It reports whether somebody did.
 func (w *world) others() bool {
 	switch {
+	case len(w.unread) > 0:
+		s := w.unread[0]
+		w.unread = w.unread[1:]
+		w.feedSafe(Event{Signal: &s, Same: s.Kind == SignalRevise && w.same(s.Input)})
 	case len(w.late) > 0 && (w.quiet || w.chance(50, "a late answer")):
 		s := w.late[0]
 		w.late = w.late[1:]
 		w.say(s)
-	case w.chance(4, "a cancel"):
-		w.say(Signal{Kind: SignalCancel, Actor: "anna"})
+	case len(w.source.news) > 0 && (w.quiet || w.chance(30, "news")):
+		w.say(w.hear())
+	case w.chance(10, "the source object changes"):
+		w.source.moves(w)
+		return false
+	case w.chance(3, "a cancel"):
+		waited := w.st.Newer != nil
+		if w.say(Signal{Kind: SignalCancel, Actor: "anna"}); waited && w.st.Newer == nil {
+			w.taken = w.st.Heard
+		}
 	case w.chance(3, "a conflict"):
 		w.say(Signal{Kind: SignalConflict})
-	case w.st.Reason != ReasonUnknownVersion && w.chance(3, "nobody knows the version"):
+	case w.st.Reason != ReasonUnknownVersion && !w.st.Status.Terminal() && w.chance(3, "nobody knows the version"):
 		w.last = Park(w.st, "nobody knows it")
 		w.store(*w.last.Record)
 	default:
@@ -209,8 +256,9 @@ func (w *world) others() bool {
 
 func (w *world) say(s Signal) {
 	w.sigs++
-	s.ID = w.sigs
-	w.feedSafe(Event{Signal: &s})
+	s.ID, s.At = w.sigs, w.now
+	w.said = append(w.said, s)
+	w.feedSafe(Event{Signal: &s, Same: s.Kind == SignalRevise && w.same(s.Input)})
 }
 
 func (w *world) open() *StepState { return w.st.live() }
@@ -218,22 +266,15 @@ func (w *world) open() *StepState { return w.st.live() }
 // act makes the attempt that was armed. Its request leaves before the deadline or never (A1), and takes effect
 // before the deadline if it is answered, else within the settle time after it (A2).
 func (w *world) act() {
-	cmd, arm := w.last.Do, w.tail().Arm
-	s, deadline := &w.spec.Steps[w.spec.index(cmd.Step)], w.tail().Deadline()
-	in := w.st.Invocation(cmd)
-	r := request{step: s, dir: cmd.Direction, key: arm.Key, finish: in.Unfinished != nil && cmd.Direction == Forward}
-	if in.Undoing != nil {
-		r.id = in.Undoing.ExternalID
-	}
-	attempt := arm.Attempt
-	r.settled = deadline.Add(s.Settle)
+	r, deadline := w.request()
+	s := r.step
 	fate := "answered"
 	if !w.quiet {
 		fate = rapid.SampledFrom([]string{"answered", "answered", "answered", "refused", "not sent", "at fault", "stopped",
 			"answer lost", "late", "lost", "crash before", "crash behind", "crash with a late answer"}).Draw(w.t, "fate")
 	}
 	soon := w.now.Add(w.span(deadline.Sub(w.now)/2, "answer time"))
-	r.half = s.Repeat == RepeatFind && cmd.Direction == Forward && !r.finish && strings.Contains(fate, "crash") && w.chance(30, "half-made")
+	r.half = s.Repeat == RepeatFind && r.dir == Forward && !r.finish && strings.Contains(fate, "crash") && w.chance(30, "half-made")
 	r.arrives = soon
 	switch fate {
 	case "answered":
@@ -261,8 +302,23 @@ func (w *world) act() {
 		w.pass(soon.Sub(w.now))
 		w.outcomeNow(Outcome{Class: Unknown, Error: "cut"})
 	default:
-		w.crashed(r, fate, deadline, attempt)
+		w.crashed(r, fate, deadline)
 	}
+}
+
+// request is what the attempt that was just armed sends, and its deadline.
+func (w *world) request() (request, time.Time) {
+	cmd, arm, deadline := w.last.Do, w.tail().Arm, w.tail().Deadline()
+	in := w.st.Invocation(cmd)
+	r := request{step: &w.spec.Steps[w.spec.index(cmd.Step)], dir: cmd.Direction, key: arm.Key, attempt: arm.Attempt}
+	r.finish, r.says, r.settled = in.Unfinished != nil && cmd.Direction == Forward, w.mark(r.step), deadline.Add(r.step.Settle)
+	if in.Undoing != nil {
+		r.id = in.Undoing.ExternalID
+	}
+	if in.Previous != nil {
+		r.previous = in.Previous.ExternalID
+	}
+	return r, deadline
 }
 
 func (w *world) send(r request, until time.Time) {
@@ -273,18 +329,8 @@ func (w *world) send(r request, until time.Time) {
 func (w *world) outcomeNow(o Outcome) { w.feedSafe(Event{Outcome: &o}) }
 
 // crashed lets the attempt's process die. Somebody else looks at the chain, now and then at once.
-func (w *world) crashed(r request, fate string, deadline time.Time, attempt int) {
-	if fate != "crash before" {
-		r.arrives = w.now.Add(w.span(deadline.Sub(w.now)+r.step.Settle, "arrives after"))
-		if fate == "crash with a late answer" {
-			r.answered = func(id string) {
-				w.late = append(w.late, Signal{Kind: SignalLate, Verdict: Verdict{
-					Step: r.step.Name, Direction: r.dir, Attempt: attempt, Happened: true, ExternalID: id, Output: output(id),
-				}})
-			}
-		}
-		w.dest.network = append(w.dest.network, r)
-	}
+func (w *world) crashed(r request, fate string, deadline time.Time) {
+	w.leave(r, deadline, fate)
 	w.alone = w.chance(30, "the dead process is proven dead")
 	if !w.alone {
 		w.pass(deadline.Sub(w.now) + 2*time.Second + w.span(time.Minute, "taken over after"))
@@ -293,16 +339,32 @@ func (w *world) crashed(r request, fate string, deadline time.Time, attempt int)
 	w.alone = false
 }
 
+// leave puts what a process sent before it died on its way.
+func (w *world) leave(r request, deadline time.Time, fate string) {
+	if fate == "crash before" {
+		return
+	}
+	r.arrives = w.now.Add(w.span(deadline.Sub(w.now)+r.step.Settle, "arrives after"))
+	if fate == "crash with a late answer" {
+		r.answered = func(id string) {
+			w.late = append(w.late, Signal{Kind: SignalLate, Verdict: Verdict{
+				Step: r.step.Name, Direction: r.dir, Attempt: r.attempt, StepKey: r.key, Happened: true, ExternalID: id, Output: output(id),
+			}})
+		}
+	}
+	w.dest.network = append(w.dest.network, r)
+}
+
 // look asks the destination for the step, as honestly as A3 says. C5 and F13: it is asked only when nothing is
 // on the way any more.
 func (w *world) look() {
 	name := w.last.Do.Step
 	s := &w.spec.Steps[w.spec.index(name)]
 	if w.dest.onTheWay(name) {
-		w.t.Fatalf("F13: a lookup of %s while something is on its way", name)
+		w.broken("F13: a lookup of %s while something is on its way", name)
 	}
 	f := Evidence{Step: name, Kind: KindNotFound}
-	seen := w.dest.shows(s, func() bool { return w.chance(50, "seen early") })
+	seen := w.dest.shows(s, w.mark(s), func() bool { return w.chance(50, "seen early") })
 	switch {
 	case w.chance(20, "the lookup cannot tell"):
 		f.Kind = KindUnclear
@@ -336,10 +398,15 @@ func (w *world) rest() {
 	}
 	ss, dir := w.st.Issue(w.spec)
 	if ss == nil {
-		w.t.Fatalf("review %s, and no step is at issue", w.st.Reason)
+		w.broken("review %s, and no step is at issue", w.st.Reason)
 	}
 	if !w.chance(40, "in haste") {
 		w.pass(3 * time.Minute) // until everything has settled
+	}
+	if w.st.Reason == ReasonConflict && w.chance(40, "it stays as it is") {
+		w.taken = w.st.Heard
+		w.say(Signal{Kind: SignalKeep, Actor: "anna"})
+		return
 	}
 	w.verdictOn(ss, dir)
 }
@@ -347,15 +414,16 @@ func (w *world) rest() {
 // verdictOn is an honest person's word: what is there now, and one of each. He undoes by hand what the machine
 // could not.
 func (w *world) verdictOn(ss *StepState, dir Direction) {
-	there := w.dest.things[ss.Name]
+	s := &w.spec.Steps[w.spec.index(ss.Name)]
+	there := slices.DeleteFunc(slices.Clone(w.dest.things[ss.Name]), func(o object) bool { return !s.oncePerWork() && o.says != w.mark(s) })
 	v := Verdict{Step: ss.Name, Direction: dir, Attempt: ss.effort(dir).Attempts}
 	switch {
 	case dir == Undo:
 		w.dest.things[ss.Name] = nil
 		v.Happened = true
 	case len(there) > 0:
-		w.dest.things[ss.Name] = there[:1]
 		there[0].half = false
+		w.dest.keepOnly(ss.Name, there[0], s.oncePerWork())
 		v.Happened, v.ExternalID, v.Output = true, there[0].id, output(there[0].id)
 	default:
 		w.reissue[ss.Name]++

@@ -460,7 +460,8 @@ func TestV8SettlesFirst(t *testing.T) {
 	})
 }
 
-// "V8: ... Attempts are counted on over revisions, so an answer is never credited to another revision's attempt".
+// "V8: ... Attempts are counted on over revisions, and a late answer names its key, so none is credited to another
+// revision".
 func TestV8AttemptsCountOn(t *testing.T) {
 	d := beginAt(t, "a idempotent undo\nb find undo").fail(Unknown).due().succeed("a1").fail(Unsent).revise("2").due()
 	if got := d.armed().Attempt; got != 3 {

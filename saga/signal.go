@@ -44,6 +44,7 @@ type Verdict struct {
 	Step       string          `json:"step,omitempty"`
 	Direction  Direction       `json:"direction,omitempty"`
 	Attempt    int             `json:"attempt,omitempty"` // the attempt it speaks of; stale when another was armed since
+	StepKey    string          `json:"stepKey,omitempty"` // a late answer: the key it was sent under
 	Happened   bool            `json:"happened,omitempty"`
 	ExternalID string          `json:"externalId,omitempty"`
 	Output     json.RawMessage `json:"output,omitempty"`

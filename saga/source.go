@@ -15,7 +15,7 @@ type page struct {
 	Keep  []string        `json:"keep,omitempty"`  // steps that are done once for the whole work, and were
 }
 
-// lapse is one entry in the body of a [KindForgotten] record: a step that may have been armed.
+// lapse is one entry in the body of a [KindForgotten] record: a step that may have been armed by what was forgotten.
 type lapse struct {
 	Step   string        `json:"step"`
 	Key    string        `json:"key"`
@@ -118,6 +118,7 @@ func (st *State) forget(r *Record) error {
 	if err := json.Unmarshal(r.Body, &lapses); err != nil {
 		return fmt.Errorf("the body of %s does not decode: %w", r.Kind, err)
 	}
+	st.Forgotten = r.At.UTC()
 	for _, l := range lapses {
 		ss := st.Step(l.Step)
 		if ss == nil {
@@ -134,6 +135,19 @@ func (st *State) forget(r *Record) error {
 		e.Unanswered = later(e.Unanswered, r.At.UTC().Add(l.Budget))
 	}
 	return nil
+}
+
+// acquit takes the doubt from what a fail-over may have forgotten behind ss: it was not done, so nothing behind it can
+// have been armed.
+func (st *State) acquit(ss *StepState) {
+	behind := false
+	for i := range st.Steps {
+		next := &st.Steps[i]
+		if f := &next.Forward; behind && f.Phase == InDoubt && f.Attempts == next.Earlier {
+			*f = Effort{Attempts: f.Attempts, Reissue: f.Reissue, Quiet: f.Quiet}
+		}
+		behind = behind || next == ss
+	}
 }
 
 // boundary reports whether the work may begin a newer revision now: nothing is open, in doubt or half-made, and
@@ -178,7 +192,7 @@ func (st *State) noWayBack(spec *Spec) *StepState {
 		return nil
 	}
 	for _, ss := range st.newestFirst(spec) {
-		if ss.Undo.Phase == Done || !ss.mayHaveHappened() {
+		if ss.Undo.Phase == Done || !ss.stands(spec) {
 			continue
 		}
 		if j := spec.index(ss.Name); j < 0 || !spec.Steps[j].Undo && spec.Steps[j].NoUndo == "" {
@@ -219,6 +233,7 @@ func (m *machine) hearNews(s *Signal) error {
 		r.Revision = ""
 		return note(fmt.Sprintf("revision %s has no input that can be kept (JSON, at most %d bytes)", s.Revision, MaxInput))
 	case gone && m.st.Turned:
+		m.unparked = m.st.Reason != ReasonUnknownVersion // it may have waited for the newer version alone
 		r.Kind, r.Error = KindCancelled, says(s, "the source cancelled it; it has turned already")
 		return m.foldSignal(s, r)
 	case !gone && m.ev.Same && !m.st.Turned && (m.st.Newer == nil || !m.st.Newer.Gone):
@@ -298,31 +313,16 @@ func (m *machine) again() Command {
 	return Command{Do: Wait, Until: m.ev.Now.Earliest}
 }
 
-// forget records that the database went back while the work was in hand: whatever step is not done may have
-// been armed since, and its attempt may be on its way.
+// forget records that the database went back: whatever step is not done may have been armed since, and its attempt
+// may be on its way. Nobody armed anything forward where the work had ended or was going back; nor where it was parked
+// or asleep, unless a signal may have woken it.
 func (m *machine) forget() error {
 	st := m.st
-	if !st.Status.Live() || st.Turned || st.Due.After(m.ev.Changed) {
-		return nil // nobody armed anything forward: it was parked, going back, or asleep
+	awake := st.Status.Live() && !st.Due.After(m.ev.Changed)
+	if st.Status.Terminal() || st.Turned || !awake && !m.ev.Unread {
+		return nil
 	}
-	var lapses []lapse
-	root := RootKey(st.ID.Saga, st.ID.Work, st.Revision)
-	for i := range m.spec.Steps {
-		s := &m.spec.Steps[i]
-		ss, l := st.Step(s.Name), lapse{Step: s.Name, Budget: s.Timeout}
-		if ss != nil && ss.Forward.Phase == Done {
-			continue
-		}
-		switch {
-		case ss != nil && ss.Forward.Key != "":
-			l.Key = ss.Forward.Key
-		case ss != nil: // a person may have allowed a new key
-			l.Key = StepKey(root, s.Name, Forward, ss.Forward.Reissue)
-		default:
-			l.Key = StepKey(root, s.Name, Forward, 0)
-		}
-		lapses = append(lapses, l)
-	}
+	lapses := m.lapses()
 	if len(lapses) == 0 {
 		return nil
 	}
@@ -330,5 +330,26 @@ func (m *machine) forget() error {
 	if err != nil {
 		return err
 	}
-	return m.fold(&Record{Kind: KindForgotten, Body: body, Error: "the database is another one since; what was armed behind this record is not known"})
+	return m.fold(&Record{Kind: KindForgotten, Body: body, Error: "the database is another one since; what was stored behind the record before is not known"})
+}
+
+// lapses are the steps that are not done, as if each had been armed now.
+func (m *machine) lapses() (lapses []lapse) {
+	root := RootKey(m.st.ID.Saga, m.st.ID.Work, m.st.Revision)
+	for i := range m.spec.Steps {
+		s := &m.spec.Steps[i]
+		ss, l := m.st.Step(s.Name), lapse{Step: s.Name, Budget: s.Timeout}
+		switch {
+		case ss == nil:
+			l.Key = StepKey(root, s.Name, Forward, 0)
+		case ss.Forward.Phase == Done:
+			continue
+		case ss.Forward.Key != "":
+			l.Key = ss.Forward.Key
+		default: // a person may have allowed a new key
+			l.Key = StepKey(root, s.Name, Forward, ss.Forward.Reissue)
+		}
+		lapses = append(lapses, l)
+	}
+	return lapses
 }

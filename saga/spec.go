@@ -80,6 +80,15 @@ func (s *Spec) needsNoUndo(step string) bool {
 	return i >= 0 && !s.Steps[i].Undo && s.Steps[i].NoUndo != ""
 }
 
+// hasNoUndo reports whether the step is known not to say how it is undone.
+func (s *Spec) hasNoUndo(step string) bool {
+	if s == nil {
+		return false
+	}
+	i := s.index(step)
+	return i >= 0 && !s.Steps[i].Undo
+}
+
 // index returns the position of the named step, or -1.
 func (s *Spec) index(step string) int {
 	for i := range s.Steps {

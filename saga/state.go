@@ -28,8 +28,10 @@ type State struct {
 	Newer    *Newer          `json:"newer,omitempty"` // waits for a step boundary
 	Steps    []StepState     `json:"steps,omitempty"` // in the order of first arming
 	Consumed []int64         `json:"consumed,omitempty"`
-	Started  time.Time       `json:"started"`
-	Updated  time.Time       `json:"updated"`
+	// Forgotten is when it was last put on record that the database went back.
+	Forgotten time.Time `json:"forgotten,omitzero"`
+	Started   time.Time `json:"started"`
+	Updated   time.Time `json:"updated"`
 }
 
 // Newer is a newer version of the source object that the work has heard of and not yet begun.
@@ -134,7 +136,7 @@ func (st *State) Apply(r *Record) error {
 
 // stays reports whether r leaves a parked work where it is: its words are then not about why it was parked.
 func (st *State) stays(r *Record) bool {
-	passing := r.Kind == KindNoted || r.Kind == KindFound || r.Kind == KindLost || r.Kind == KindHeard || r.Kind == KindCancelled
+	passing := r.Kind == KindNoted || r.Kind == KindFound || r.Kind == KindLost || r.Kind == KindHeard || r.Kind == KindCancelled || r.Kind == KindForgotten
 	return passing && st.Status.Parked() && r.Status == st.Status && r.Reason == st.Reason
 }
 
@@ -170,6 +172,9 @@ func (st *State) learn(r *Record) error {
 	e.Class, e.Error = r.Class, r.Error
 	if r.Wait > 0 {
 		e.NotBefore = r.due()
+	}
+	if r.Kind == KindNotFound || r.Kind == KindUnfinished {
+		st.acquit(ss)
 	}
 	return ss.learn(e, r)
 }
@@ -261,6 +266,7 @@ func (ss *StepState) resolve(e *Effort, r *Record) {
 func (ss *StepState) done(e *Effort, r *Record) {
 	e.Phase, e.Stuck, e.Class, e.Crashes = Done, "", "", 0
 	if r.Direction == Undo {
+		ss.Previous = nil // whoever made it, it is gone
 		return
 	}
 	ss.ExternalID, ss.Output, ss.Dropped, ss.Evidence, ss.Unfinished = r.ExternalID, r.Body, r.BodyDropped, r.Kind, nil
@@ -285,6 +291,9 @@ func (st *State) arm(r *Record) error {
 	}
 	if a.Direction == Forward && (st.Turned || r.Status == Compensating) {
 		return fmt.Errorf("it arms step %q forward while compensating", a.Step)
+	}
+	if a.Direction == Forward && ss.Undo.Phase == Done { // made good by hand, and then the work was kept
+		ss.Undo = Effort{Attempts: ss.Undo.Attempts}
 	}
 	e := ss.effort(a.Direction)
 	if a.Attempt != e.Attempts+1 || e.Phase == Done {
@@ -336,7 +345,7 @@ func (st *State) Issue(spec *Spec) (*StepState, Direction) {
 	}
 	for _, ss := range st.newestFirst(spec) {
 		switch {
-		case ss.Undo.Phase == Done || !ss.mayHaveHappened() || spec.needsNoUndo(ss.Name):
+		case ss.Undo.Phase == Done || !ss.stands(spec) || spec.needsNoUndo(ss.Name):
 			continue
 		case ss.Forward.Phase == Done || ss.Undo.Attempts > 0:
 			return ss, Undo
@@ -371,6 +380,14 @@ func (st *State) front() *StepState {
 func (ss *StepState) mayHaveHappened() bool {
 	f := &ss.Forward
 	return ss.Previous != nil || f.Phase == Done || f.Phase == Started || f.Phase == InDoubt || !f.unsettled().IsZero() || ss.Unfinished != nil
+}
+
+// stands reports whether the step's effect is or may be at the destination. Where nothing but a person's word says
+// that it is not, and spec has no undo that could make sure, the word counts.
+func (ss *StepState) stands(spec *Spec) bool {
+	f := &ss.Forward
+	word := (f.Phase == Ready || f.Phase == "") && f.Unanswered.IsZero() && ss.Previous == nil && ss.Unfinished == nil
+	return ss.mayHaveHappened() && !(word && spec.hasNoUndo(ss.Name))
 }
 
 // unsettled is the latest deadline of the attempts that may still be on their way. Zero: there are none.

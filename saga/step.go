@@ -120,7 +120,7 @@ func (a *Action[In, Out]) Pivot() *Action[In, Out] { a.spec.Pivot = true; return
 func (a *Action[In, Out]) Once() *Action[In, Out] { a.spec.Once = true; return a }
 
 // EachRevision says that an AtMostOnce step is done again for every newer version of the source object: a letter
-// that must follow each change, and never twice for one.
+// that must follow each change, and never twice for one. Such a step has no Undo: there would be many to undo.
 func (a *Action[In, Out]) EachRevision() *Action[In, Out] { a.spec.Each = true; return a }
 
 // To names the destination the step talks to. Rate limits and concurrency caps are set per destination.

@@ -57,11 +57,11 @@ func (m *machine) cancel(s *Signal) error {
 	switch {
 	case m.st.Status.Terminal():
 		return m.note(s, "cancel came too late: the work has ended")
-	case m.st.Turned:
+	case m.st.Turned && m.st.Newer == nil:
 		return m.note(s, "cancel: the work is being undone already")
 	case m.st.Reason == ReasonUnknownVersion:
 		return m.note(s, "cancel: nobody here knows how to undo the work; start a program with its version, then cancel again")
-	case m.pastPivot():
+	case !m.st.Turned && m.pastPivot():
 		return m.note(s, "cancel came too late: the pivot may have happened")
 	}
 	m.unparked = true
@@ -92,6 +92,8 @@ func (m *machine) resolve(s *Signal) error {
 		return m.note(s, "verdict: the review is about an unknown version, not about a step")
 	case ss.effort(dir).Phase == Done:
 		return m.note(s, "verdict: the step is done")
+	case !s.Happened && !m.st.Forgotten.IsZero() && !s.At.After(m.st.Forgotten):
+		return m.note(s, "verdict: records were forgotten since, and it may have been followed already; look again")
 	case m.st.Reason == ReasonConflict && !s.Happened:
 		return m.note(s, "verdict: the step stands until somebody makes it good; say so, or keep the work as it is")
 	}
@@ -108,7 +110,7 @@ func (m *machine) resolve(s *Signal) error {
 func (m *machine) lateAnswer(s *Signal) error {
 	ss := m.st.Step(s.Step)
 	switch {
-	case ss != nil && s.Attempt <= ss.Earlier && ss.Earlier > 0:
+	case ss != nil && m.foreign(ss, s):
 		return m.note(s, fmt.Sprintf("a late answer of attempt %d of step %q says %q; it belongs to an earlier revision", s.Attempt, s.Step, s.ExternalID))
 	case ss == nil || !s.Happened || s.Direction == Undo:
 		return m.note(s, fmt.Sprintf("a late answer of attempt %d of step %q", s.Attempt, s.Step))
@@ -129,6 +131,21 @@ func (m *machine) lateAnswer(s *Signal) error {
 	}
 	r.Body, r.BodyDropped = keep(s.Output, MaxOutput)
 	return m.foldSignal(s, r)
+}
+
+// foreign reports whether a late answer belongs to another revision. Its key says so; its attempt's number does, too,
+// unless a fail-over forgot some.
+func (m *machine) foreign(ss *StepState, s *Signal) bool {
+	if s.Attempt <= ss.Earlier && ss.Earlier > 0 {
+		return true
+	}
+	root := RootKey(m.st.ID.Saga, m.st.ID.Work, m.st.Revision)
+	for n := range ss.Forward.Reissue + 2 { // a new key may have been forgotten, too
+		if s.StepKey == "" || s.StepKey == StepKey(root, ss.Name, Forward, n) {
+			return false
+		}
+	}
+	return true
 }
 
 // note consumes a signal that changes nothing.
