@@ -71,7 +71,7 @@
  *
  *   neverOlder            no request of an older revision lands on the content of a newer one
  *   newestWins            completed: with the newest version the source ever spoke of, and that was no cancel.
- *                         Compensated: no newer version was left aside
+ *                         Compensated: no newer version was left aside, but by an operator's cancel after it
  *
  * BUDGETS: how often each fault may strike in one execution (-DCRASHES=2 and so on; default 1 each)
  *
@@ -243,6 +243,7 @@ byte orphV[N * NEWEST];  /* orphF by revision                                   
 bit  upd[NEWEST];        /* the requests of LOOKUP in this revision update what stands                 */
 byte top = 1, tidings = NEWS;
 bit  topGone;            /* of all that the source said, the newest: its version, and whether it is gone */
+bit  aside;              /* an operator's cancel came after the newest version was heard               */
 #define VERSION(x) (arev[x])
 #else
 #define VERSION(x) 1
@@ -519,6 +520,11 @@ inline turn() {
 }
 
 #ifdef REVISE
+/* An operator's cancel speaks of everything that was heard before it. */
+inline setAside() {
+  if :: CANCELLED && heard > 0 -> heard = 0; aside = 1 :: else fi
+}
+
 /* A source's signal is consumed. An older or equal version is noted, and changes nothing. */
 inline hear() {
   if
@@ -527,7 +533,7 @@ inline hear() {
 #else
   :: (news % GONE) > newest ->
 #endif
-       newest = news % GONE;
+       newest = news % GONE; aside = 0;
        if
        :: news < GONE -> heard = newest; gone = 0
 #ifdef FORGETGONE
@@ -900,7 +906,11 @@ act:                           /* no attempt in memory: fold the chain, decide *
 #endif
 
   /* Forward. A cancel turns the work while the pivot is out of the question; afterwards it is refused. */
-  :: atomic { FORWARD && (CANCELLED || (st[NEXT] == REFUSED && NEXT <= PIVOT && MAY_TURN(NEXT))) -> commit(); turn() }
+  :: atomic { FORWARD && (CANCELLED || (st[NEXT] == REFUSED && NEXT <= PIVOT && MAY_TURN(NEXT))) -> commit();
+#ifdef REVISE
+       setAside();
+#endif
+       turn() }
   :: atomic { FORWARD && cancel && (st[PIVOT] == SDONE || PASSED) -> commit(); cancel = 0 }
   :: atomic { FORWARD && st[NEXT] == REFUSED && (NEXT > PIVOT || !MAY_TURN(NEXT)) -> commit();
 #ifdef UNDOAFTER
@@ -1111,7 +1121,7 @@ proctype Monitor() {           /* runs when nothing else can: the end of every e
     chainTellsTheTruth = (TRUE_OF(0) && TRUE_OF(1) && (st[2] != SDONE || effect[2] == 1) && (st[2] != READY || effect[2] == 0));
     assert(chainTellsTheTruth);
 #ifdef REVISE
-    newestWins = ((saga != DONE || (rev == top && !topGone)) && (saga != COMPED || rev == top || topGone)); assert(newestWins);
+    newestWins = ((saga != DONE || (rev == top && !topGone)) && (saga != COMPED || rev == top || topGone || aside)); assert(newestWins);
 #endif
 #if !defined(REGRESS) && !defined(VERDICT)
     noNeedlessReview = !(saga == REVIEW && st[OPAQUE] == INDOUBT && answered); assert(noNeedlessReview);
