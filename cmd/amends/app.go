@@ -20,6 +20,7 @@ var verbs = []func(*app) *cobra.Command{
 	(*app).duplicates,
 	(*app).resolve,
 	(*app).cancel,
+	(*app).inbox,
 	(*app).check,
 	(*app).migrate,
 	(*app).version,

@@ -18,6 +18,7 @@
 //	duplicates  Count the duplicates that were blocked, most recent first
 //	resolve     Decide on a step in review: it happened, or it did not
 //	cancel      Give a work up: undo what it has done
+//	inbox       Show and replay what was heard from sources of truth
 //	check       Verify every chain and every head of the ledger
 //	migrate     Bring the database schema up to date, or show where it stands
 //	version     Show which amends this is, and the schema versions it needs
@@ -26,11 +27,23 @@
 // signal: who says what, and why. The coordinator that holds or takes up the work applies it; amends itself never
 // changes where a work stands. Both take --dry-run and --wait.
 //
+//	inbox list     List deliveries, newest first
+//	inbox show     Show one delivery: what became of it, and what is safe to do next
+//	inbox objects  List objects that were heard of, and what is owed to them
+//	inbox counts   Count deliveries by source and verdict
+//	inbox replay   Let deliveries go through the gate again
+//	migrate up     Apply what is missing
+//	migrate status Compare the schema with what this program needs
+//
+// A delivery is named by its number, an object as SOURCE:TYPE:ID or SOURCE:TENANT:TYPE:ID, which is also the id of
+// the work that comes of it. What was heard lies in the ledger's database. A replay changes no state: the process
+// that hears judges the delivery again.
+//
 // # Output
 //
 // What was asked for goes to stdout: as a table on a terminal, as plain aligned text elsewhere, and with -o json
 // as one JSON document. Hints, progress and errors go to stderr. Inputs and results are shown by size and hash
-// only, except by history --bodies. Texts from elsewhere are printed with control characters escaped. There are
+// only, except by history and inbox show with --bodies. Texts from elsewhere are printed with control characters escaped. There are
 // no colours, and no questions: what could do harm wants a flag that says so.
 //
 // JSON is stable: fields are added, never renamed or removed. Times are RFC 3339 in UTC, null where there is
@@ -64,6 +77,23 @@
 //	resolve     workId, saga, signal: as in pendingSignals, plan[] (what follows), dryRun, stored,
 //	cancel      applied (only with --wait can it be true), answer (the words of the record that read it),
 //	            status, reason, next: where the work stands now
+//	inbox list  items[]: number, receivedAt, workId, object: source, tenant, type, id; topic, eventId, at (by the
+//	            event's own word), payload (whole, delta, thin), deleted, version, secret (its name), copies,
+//	            lastAt (of the latest copy), judgedAt, verdict (while judgedAt is null the former one, or ""),
+//	            because, body: as in history, null where none is kept
+//	            next: what to give to --before; null on the last page
+//	inbox show  the fields of inbox list
+//	            entry (null: nothing is known of the object): the fields of inbox objects
+//	            works[]: the fields of list, of the works named by the object
+//	            next: what happens by itself, and what is safe to do
+//	inbox objects  items[]: workId, object, state (known, gone, not known, blocked), version, newestVersion (that
+//	            anybody spoke of), learned (event, fetch), fingerprint, body, accepted and delivered (counts of
+//	            states), fetchOwed, deliveryOwed, parked (a count), dueAt, holder, leaseUntil, attempts (failed in
+//	            a row), error, blocked (why), firstAt, updatedAt
+//	            next: what to give to --after; null on the last page
+//	inbox counts   items[]: source, verdict ("": to be judged), count, lastAt
+//	inbox replay   deliveries (selected), objects (they are about), verdicts (an object: how many had which; "":
+//	            none yet), actor, reason, dryRun, replayed
 //	check       sound, works, records, moving (works that never stood still, whose head was not compared)
 //	            findings[]: saga, workId, number, seq (0: about the work as a whole), what, do
 //	migrate     ledger, database, before, after; status: ledger, database, version, latest, upToDate
@@ -74,7 +104,7 @@
 //	  0  done         done; a list may be empty
 //	  1  failed       failed: no connection, no ledger there, a schema that does not fit
 //	  2  usage        the command line is wrong, or does not say which of several works is meant
-//	  3  not-found    no such work
+//	  3  not-found    no such work, delivery or object
 //	  4  not-allowed  not allowed: credentials, permissions, a read-only database
 //	  5  conflict     refused: the work does not stand as the command takes for granted
 //	  6  findings     check found something (migrate status: only with --exit-code)
@@ -87,7 +117,8 @@
 // # Reading the source
 //
 // main.go runs one command line, app.go has the table of verbs and the common flags, exit.go the table of exit
-// statuses. Each verb is a file; what resolve and cancel share is in speak.go, what names and reads one work in
+// statuses. Each verb is a file; inbox.go has the table of its own verbs, and inbox_select.go how deliveries are
+// selected. What resolve and cancel share is in speak.go, what names and reads one work in
 // work.go, and address.go opens the ledger. The tests are the scripts in testdata: what a person types and what
 // comes back.
 package main

@@ -13,6 +13,7 @@ import (
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/reconcile"
 )
 
 // exit is the status amends ends with. Scripts depend on the numbers and on the words: neither changes.
@@ -39,7 +40,7 @@ var exits = []struct {
 	{exitDone, "done", "done; a list may be empty"},
 	{exitFailed, "failed", "failed: no connection, no ledger there, a schema that does not fit"},
 	{exitUsage, "usage", "the command line is wrong, or does not say which of several works is meant"},
-	{exitNotFound, "not-found", "no such work"},
+	{exitNotFound, "not-found", "no such work, delivery or object"},
 	{exitNotAllowed, "not-allowed", "not allowed: credentials, permissions, a read-only database"},
 	{exitConflict, "conflict", "refused: the work does not stand as the command takes for granted"},
 	{exitFindings, "findings", "check found something (migrate status: only with --exit-code)"},
@@ -87,6 +88,7 @@ var meanings = []struct {
 	exit exit
 }{
 	{ledger.ErrNotFound, exitNotFound},
+	{reconcile.ErrNotFound, exitNotFound},
 	{coordinator.ErrNotInReview, exitConflict},
 	{coordinator.ErrOtherStep, exitConflict},
 	{coordinator.ErrFinished, exitConflict},

@@ -106,6 +106,9 @@ func TestDocumentation(t *testing.T) {
 		if cmd.Example == "" {
 			t.Errorf("%s has no example", cmd.Name())
 		}
+		for _, c := range cmd.Commands() {
+			has(cmd.Name() + " " + c.Name() + " " + c.Short)
+		}
 	}
 	for _, x := range exits {
 		has(fmt.Sprintf("%d %s %s", x.exit, x.word, x.means))

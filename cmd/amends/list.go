@@ -166,9 +166,9 @@ func (a *app) printHeads(heads []ledger.Head) {
 func headNote(h *ledger.Head) string {
 	n := h.Posted - h.Consumed
 	switch {
-	case n == 1 && !h.Status.Terminal():
+	case n == 1:
 		return "1 signal to be read"
-	case n > 0 && !h.Status.Terminal():
+	case n > 0:
 		return fmt.Sprintf("%d signals to be read", n)
 	case h.Session != 0:
 		return "held by " + h.Session.String()
@@ -205,7 +205,7 @@ func again(cmd *cobra.Command) string {
 	words := []string{cmd.CommandPath()}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		switch {
-		case f.Name == "after":
+		case f.Name == "after", f.Name == "before":
 		case f.Name == "db":
 			if ad, err := parseAddress(f.Value.String()); err == nil && !ad.secret() {
 				words = append(words, "--db", quote(f.Value.String()))

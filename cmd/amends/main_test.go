@@ -23,6 +23,8 @@ import (
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/ledger/postgres"
 	"github.com/amends-dev/amends/ledger/sqlite"
+	hearpostgres "github.com/amends-dev/amends/reconcile/store/postgres"
+	hearsqlite "github.com/amends-dev/amends/reconcile/store/sqlite"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -30,7 +32,33 @@ var update = flag.Bool("update", false, "write what the commands print into the 
 
 // The test binary is also the program under test, and a program that runs sagas beside it.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"amends": main, "serve": serve})
+	testscript.Main(m, map[string]func(){"amends": main, "serve": serve, "hear": hear})
+}
+
+// hear hears over the database named by its argument until nothing is left to do now.
+func hear() {
+	ctx, stop := context.WithTimeout(context.Background(), 30*time.Second)
+	defer stop()
+	err := func() error {
+		ad, err := parseAddress(os.Args[1])
+		if err != nil {
+			return err
+		}
+		e, err := ad.openEar(ctx)
+		if err != nil {
+			return err
+		}
+		defer e.Close()
+		s, ok := e.(inboxStore)
+		if !ok {
+			return fmt.Errorf("%T has no inbox", e)
+		}
+		return hearUntilQuiet(ctx, s)
+	}()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 }
 
 // serve runs a coordinator over the ledger named by its argument until it is interrupted.
@@ -69,6 +97,13 @@ func TestSQLite(t *testing.T) {
 	if err := errors.Join(seed(t.Context(), l), l.Close()); err != nil {
 		t.Fatal(err)
 	}
+	s, err := hearsqlite.Open(t.Context(), filepath.Join(dir, "ledger.db"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(listen(t.Context(), s), s.Close()); err != nil {
+		t.Fatal(err)
+	}
 	scripts(t, "sqlite", func(env *testscript.Env) error {
 		env.Setenv("AMENDS_DB", filepath.Join(env.WorkDir, "ledger.db"))
 		return os.CopyFS(env.WorkDir, os.DirFS(dir))
@@ -91,7 +126,14 @@ func TestPostgres(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return errors.Join(seed(t.Context(), l), l.Close())
+		if err := errors.Join(seed(t.Context(), l), l.Close()); err != nil {
+			return err
+		}
+		s, err := hearpostgres.Open(t.Context(), env.Getenv("AMENDS_DB"), nil)
+		if err != nil {
+			return err
+		}
+		return errors.Join(listen(t.Context(), s), s.Close())
 	})
 }
 

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/amends-dev/amends/migrations"
+	"github.com/amends-dev/amends/reconcile"
+	hearpostgres "github.com/amends-dev/amends/reconcile/store/postgres"
+	hearsqlite "github.com/amends-dev/amends/reconcile/store/sqlite"
+)
+
+// inboxVerbs is the table of what amends can do with what was heard, as verbs is for works.
+var inboxVerbs = []func(*app) *cobra.Command{
+	(*app).inboxList,
+	(*app).inboxShow,
+	(*app).inboxObjects,
+	(*app).inboxCounts,
+	(*app).inboxReplay,
+}
+
+func (a *app) inbox() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "inbox VERB [flags]",
+		Short: "Show and replay what was heard from sources of truth",
+		Long: `Show what was heard from sources of truth: webhooks that were verified and stored, what the gate made of each,
+and what is known of the objects they speak of.
+
+A delivery is one webhook about one object. The gate judges it once, and says why. What it accepts, and what a
+source answers when it is asked, becomes the accepted state of the object, and that state becomes a work: its id is
+the object, written as SOURCE:TYPE:ID, or SOURCE:TENANT:TYPE:ID.`,
+		Example: `  amends inbox list --object shop:order:10492      # what did we hear about the order?
+  amends inbox show 4711                           # one delivery: why it did what it did
+  amends inbox objects --blocked                   # what waits for a person
+  amends inbox replay 4711 --reason "the books are back" --dry-run`,
+		Args: inboxVerb,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	for _, verb := range inboxVerbs {
+		c := verb(a)
+		c.Flags().SortFlags = false
+		c.DisableFlagsInUseLine = true
+		cmd.AddCommand(c)
+	}
+	return cmd
+}
+
+// inboxVerb refuses a verb that does not exist.
+func inboxVerb(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var names []string
+	for _, c := range cmd.Commands() {
+		names = append(names, c.Name())
+	}
+	return usage("try: amends inbox --help", fmt.Sprintf("amends inbox knows no %q: it knows %s", args[0], strings.Join(names, ", ")))
+}
+
+// ear is the people's side of what was heard.
+type ear interface {
+	reconcile.Reader
+	io.Closer
+}
+
+// openEar opens what was heard, which lies in the ledger's database. It creates nothing and migrates nothing.
+func (ad address) openEar(ctx context.Context) (ear, error) {
+	if ad.dialect == migrations.Postgres {
+		return hearpostgres.Open(ctx, ad.place, nil)
+	}
+	if err := ad.isLedger(ctx); err != nil {
+		return nil, err
+	}
+	return hearsqlite.Open(ctx, ad.place, nil)
+}
+
+// listening opens what was heard for fn.
+func (a *app) listening(ctx context.Context, fn func(ear) error) error {
+	ad, err := a.address()
+	if err != nil {
+		return err
+	}
+	e, err := ad.openEar(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = e.Close() }() // whatever was stored is durable already
+	return fn(e)
+}
+
+// page cuts a list that was asked for one more than its limit, and reports whether there is another page.
+func page[T any](items []T, limit int) ([]T, bool) {
+	return items[:min(len(items), limit)], len(items) > limit
+}
+
+// meaning is a verdict as a person reads it.
+type meaning struct {
+	verdict reconcile.Verdict
+	words   string
+}
+
+// verdictMeanings is the one table of verdicts: what list can be narrowed to, and what show says.
+var verdictMeanings = []meaning{
+	{reconcile.Applied, "it was newer than what was known, and became the accepted state"},
+	{reconcile.Tombstoned, "the object is gone at its source, and that became the accepted state"},
+	{reconcile.Hint, "it proves that something changed, not to what, so the source is asked"},
+	{reconcile.Tie, "the same version was known with another content, so the source is asked"},
+	{reconcile.Conflict, "an earlier delivery had its id and said something else, so the source is asked"},
+	{reconcile.Parked, "it is a change whose predecessor has not come; when that does not come in time, the source is asked"},
+	{reconcile.Stale, "it was older than what was known: nothing follows from it"},
+	{reconcile.Duplicate, "what it says was known: nothing follows from it"},
+	{reconcile.Echo, "it tells of our own doing: nothing follows from it"},
+	{reconcile.Malformed, "it was signed by its source and could not be read: nothing follows from it"},
+	{reconcile.Unknown, "nobody has set up its source, tenant or type: nothing follows from it"},
+	{reconcile.Ignored, "it was not meant to be judged: nothing follows from it"},
+}
+
+// verdictNames are all verdicts.
+func verdictNames() []string {
+	names := make([]string, len(verdictMeanings))
+	for i, m := range verdictMeanings {
+		names[i] = string(m.verdict)
+	}
+	return names
+}
+
+// meaningOf is a verdict in words; "" for none.
+func meaningOf(v reconcile.Verdict) string {
+	i := slices.IndexFunc(verdictMeanings, func(m meaning) bool { return m.verdict == v })
+	if i < 0 {
+		return ""
+	}
+	return verdictMeanings[i].words
+}
