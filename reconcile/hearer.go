@@ -115,6 +115,7 @@ func (h *Hearer) judgeOne(d *Delivery, e *Entry, now time.Time) {
 		d.Outcome, d.Because = Unknown, "no source of this name is set up here; set it up and replay"
 		return
 	}
+	wanted := d.Because // of a replay: who wants it, and why
 	err := h.guard(d.Object, func() error {
 		*e, d.Outcome, d.Because = Judge(*e, d, now, &s.Policy)
 		return nil
@@ -123,6 +124,9 @@ func (h *Hearer) judgeOne(d *Delivery, e *Entry, now time.Time) {
 		e.dirty()
 		e.Due = now
 		d.Outcome, d.Because = Hint, brief(err)+"; the source is asked"
+	}
+	if wanted != "" {
+		d.Because += "; " + wanted
 	}
 }
 
@@ -138,11 +142,19 @@ func (h *Hearer) claimLoop(ctx context.Context) {
 		for free < h.opts.Workers && h.tryReserve() {
 			free++
 		}
-		full, idle := h.claim(ctx, free)
-		if !full {
-			wait(ctx, h.claimSoon, idle)
+		if full := h.claim(ctx, free); !full {
+			wait(ctx, h.claimSoon, h.nextTurn())
 		}
 	}
+}
+
+// nextTurn is how long from now the next of the fetches comes due that wait for the rate of their source.
+func (h *Hearer) nextTurn() time.Duration {
+	next := h.opts.Poll
+	for _, s := range h.sources {
+		next = min(next, s.nextTurn(time.Now(), next))
+	}
+	return next
 }
 
 func (h *Hearer) tryReserve() bool {
@@ -154,11 +166,11 @@ func (h *Hearer) tryReserve() bool {
 	}
 }
 
-// claim takes up to free objects and gives each a worker. It reports whether there may be more, and if not how
-// long to wait. The reserved slots go to the workers, or back.
-func (h *Hearer) claim(ctx context.Context, free int) (full bool, idle time.Duration) {
+// claim takes up to free objects and gives each a worker. It reports whether there may be more. The reserved
+// slots go to the workers, or back.
+func (h *Hearer) claim(ctx context.Context, free int) (full bool) {
 	began := time.Now()
-	c := claim{h: h, idle: h.opts.Poll}
+	c := claim{h: h}
 	entries, err := h.gate.Claim(ctx, free, c.decide)
 	for range free - len(entries) {
 		<-h.slots
@@ -168,7 +180,7 @@ func (h *Hearer) claim(ctx context.Context, free int) (full bool, idle time.Dura
 		if ctx.Err() == nil {
 			h.opts.Log.WithError(err).Warn("claiming failed; trying again")
 		}
-		return false, h.opts.Poll
+		return false
 	}
 	for _, d := range c.deferred {
 		h.tell.Deferred(d.object, d.wait)
@@ -179,7 +191,7 @@ func (h *Hearer) claim(ctx context.Context, free int) (full bool, idle time.Dura
 			h.work(ctx, &entries[i], began)
 		})
 	}
-	return c.seen == free, c.idle
+	return c.seen == free
 }
 
 // claim decides which due objects this process takes.
@@ -188,7 +200,6 @@ type claim struct {
 	seen     int
 	admitted []*source
 	deferred []turn
-	idle     time.Duration // until the next turn
 }
 
 // settle gives back what was admitted and not claimed after all: the transaction failed or was repeated.
@@ -222,7 +233,6 @@ func (c *claim) decide(now time.Time, e *Entry) error {
 	wait, ok := s.admit(s.Policy.mustFetch(&leased, now), time.Now())
 	if !ok {
 		e.Due = now.Add(wait)
-		c.idle = min(c.idle, wait)
 		c.deferred = append(c.deferred, turn{e.Object, wait})
 		return nil
 	}

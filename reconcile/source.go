@@ -78,9 +78,26 @@ func (s *source) admit(fetch bool, now time.Time) (wait time.Duration, ok bool) 
 		s.working++
 		return 0, true
 	}
-	turn := time.Duration(float64(time.Second) / float64(s.bucket.Limit()))
-	s.queue = latest(s.queue, now, s.paused).Add(turn)
+	s.queue = latest(s.queue, now, s.paused).Add(s.turn())
 	return s.queue.Sub(now), false
+}
+
+// shortestTurn keeps a source that may be asked very often from being looked after without a pause.
+const shortestTurn = 10 * time.Millisecond
+
+// nextTurn is how long from now the next object that was put off comes due, none if nothing waits.
+func (s *source) nextTurn(now time.Time, none time.Duration) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.queue.After(now) {
+		return none
+	}
+	return max(shortestTurn, s.paused.Sub(now), s.turn())
+}
+
+// turn is the time between two fetches.
+func (s *source) turn() time.Duration {
+	return time.Duration(float64(time.Second) / float64(s.bucket.Limit()))
 }
 
 func (s *source) done() {
