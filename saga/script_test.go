@@ -2,6 +2,7 @@ package saga
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	goflag "flag"
@@ -283,14 +284,14 @@ func (s *story) state() {
 	}
 	for i := range s.st.Steps {
 		ss := &s.st.Steps[i]
-		fmt.Fprintf(&s.out, "  %-12s%s after %d", ss.Name, ss.Forward.Phase, ss.Forward.Attempts)
+		fmt.Fprintf(&s.out, "  %-12s%s after %d", ss.Name, cmp.Or(ss.Forward.Phase, "to be done"), ss.Forward.Attempts)
 		if ss.ExternalID != "" {
 			fmt.Fprintf(&s.out, ", %s", ss.ExternalID)
 		}
 		if ss.Previous != nil {
-			fmt.Fprintf(&s.out, ", before %s", ss.Previous.ExternalID)
+			fmt.Fprintf(&s.out, ", left before: %q", ss.Previous.ExternalID)
 		}
-		if ss.Undo.Attempts > 0 || ss.Undo.Phase != "" {
+		if ss.Undo.Phase != "" {
 			fmt.Fprintf(&s.out, "; undo %s after %d", ss.Undo.Phase, ss.Undo.Attempts)
 		}
 		fmt.Fprintln(&s.out)
