@@ -266,33 +266,37 @@ func TestZombies(t *testing.T) {
 	if nightly() {
 		rounds = 50
 	}
-	for range rounds {
-		a := newArena(t, pgtest.URL(t), 16)
-		zombie := a.launch()
-		a.after(5 + a.r.IntN(20))
-		zombie.signal(syscall.SIGSTOP)
-		stopped := time.Now()
-		b := a.launch()
-		a.poll(func() bool { return a.atRest() && time.Since(stopped) > 2*fast().Lease })
-		before := a.arrivals()
-		zombie.signal(syscall.SIGCONT)
-		// It is awake and well when it has a new session and serves again.
-		a.w.mu.Lock()
-		a.w.orders = append(a.w.orders, "later1", "later2")
-		a.w.mu.Unlock()
-		b.end(syscall.SIGTERM)
-		reviews := a.finish()
-		for _, late := range a.w.arrivals[before:] {
-			if maybe(a.look, late.work).Started.Before(stopped) && licencesOf(a, late.work) == 0 {
-				t.Errorf("%s was sent by a process that slept through its lease", late)
-			}
-		}
-		zombie.end(syscall.SIGTERM)
-		if code := zombie.ProcessState.ExitCode(); code != 0 {
-			t.Errorf("the sleeper ended with %d", code)
-		}
-		t.Logf("asleep for %s, %d reviews", time.Since(stopped).Round(time.Millisecond), reviews)
+	for i := range rounds {
+		t.Run(fmt.Sprintf("round %d", i+1), asleep) // one after the other, each with a database of its own
 	}
+}
+
+func asleep(t *testing.T) { //nolint:thelper // it is the test itself, once for each round
+	a := newArena(t, pgtest.URL(t), 16)
+	zombie := a.launch()
+	a.after(5 + a.r.IntN(20))
+	zombie.signal(syscall.SIGSTOP)
+	stopped := time.Now()
+	b := a.launch()
+	a.poll(func() bool { return a.atRest() && time.Since(stopped) > 2*fast().Lease })
+	before := a.arrivals()
+	zombie.signal(syscall.SIGCONT)
+	// It is awake and well when it has a new session and serves again.
+	a.w.mu.Lock()
+	a.w.orders = append(a.w.orders, "later1", "later2")
+	a.w.mu.Unlock()
+	b.end(syscall.SIGTERM)
+	reviews := a.finish()
+	for _, late := range a.w.arrivals[before:] {
+		if maybe(a.look, late.work).Started.Before(stopped) && licencesOf(a, late.work) == 0 {
+			t.Errorf("%s was sent by a process that slept through its lease", late)
+		}
+	}
+	zombie.end(syscall.SIGTERM)
+	if code := zombie.ProcessState.ExitCode(); code != 0 {
+		t.Errorf("the sleeper ended with %d", code)
+	}
+	t.Logf("asleep for %s, %d reviews", time.Since(stopped).Round(time.Millisecond), reviews)
 }
 
 func licencesOf(a *arena, work string) int {
