@@ -100,7 +100,7 @@ func (w *work) overdue(inv *saga.Invocation, answer chan saga.Outcome) saga.Outc
 	case <-t.C:
 	}
 	w.dropHand() // it may be busy for ever; the next attempt gets another
-	name := attemptName{inv.Step, inv.Direction, inv.Attempt}
+	name := attemptName{inv.Step, inv.Direction, inv.Attempt, inv.Key}
 	go func() {
 		o := <-answer
 		w.postLate(name, &o)
@@ -236,6 +236,7 @@ type attemptName struct {
 	step string
 	dir  saga.Direction
 	n    int
+	key  string
 }
 
 // open names the armed attempt nobody has answered, or is zero.
@@ -243,10 +244,10 @@ func (w *work) open() (a attemptName) {
 	for i := range w.st.Steps {
 		ss := &w.st.Steps[i]
 		if ss.Forward.Phase == saga.Started {
-			a = attemptName{ss.Name, saga.Forward, ss.Forward.Attempts}
+			a = attemptName{ss.Name, saga.Forward, ss.Forward.Attempts, ss.Forward.Key}
 		}
 		if ss.Undo.Phase == saga.Started {
-			a = attemptName{ss.Name, saga.Undo, ss.Undo.Attempts}
+			a = attemptName{ss.Name, saga.Undo, ss.Undo.Attempts, ss.Undo.Key}
 		}
 	}
 	return a
@@ -259,8 +260,8 @@ func (w *work) postLate(a attemptName, o *saga.Outcome) {
 		return
 	}
 	sig := saga.Signal{
-		Kind: saga.SignalLate, Actor: "coordinator " + w.s.token.String(), Key: fmt.Sprintf("late:%s:%s:%d", a.step, a.dir, a.n),
-		Verdict: saga.Verdict{Step: a.step, Direction: a.dir, Attempt: a.n, Happened: true, ExternalID: o.ExternalID, Output: o.Output},
+		Kind: saga.SignalLate, Actor: "coordinator " + w.s.token.String(), Key: fmt.Sprintf("late:%s:%s:%d:%s", a.step, a.dir, a.n, a.key),
+		Verdict: saga.Verdict{Step: a.step, Direction: a.dir, Attempt: a.n, StepKey: a.key, Happened: true, ExternalID: o.ExternalID, Output: o.Output},
 	}
 	ctx, cancel := context.WithTimeout(w.c.life, 4*w.c.opts.Lease)
 	defer cancel()

@@ -3,6 +3,7 @@ package coordinator
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/amends-dev/amends/ledger"
@@ -94,7 +95,12 @@ func (c *Coordinator) take(s *session, chain *ledger.Chain) {
 		return
 	}
 	c.tell.claimed(id)
-	go func() { w.run(w.advance(saga.Event{Changed: chain.Changed})) }()
+	go func() { w.run(w.advance(saga.Event{Changed: chain.Changed, Unread: unread(st, chain)})) }()
+}
+
+// unread reports whether a signal is unread that was posted before the database became another one (F27).
+func unread(st *saga.State, chain *ledger.Chain) bool {
+	return slices.ContainsFunc(chain.Signals, func(s saga.Signal) bool { return s.At.Before(chain.Changed) && !st.Saw(s.ID) })
 }
 
 // commands picks the unread signals that are noted while nobody knows the work's definition (S11). Evidence, news of

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/ledger/memory"
 	"github.com/amends-dev/amends/saga"
 )
@@ -84,4 +85,45 @@ func failOver(t *testing.T, until, at string, dies bool) {
 		t.Errorf("the process knows that the mail was sent, and the work is %s %s", s.Status, s.Reason)
 	}
 	verify(t, l, w, "o1")
+}
+
+// F27: a verdict that a person gave before the fail-over may have been followed by what was forgotten. It is not
+// followed again: somebody has to look once more.
+func TestAFailOverForgetsThatAVerdictWasFollowed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := memory.New(nil)
+		var backup *memory.Backup
+		w := &world{plan: func(a arrival) fault {
+			switch {
+			case a.step == "receipt" && a.n == 1:
+				return fault{drop: true}
+			case a.step == "receipt" && a.n == 2:
+				l.FailOver(backup)
+			}
+			return fault{}
+		}}
+		p := boot(t, l, w, config{doom: func(a arrival) death {
+			if a.step == "receipt" && a.attempt == 2 {
+				return diesBetween
+			}
+			return lives
+		}})
+		synctest.Wait()
+		p.begin("o1")
+		p.want("o1", saga.Review, saga.ReasonInDoubt)
+		if err := p.Resolve(t.Context(), idOf("o1"), "receipt", coordinator.DidNotHappen(), anna); err != nil {
+			t.Fatal(err)
+		}
+		backup = l.Backup() // the word of the person is in it, and not what followed
+		<-p.dead
+		p.kill()
+		p = boot(t, l, w, config{})
+		time.Sleep(time.Minute)
+		p.want("o1", saga.Review, saga.ReasonInDoubt)
+		if n := len(w.made("receipt", "o1")); n != 1 {
+			t.Errorf("%d mails were sent", n)
+		}
+		verify(t, l, w, "o1")
+	})
 }
