@@ -115,7 +115,6 @@ func (h *Hearer) judgeOne(d *Delivery, e *Entry, now time.Time) {
 		d.Outcome, d.Because = Unknown, "no source of this name is set up here; set it up and replay"
 		return
 	}
-	wanted := d.Because // of a replay: who wants it, and why
 	err := h.guard(d.Object, func() error {
 		*e, d.Outcome, d.Because = Judge(*e, d, now, &s.Policy)
 		return nil
@@ -124,9 +123,6 @@ func (h *Hearer) judgeOne(d *Delivery, e *Entry, now time.Time) {
 		e.dirty()
 		e.Due = now
 		d.Outcome, d.Because = Hint, brief(err)+"; the source is asked"
-	}
-	if wanted != "" {
-		d.Because += "; " + wanted
 	}
 }
 
