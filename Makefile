@@ -61,7 +61,12 @@ nightly: deps fmt vet model lint $(WITH_POSTGRES) ## Tests again and again in ra
 	AMENDS_NIGHTLY=1 $(WITH_POSTGRES) go test $(RACE) -parallel=1 -timeout 2h ./coordinator
 	@test ! -f bench/go.mod || $(MAKE) -C bench test
 	FUZZTIME=10m scripts/fuzz.sh
+	$(MAKE) simulate
 	$(MAKE) soak
+
+.PHONY: simulate
+simulate: ## 100,000 webhooks of 10,000 objects, shuffled, copied and dropped, on several seeds.
+	AMENDS_SIMULATE=full go test -count=1 -timeout 1h -v ./reconcile/simulation
 
 .PHONY: soak
 soak: $(WITH_POSTGRES) ## Twenty seeds of 2000 orders and 50 kills, on SQLite and PostgreSQL.
@@ -74,6 +79,10 @@ bench: ## Sagas per second and what each costs, beside the floor.
 .PHONY: bench-growth
 bench-growth: ## What a million finished works cost a new one.
 	@$(MAKE) --no-print-directory -C bench growth
+
+.PHONY: bench-inbox
+bench-inbox: ## Deliveries made durable per second, and gate decisions per second.
+	@$(MAKE) --no-print-directory -C bench inbox
 
 ##@ Tools
 

@@ -28,6 +28,6 @@ func command() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(compareCommand(), growthCommand(), cellCommand())
+	root.AddCommand(compareCommand(), growthCommand(), inboxCommand(), cellCommand())
 	return root
 }

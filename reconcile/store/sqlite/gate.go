@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -27,21 +28,23 @@ func (s *Store) Judge(ctx context.Context, limit int, decide func(time.Time, []r
 		}
 		micros, now := s.clock()
 		l := locked{Store: s, now: now, entries: make(map[reconcile.Object]*held)}
-		es := make(map[reconcile.Object]*reconcile.Entry, len(ds))
-		for i := range ds {
-			if o := ds[i].Object; es[o] == nil {
-				if es[o], err = l.entry(ctx, o); err != nil {
-					return err
-				}
-			}
+		es, err := l.of(ctx, ds)
+		if err != nil {
+			return err
 		}
 		if refused = decide(now, ds, es); refused != nil {
 			return refused
 		}
+		outcomes := make([][]any, len(ds))
 		for i := range ds {
-			if _, err := s.judge.ExecContext(ctx, append(rows.Outcome(&ds[i]), micros)...); err != nil {
-				return err
-			}
+			outcomes[i] = rows.Outcome(&ds[i])
+		}
+		list, err := json.Marshal(outcomes)
+		if err != nil {
+			return err
+		}
+		if _, err := s.judge.ExecContext(ctx, string(list), micros); err != nil {
+			return err
 		}
 		n = len(ds)
 		return l.store(ctx)
@@ -160,6 +163,40 @@ func (l *locked) entry(ctx context.Context, o reconcile.Object) (*reconcile.Entr
 		e = &found[0]
 	}
 	return e, l.hold(e, len(found) > 0)
+}
+
+// of returns the entries of the objects of deliveries.
+func (l *locked) of(ctx context.Context, ds []reconcile.Delivery) (map[reconcile.Object]*reconcile.Entry, error) {
+	es := make(map[reconcile.Object]*reconcile.Entry, len(ds))
+	var keys [][]any
+	for i := range ds {
+		if o := ds[i].Object; es[o] == nil {
+			es[o] = &reconcile.Entry{Object: o, First: l.now}
+			keys = append(keys, rows.Key(o))
+		}
+	}
+	list, err := json.Marshal(keys)
+	if err != nil {
+		return nil, err
+	}
+	found, err := entries(l.Store.entries.QueryContext(ctx, string(list)))
+	if err != nil {
+		return nil, err
+	}
+	for i := range found {
+		es[found[i].Object] = &found[i]
+		if err := l.hold(&found[i], true); err != nil {
+			return nil, err
+		}
+	}
+	for o, e := range es {
+		if l.entries[o] == nil {
+			if err := l.hold(e, false); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return es, nil
 }
 
 func (l *locked) hold(e *reconcile.Entry, known bool) error {

@@ -166,7 +166,7 @@ func (s *Store) transaction(fn func(context.Context, *sqlx.Conn) error) error {
 type statements struct {
 	lastNumber, addDigest, countCopy, addDelivery, addBody *sql.Stmt
 	unjudged, judge                                        *sql.Stmt
-	entry, addEntry, setEntry, due                         *sql.Stmt
+	entry, entries, addEntry, setEntry, due                *sql.Stmt
 }
 
 // all returns the statements by their text.
@@ -175,6 +175,6 @@ func (s *statements) all() map[string]**sql.Stmt {
 		lastNumber: &s.lastNumber, addDigest: &s.addDigest, countCopy: &s.countCopy,
 		addDelivery: &s.addDelivery, addBody: &s.addBody,
 		unjudged: &s.unjudged, judge: &s.judge,
-		entryOf: &s.entry, addEntry: &s.addEntry, setEntry: &s.setEntry, dueEntries: &s.due,
+		entryOf: &s.entry, entriesOf: &s.entries, addEntry: &s.addEntry, setEntry: &s.setEntry, dueEntries: &s.due,
 	}
 }
