@@ -122,3 +122,99 @@ func TestF26PivotMayStand(t *testing.T) {
 	t.Run("with the attempt open", func(t *testing.T) { begin(t, steps).lose(0).due().review(ReasonExhausted) })
 	t.Run("cancelled", func(t *testing.T) { at(t).fail(Fault).cancel().noted("too late").review(ReasonPoison) })
 }
+
+// "F26: ... A lookup that finds a step missing, or half-made, takes the doubt from those behind it: they were not
+// armed".
+func TestF26ALookupAcquits(t *testing.T) {
+	lost := func() *desk { return begin(t, "a find undo\np idempotent pivot\nmail at-most-once").lose(0).due().due() }
+	lost().wants("look a forward", Running).found(KindNotFound).wants("act a forward", Running).succeed("a1").succeed("p1").
+		wants("act mail forward", Running)
+	lost().found(KindUnfinished, "half").succeed("a1").succeed("p1").wants("act mail forward", Running)
+	d := lost().found(KindFound, "a1")
+	if d.wants("act p forward", Running).succeed("p1").review(ReasonInDoubt); d.st.Step("mail").Forward.Attempts != 0 {
+		t.Error("a receipt that may have been sent was sent again")
+	}
+	lost().found(KindNotFound).fail(Refused).wants("rest", Compensated) // nor does the pivot stand any more
+	t.Run("not from what is known to have been sent", func(t *testing.T) {
+		d := begin(t, "a find undo\nb find undo attempts=9").succeed("a1").fail(Unknown).due().found(KindUnclear).due()
+		d.now = d.now.Add(time.Second)
+		if d.lose(0); d.st.Step("b").Forward.Unanswered.IsZero() {
+			t.Error("the doubt is gone")
+		}
+	})
+}
+
+// "F27: a signal that was posted before that change and is unread may have been consumed by what was forgotten. Then
+// F26 holds for a work that was asleep or in review, too".
+func TestF27UnreadSignals(t *testing.T) {
+	for where, reach := range map[string]func() *desk{
+		"asleep":    func() *desk { return begin(t, "a find no-undo\nb at-most-once no-undo").fail(Unknown) },
+		"in review": func() *desk { return begin(t, "a idempotent no-undo\nb at-most-once no-undo").fail(Fault) },
+	} {
+		d := reach()
+		status, reason, note := d.st.Status, d.st.Reason, d.st.Note
+		d.now = d.now.Add(time.Second)
+		if err := d.once(Event{Changed: d.now, Unread: true}); err != nil {
+			t.Fatal(err)
+		}
+		if r := d.tail(); r.Kind != KindForgotten || d.st.Status != status || d.st.Reason != reason || d.st.Note != note || r.Arm != nil {
+			t.Errorf("%s: recorded %+v", where, r)
+		}
+		// the late answer that had woken it is read again, and what it led to is not sent twice
+		d.late("a", "a1").review(ReasonInDoubt)
+		if ss := d.st.Step("a"); ss.Forward.Phase != Done {
+			t.Errorf("%s: a is %+v", where, ss)
+		}
+	}
+	for where, d := range map[string]*desk{
+		"completed":  begin(t, "a idempotent undo").succeed("1"),
+		"going back": begin(t, "a idempotent undo\nb find undo\nc find undo").succeed("1").succeed("2").fail(Refused),
+	} {
+		n := len(d.chain)
+		if err := d.once(Event{Changed: d.now, Unread: true}); err != nil || len(d.chain) != n {
+			t.Errorf("%s: %v, and %d records more", where, err, len(d.chain)-n)
+		}
+	}
+}
+
+// "F27: ... And a verdict 'it did not happen' of that time is stale: it may have been followed already, so somebody must
+// look again".
+func TestF27StaleVerdict(t *testing.T) {
+	d := begin(t, "a at-most-once no-undo").fail(Unknown).review(ReasonInDoubt)
+	word := func(id int64, at time.Time, happened bool) Signal {
+		return Signal{ID: id, At: at, Kind: SignalResolve, Verdict: Verdict{Step: "a", Attempt: 1, Happened: happened, ExternalID: "mail_1"}}
+	}
+	said := d.now.Add(time.Second)
+	d.now = d.now.Add(time.Minute)
+	if err := d.once(Event{Changed: d.now.Add(-time.Second), Unread: true}); err != nil {
+		t.Fatal(err)
+	}
+	old := word(1, said, false)
+	d.feed(Event{Signal: &old}).noted("look again").review(ReasonInDoubt)
+	happened := word(2, said, true) // that it did happen stays true
+	after := word(3, d.now.Add(time.Second), false)
+	e := *d
+	e.st = d.st.clone()
+	if e.feed(Event{Signal: &happened}); e.st.Status != Completed {
+		t.Errorf("the work is %s", e.st.Status)
+	}
+	d.now = d.now.Add(2 * time.Minute)
+	d.feed(Event{Signal: &after}).wants("act a forward", Running)
+}
+
+// "V8: ... a late answer names its key, so none is credited to another revision": not even when the attempt that it
+// speaks of was forgotten, and its number given again.
+func TestLateAnswerOfAForgottenAttempt(t *testing.T) {
+	d := beginAt(t, "a idempotent undo\nb find undo").succeed("a1").lose(1).due().succeed("a1").due().found(KindFound, "b1").verdictIs(Completed)
+	late := Signal{Kind: SignalLate, Verdict: Verdict{
+		Step: "b", Direction: Forward, Attempt: 1, Happened: true, ExternalID: "b1", StepKey: d.st.Step("b").Forward.Key,
+	}}
+	d.revise("2").succeed("a2").fail(Unknown)
+	if n := d.st.Step("b").Forward.Attempts; n != 1 {
+		t.Fatalf("the number of the forgotten attempt is not given again: %d", n)
+	}
+	d.signal(late).noted("earlier revision").wants("wait", Retrying)
+	late.StepKey = d.st.Step("b").Forward.Key
+	late.Attempt = d.st.Step("b").Forward.Attempts
+	d.signal(late).wants("rest", Completed)
+}
