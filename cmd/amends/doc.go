@@ -65,6 +65,7 @@
 //	            the signal is about a version of the source), happened (null where it does not speak of it),
 //	            externalId
 //	            duplicates[]: as below
+//	            heard: the fields of inbox objects, of the object the work is named by; null when nothing was heard
 //	history     workId, saga
 //	            records[]: seq, hash, session, at, kind, version and revision (only where a version of the source
 //	            is spoken of), nonce (only of the first record), step, direction, attempt, externalId,

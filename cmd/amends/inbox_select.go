@@ -110,6 +110,21 @@ func objectOf(ctx context.Context, r reconcile.Reader, text, tenant string) (rec
 	return all[0], nil
 }
 
+// heardOfWork is what is known of the object that a work is named by, nil when nothing is.
+func (a *app) heardOfWork(ctx context.Context, work string) (e *reconcile.Entry, err error) {
+	objects := readings(work)
+	if len(objects) == 0 {
+		return nil, nil //nolint:nilnil // the work is not named by an object
+	}
+	err = a.listening(ctx, func(r ear) (err error) {
+		for i := 0; i < len(objects) && e == nil && err == nil; i++ {
+			e, err = r.Entry(ctx, objects[i])
+		}
+		return err
+	})
+	return e, err
+}
+
 func heardOf(ctx context.Context, r reconcile.Reader, o reconcile.Object) (bool, error) {
 	e, err := r.Entry(ctx, o)
 	if err != nil || e != nil {

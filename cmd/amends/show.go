@@ -18,7 +18,8 @@ func (a *app) show() *cobra.Command {
 		Short: "Show one work: its input, its steps, and what is safe to do next",
 		Long: `Show one work: what came in (hash and size, never the input itself), what was attempted step by step, what
 succeeded with which external ids, what was said to it and is not yet read, how many duplicates were blocked,
-and what is safe to do next.
+and what is safe to do next. Where the work is named by an object that webhooks spoke of, "heard" is the object's
+accepted version, and what is owed to it.
 
 A step's KEY is the idempotency key the destination was given: look for it in the destination's own log.`,
 		Example: `  amends show shop:order:10492
@@ -41,6 +42,9 @@ A step's KEY is the idempotency key the destination was given: look for it in th
 			if err != nil {
 				return err
 			}
+			if v.heard, err = a.heardOfWork(cmd.Context(), head.ID.Work); err != nil {
+				return err
+			}
 			if a.json {
 				return a.printJSON(v.json())
 			}
@@ -59,6 +63,7 @@ type viewJSON struct {
 	Finished   *time.Time      `json:"finishedAt"`
 	Signals    []signalJSON    `json:"pendingSignals"`
 	Duplicates []duplicateJSON `json:"duplicates"`
+	Heard      *entryJSON      `json:"heard"` // of the object the work is named by; null: nothing
 }
 
 // signalJSON is a signal without the output it may carry.
@@ -92,6 +97,7 @@ func (v *view) json() viewJSON {
 	j := viewJSON{
 		Summary: v.summary, Number: v.head.Number, Session: session(v.head.Session), Finished: utc(v.head.Finished),
 		Signals: make([]signalJSON, len(v.pending)), Duplicates: make([]duplicateJSON, len(v.duplicates)),
+		Heard: entryToJSON(v.heard, false),
 	}
 	for i := range v.pending {
 		j.Signals[i] = signalToJSON(&v.pending[i])
@@ -125,6 +131,9 @@ func (a *app) printView(v *view) {
 	if s.Newer != "" {
 		a.field("newer", v.newer())
 	}
+	if v.heard != nil {
+		a.field("heard", v.news(a.db))
+	}
 	a.field("input", fmt.Sprintf("%d bytes, sha256 %s", s.Input.Bytes, s.Input.Hash))
 	a.field("key", s.Key+" (the root of the steps' keys)")
 	fmt.Fprintln(a.out)
@@ -140,6 +149,25 @@ func (v *view) because() string {
 		return v.turned
 	}
 	return v.summary.Note
+}
+
+// news says what was heard of the object the work is named by.
+func (v *view) news(db string) string {
+	e := v.heard
+	words := state(e)
+	if r := e.Version.Revision(); r != "" {
+		words += ", version " + r
+	}
+	if o := owed(e); o != "" {
+		words += "; owed: " + o
+	}
+	switch {
+	case e.Blocked != "":
+		words += "; " + e.Blocked
+	case e.LastError != "":
+		words += fmt.Sprintf("; failed %s: %s", count(e.Attempts, "time"), e.LastError)
+	}
+	return fmt.Sprintf("%s (amends inbox list --object %s%s)", words, quote(e.Object.String()), dbFlag(db))
 }
 
 // newer says what the source object has become since, and what that waits for.

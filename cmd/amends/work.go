@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -131,6 +132,7 @@ type view struct {
 	turned     string        // why it was turned back, in the words of the ledger; "" when it was not
 	pending    []saga.Signal // posted and not yet consumed
 	duplicates []ledger.Duplicate
+	heard      *reconcile.Entry // of the object the work is named by; only for show, nil when nothing was
 }
 
 func look(ctx context.Context, s store, id saga.ID) (*view, error) {

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/store/memory"
+	"github.com/amends-dev/amends/saga"
+)
+
+// A moment is read as people write it, in UTC; what cannot be read is refused, not guessed.
+func TestPointInTime(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
+	for text, want := range map[string]time.Time{
+		"":                          {},
+		"2026-03-14T10:00:00Z":      now.Add(-2 * time.Hour),
+		"2026-03-14T11:00:00+01:00": now.Add(-2 * time.Hour),
+		"2026-03-14T10:00:00":       now.Add(-2 * time.Hour),
+		"2026-03-14 10:00":          now.Add(-2 * time.Hour),
+		"2026-03-14":                now.Add(-12 * time.Hour),
+		"2h":                        now.Add(-2 * time.Hour),
+		"1h30m":                     now.Add(-90 * time.Minute),
+		"7d":                        now.AddDate(0, 0, -7),
+		"0d":                        now,
+	} {
+		if got, err := pointInTime(text, now); err != nil || !got.Equal(want) {
+			t.Errorf("%q is %s, %v; want %s", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"yesterday", "-2h", "-1d", "d", "1w", "10:00", "99999999d", "14.3.2026", "1773482400"} {
+		if got, err := pointInTime(text, now); err == nil {
+			t.Errorf("%q is taken for %s", text, got)
+		}
+	}
+}
+
+// An object is read as it is written in a work id. Where that can mean two, it is the one that was heard of.
+func TestObjectOf(t *testing.T) {
+	t.Parallel()
+	s := memory.New(nil)
+	eu := reconcile.Object{Source: "outlet", Tenant: "eu", Type: "order", ID: "1"}
+	urn := reconcile.Object{Source: "shop", Type: "order", ID: "gid://shop/Order/1"}
+	for i, o := range []reconcile.Object{eu, urn} {
+		if err := s.Accept(t.Context(), []reconcile.Event{{Object: o, Dedupe: reconcile.Digest{byte(i + 1)}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tc := range []struct {
+		text, tenant string
+		want         reconcile.Object
+	}{
+		{eu.String(), "", eu},
+		{eu.String(), "eu", eu},
+		{"outlet:order:1", "eu", eu},
+		{urn.String(), "", urn},
+		{"shop:order:1", "", reconcile.Object{Source: "shop", Type: "order", ID: "1"}},
+		{"shop:a:b:c", "", reconcile.Object{Source: "shop", Type: "a", ID: "b:c"}}, // nobody heard of it
+	} {
+		if got, err := objectOf(t.Context(), s, tc.text, tc.tenant); err != nil || got != tc.want {
+			t.Errorf("%q of tenant %q is %+v, %v; want %+v", tc.text, tc.tenant, got, err, tc.want)
+		}
+	}
+	for _, text := range []string{"", "shop", "shop:order", "shop::1", ":order:1", "shop:order:"} {
+		if got := readings(text); len(got) > 0 {
+			t.Errorf("%q is taken for %+v", text, got)
+		}
+	}
+}
+
+// Every verdict of the gate has its words.
+func TestVerdictMeanings(t *testing.T) {
+	t.Parallel()
+	all := []reconcile.Verdict{
+		reconcile.Applied, reconcile.Stale, reconcile.Duplicate, reconcile.Tie, reconcile.Hint, reconcile.Parked, reconcile.Tombstoned,
+		reconcile.Conflict, reconcile.Echo, reconcile.Malformed, reconcile.Unknown, reconcile.Ignored,
+	}
+	for _, v := range all {
+		if meaningOf(v) == "" {
+			t.Errorf("%s has no meaning", v)
+		}
+	}
+	if len(verdictMeanings) != len(all) {
+		t.Errorf("%d verdicts are listed, the gate has %d", len(verdictMeanings), len(all))
+	}
+}
+
+// What is owed is said to be done by itself only while it can be: not when it is long overdue, nor by a lease that
+// is over.
+func TestSoon(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
+	const nothing, overdue = "Nothing to do.", "that is overdue since"
+	for name, tc := range map[string]struct {
+		e    reconcile.Entry
+		want string
+	}{
+		"later":             {reconcile.Entry{Dirty: 1, Due: now.Add(time.Hour)}, nothing},
+		"now":               {reconcile.Entry{Dirty: 1, Due: now.Add(-time.Second)}, nothing},
+		"an hour ago":       {reconcile.Entry{Accepted: 1, Due: now.Add(-time.Hour)}, overdue},
+		"in hand":           {reconcile.Entry{Dirty: 1, Due: now.Add(-time.Hour), Holder: "x", Until: now.Add(time.Minute)}, "being worked on"},
+		"in nobody's hands": {reconcile.Entry{Dirty: 1, Due: now.Add(-time.Hour), Holder: "x", Until: now.Add(-time.Minute)}, overdue},
+		"parked":            {reconcile.Entry{Parked: make([]reconcile.Event, 1), Due: now.Add(time.Hour)}, "wait for one that has not come"},
+	} {
+		if got := soon(&tc.e, now); !strings.Contains(got, tc.want) {
+			t.Errorf("%s: %s; want %q in it", name, got, tc.want)
+		}
+	}
+}
+
+// The most urgent thing is said first: a block before a review, a review before nothing.
+func TestHearingNext(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
+	judged := reconcile.Delivery{Number: 7, Judged: now, Outcome: reconcile.Applied}
+	review := []ledger.Head{{ID: saga.ID{Saga: "s", Work: "shop:order:1"}, Status: saga.Review, Reason: saga.ReasonInDoubt}}
+	blocked := &reconcile.Entry{Accepted: 1, Blocked: "no such customer"}
+	for name, tc := range map[string]struct {
+		h              hearing
+		words, command string
+	}{
+		"not judged": {hearing{Delivery: reconcile.Delivery{Number: 7}, entry: blocked}, "as soon as a process that hears runs", ""},
+		"blocked":    {hearing{Delivery: judged, entry: blocked, works: review}, "Mend the cause", `amends inbox replay 7 --reason "what was mended"`},
+		"owed":       {hearing{Delivery: judged, entry: &reconcile.Entry{Dirty: 1, Due: now}, works: review}, "done by itself", ""},
+		"in review":  {hearing{Delivery: judged, works: review}, "in review (in-doubt)", "amends show shop:order:1 --saga s"},
+		"at rest":    {hearing{Delivery: judged}, "Nothing:", ""},
+	} {
+		if words, command := tc.h.next(now, ""); !strings.Contains(words, tc.words) || command != tc.command {
+			t.Errorf("%s: %s %s", name, words, command)
+		}
+	}
+}
