@@ -56,7 +56,7 @@ func drawEvent(t *rapid.T, d *desk) Event {
 	id := rapid.SampledFrom([]string{"", "1", "2", "bad \xff\x00"}).Draw(t, "id")
 	body := rapid.SampledFrom([]json.RawMessage{nil, output("1"), []byte(` { "a" : "<" } `)}).Draw(t, "body")
 	after := time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "retry after"))
-	switch rapid.IntRange(0, 5).Draw(t, "event") {
+	switch rapid.IntRange(0, 7).Draw(t, "event") {
 	case 0:
 		class := rapid.SampledFrom([]Class{succeeded, succeeded, Unknown, Unsent, Refused, Fault, stopped, ""}).Draw(t, "class")
 		o := Outcome{Class: class, Error: id, RetryAfter: after, Shutdown: rapid.Bool().Draw(t, "shutdown")}
@@ -72,15 +72,21 @@ func drawEvent(t *rapid.T, d *desk) Event {
 		}
 		return Event{Evidence: &f}
 	case 2:
-		kind := rapid.SampledFrom([]SignalKind{SignalCancel, SignalResolve, SignalResolve, SignalConflict, SignalLate, SignalResume, "x"}).Draw(t, "signal")
+		kind := rapid.SampledFrom([]SignalKind{SignalCancel, SignalResolve, SignalResolve, SignalConflict, SignalLate, SignalResume, SignalRevise, SignalRevise, SignalKeep, "x"}).Draw(t, "signal")
 		s := Signal{ID: rapid.Int64Range(1, 400).Draw(t, "id"), Kind: kind, Actor: id, Verdict: Verdict{
 			Step: step, Direction: rapid.SampledFrom([]Direction{Forward, Undo, ""}).Draw(t, "direction"),
 			Attempt: rapid.IntRange(0, 3).Draw(t, "attempt"), Happened: rapid.Bool().Draw(t, "happened"), ExternalID: id, Output: body,
+			StepKey: rapid.SampledFrom([]string{"", "", "am-other"}).Draw(t, "step key"),
 		}}
+		if kind == SignalRevise || kind == SignalCancel {
+			s.News = News{Revision: drawRevision(t, "revision"), Version: rapid.IntRange(0, 1).Draw(t, "version"), Input: body}
+		}
 		if ss, dir := d.st.Issue(d.spec); ss != nil && rapid.Bool().Draw(t, "about the issue") {
 			s.Step, s.Direction, s.Attempt = ss.Name, dir, ss.effort(dir).Attempts
 		}
-		return Event{Signal: &s}
+		return Event{Signal: &s, Same: rapid.IntRange(0, 3).Draw(t, "same") == 3}
+	case 3:
+		return Event{Changed: d.now.Add(-time.Second), Unread: rapid.Bool().Draw(t, "unread")}
 	default:
 		if d.st.Seq > 0 && rapid.IntRange(0, 20).Draw(t, "park") == 20 && !d.st.Status.Terminal() {
 			d.store(*Park(d.st, "nobody knows it "+id).Record)

@@ -126,7 +126,9 @@ func TestF26PivotMayStand(t *testing.T) {
 // "F26: ... A lookup that finds a step missing, or half-made, takes the doubt from those behind it: they were not
 // armed".
 func TestF26ALookupAcquits(t *testing.T) {
-	lost := func() *desk { return begin(t, "a find undo\np idempotent pivot\nmail at-most-once").lose(0).due().due() }
+	lost := func() *desk {
+		return begin(t, "a find undo\np idempotent pivot\nmail at-most-once").lose(0).due().due()
+	}
 	lost().wants("look a forward", Running).found(KindNotFound).wants("act a forward", Running).succeed("a1").succeed("p1").
 		wants("act mail forward", Running)
 	lost().found(KindUnfinished, "half").succeed("a1").succeed("p1").wants("act mail forward", Running)

@@ -1,0 +1,131 @@
+package saga
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+	"time"
+)
+
+// What revisions and fail-overs add to the formats. The hashes and keys were computed by a separate program (Python's
+// hashlib over the documented layouts), as those of formats_test.go.
+
+func TestRevisionRecordsAreAFormat(t *testing.T) {
+	t.Parallel()
+	counting := Hash{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
+	for _, c := range []struct {
+		r    Record
+		want string
+	}{
+		{Record{
+			Seq: 4, Session: 9, Kind: KindHeard, Version: 3, Revision: "2026-03-01T12:00:00Z", Body: json.RawMessage(`"4 lines"`),
+			Error: "the source has a newer version", Signals: []int64{12}, Status: Retrying, Wait: 1500 * time.Millisecond,
+		}, "4ead89ac7db3675212fd09e31d8ff7f4"},
+		{Record{
+			Seq: 4, Session: 9, Kind: KindHeard, Revision: "18", Error: "the source cancelled it", Signals: []int64{12},
+			Status: Review, Reason: ReasonConflict,
+		}, "3a029f8122d612f6fec05cd2e04c6da7"},
+		{Record{
+			Seq: 5, Session: 9, Kind: KindRevised, Version: 3, Revision: "1/18", Body: json.RawMessage(`{"input":"4 lines","keep":["receipt"]}`),
+			Signals: []int64{12}, Status: Running, Arm: &Arm{Step: "customer", Direction: Forward, Attempt: 2, Key: "am-k2", Budget: 30 * time.Second},
+		}, "486b3ff1b3153bc59cdfb80788827774"},
+		{Record{
+			Seq: 6, Session: 9, Kind: KindForgotten, Body: json.RawMessage(`[{"step":"receipt","key":"am-k3","budget":30000000000}]`),
+			Error: "gone back", Status: Running,
+		}, "0de2f131686083c88efd45a1e4e79715"},
+	} {
+		if got := c.r.Sum(order, counting).String(); got != c.want {
+			t.Errorf("%s: %s, want %s", c.r.Kind, got, c.want)
+		}
+	}
+}
+
+// The key of a revision names it as the source does, so that a rebuilt ledger derives the same one.
+func TestRevisionKeysAreAFormat(t *testing.T) {
+	t.Parallel()
+	for revision, want := range map[string][2]string{
+		"2":                    {"am-jBpKJuASIY5NuHArsMcHes9IpPok0o1d", "am-MUlFn1ttYS2mQJFLhVa-aKPMp1nWEnkt"},
+		"2026-03-01T12:00:00Z": {"am-Oy8tIfys84AWoLG1Fc6GVDkVMOhjp86x", "am-xLq1YPZTYvAsjFHoLDhEaFucr4DU32Lx"},
+		"1/18":                 {"am-ak2i4H-F1PI9vNGDWts-_oTEIfK2pUNN", "am-aEn1nbCPA1JbQrewU_bU7hBYjmeRkakO"},
+	} {
+		root := RootKey(order.Saga, order.Work, revision)
+		if step := StepKey(root, "invoice", Forward, 0); root != want[0] || step != want[1] {
+			t.Errorf("revision %s: %s and %s, want %s", revision, root, step, want)
+		}
+	}
+}
+
+// The words of records and signals stand in ledgers. They never change.
+func TestRevisionWordsAreAFormat(t *testing.T) {
+	t.Parallel()
+	for got, want := range map[string]string{
+		string(KindHeard): "heard", string(KindRevised): "revised", string(KindForgotten): "forgotten",
+		string(SignalRevise): "revise", string(SignalKeep): "keep", string(SignalCancel): "cancel", string(ReasonConflict): "conflict",
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	news := Signal{Kind: SignalRevise, News: News{Revision: "2", Version: 3, Input: json.RawMessage(`"4 lines"`)}}
+	if got, want := string(dump(t, news.News)), `{"revision":"2","version":3,"input":"4 lines"}`; got != want {
+		t.Errorf("news are %s, want %s", got, want)
+	}
+	late := Verdict{Step: "invoice", Direction: Forward, Attempt: 2, StepKey: "am-k", Happened: true, ExternalID: "inv_1", Output: output("inv_1")}
+	want := `{"step":"invoice","direction":"forward","attempt":2,"stepKey":"am-k","happened":true,"externalId":"inv_1","output":{"id":"inv_1"}}`
+	if got := string(dump(t, late)); got != want {
+		t.Errorf("a late answer is %s, want %s", got, want)
+	}
+}
+
+// The bodies that the machine writes are the ones that the fold of every later version must read.
+func TestRevisionBodiesAreAFormat(t *testing.T) {
+	t.Parallel()
+	bodies := func(d *desk) (got []string) {
+		for i := range d.chain {
+			switch r := &d.chain[i]; r.Kind { //nolint:exhaustive // only these have such a body
+			case KindHeard, KindRevised, KindForgotten:
+				got = append(got, string(r.Kind)+" "+string(r.Body))
+			}
+		}
+		return got
+	}
+	d := beginAt(t, orderToInvoice).through().revise("2").fail(Unknown).revise("3").gone("4").revise("5").due().succeed("c")
+	want := []string{
+		`revised {"input":"as of 2","keep":["receipt"]}`, `heard "as of 3"`, `heard `, `heard "as of 5"`, `revised {"keep":["receipt"]}`,
+	}
+	if got := bodies(d); !slices.Equal(got, want) {
+		t.Errorf("bodies\n%q\nwant\n%q", got, want)
+	}
+	d = begin(t, "a idempotent undo timeout=10s\nb find undo").succeed("1").lose(1)
+	root := RootKey(order.Saga, order.Work, "")
+	want = []string{`forgotten [{"step":"a","key":"` + StepKey(root, "a", Forward, 0) + `","budget":10000000000},` +
+		`{"step":"b","key":"` + StepKey(root, "b", Forward, 0) + `","budget":30000000000}]`}
+	if got := bodies(d); !slices.Equal(got, want) {
+		t.Errorf("bodies\n%q\nwant\n%q", got, want)
+	}
+}
+
+// The summary of a work in the middle of revisions. Its JSON is stable.
+func TestRevisionSummaryIsAFormat(t *testing.T) {
+	t.Parallel()
+	d := beginAt(t, "invoice find undo\nreceipt at-most-once no-undo").through().revise("2").fail(Unknown).revise("3")
+	const want = `{"workId":"shop:order:10492","saga":"order-to-invoice","version":1,"idempotencyKey":"am-jBpKJuASIY5NuHArsMcHes9IpPok0o1d",` +
+		`"status":"retrying","reason":"","revision":"2","heardRevision":"3","newerRevision":"3",` +
+		`"input":{"sha256":"0bc4901e2976c7f99e6bc602c87f7a422613bda5c7b410ce9b546d0b9d037573","bytes":9},` +
+		`"steps":{"invoice":{"done":false,"status":"in-doubt","externalId":"invoice-1","attempts":2,"error":"it failed: unknown",` +
+		`"key":"am-MUlFn1ttYS2mQJFLhVa-aKPMp1nWEnkt","repeat":"find"},` +
+		`"receipt":{"done":true,"status":"done","externalId":"receipt-1","attempts":1,"error":"","key":"am-Fvfyx","repeat":"at-most-once","evidence":"done"}},` +
+		`"order":["invoice","receipt"],` +
+		`"next":"It goes on by itself at 2026-03-01T12:01:00Z. Nothing to do; to give it up, cancel it.",` +
+		`"startedAt":"2026-03-01T12:00:00Z","updatedAt":"2026-03-01T12:00:00Z","dueAt":"2026-03-01T12:01:00Z"}`
+	s := Summarize(d.spec, d.st)
+	r := s.Steps["receipt"]
+	r.Key = r.Key[:8]
+	s.Steps["receipt"] = r
+	if got := string(dump(t, s)); got != want {
+		t.Errorf("the summary is\n%s\nwant\n%s", got, want)
+	}
+	if _, ok := s.Result("invoice"); ok {
+		t.Error("a step that is to be done anew has a result")
+	}
+}
