@@ -1,0 +1,308 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/effect"
+	"github.com/amends-dev/amends/examples/orders-to-accounting/books"
+	"github.com/amends-dev/amends/examples/orders-to-accounting/shop"
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/webhook"
+	"github.com/amends-dev/amends/saga"
+)
+
+// rig is one sync process in this one, over a shop, books and a mailbox of its own. It listens at door.
+type rig struct {
+	t     *testing.T
+	shop  *shop.Store
+	books *books.Store
+	mails func() int
+	door  string
+
+	ledger ledger.Reader
+	heard  reconcile.Reader
+}
+
+// rigUp starts a sync that hears of one paid order by webhooks alone, until the test is over.
+func rigUp(t *testing.T) *rig {
+	t.Helper()
+	r := &rig{t: t}
+	store, shopURL := shopServer(t)
+	r.shop = store
+	var booksURL string
+	r.books, booksURL = booksServer(t)
+	box, mailAddr := mailServer(t, nil)
+	r.mails = func() int { return len(box.Messages()) }
+	doors, err := freeDoors(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.door = "http://" + doors[0] + "/webhooks/" + sourceName
+	p := place{Shop: shopURL, Books: booksURL, Mail: mailAddr, Answer: time.Second, Settle: 10 * time.Millisecond, Secret: secret}
+
+	db := filepath.Join(t.TempDir(), "ledger.db")
+	l, err := openLedger(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	heard, err := openInbox(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	r.ledger, r.heard = l, heard
+	works, err := coordinator.New(l, &coordinator.Options{Log: log, Poll: 50 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := works.Register(t.Context(), definition(t, p)); err != nil {
+		t.Fatal(err)
+	}
+	asks, err := effect.New(shopURL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	group, ctx := errgroup.WithContext(t.Context()) // which ends before the cleanups
+	group.Go(func() error { return works.Run(ctx) })
+	group.Go(func() error { return (&ear{shop: asks, works: works, log: log}).hear(ctx, doors[0], secret, heard) })
+	t.Cleanup(func() {
+		if err := errors.Join(group.Wait(), heard.Close(), l.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+// shopServer starts a shop with one paid order.
+func shopServer(t *testing.T) (*shop.Store, string) {
+	t.Helper()
+	store, err := shop.Open(filepath.Join(t.TempDir(), "shop.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	if err := store.Add(t.Context(), order()); err != nil {
+		t.Fatal(err)
+	}
+	return store, serve(t, shop.NewHandler(store))
+}
+
+// tell sends webhooks of the shop, chosen by the order's version, in this order.
+func (r *rig) tell(versions ...int64) {
+	r.t.Helper()
+	all, err := r.shop.Outbox(r.t.Context(), 0, 100)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, v := range versions {
+		w := all[v-1]
+		h := http.Header{}
+		if err := webhook.SignStandard(h, secret, w.ID(), time.Now(), w.Body); err != nil {
+			r.t.Fatal(err)
+		}
+		eventually(r.t, "the door is open", func() bool { return r.post(h, w.Body) != 0 })
+		if status := r.post(h, w.Body); status != http.StatusOK { // every one comes twice
+			r.t.Errorf("version %d was answered with %d", v, status)
+		}
+	}
+}
+
+// post returns the answer's status, 0 when there was none.
+func (r *rig) post(h http.Header, body []byte) int {
+	r.t.Helper()
+	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodPost, r.door, bytes.NewReader(body))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	req.Header = h
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0
+	}
+	resp.Body.Close()
+	return resp.StatusCode
+}
+
+// head is where the work of an order stands; nil when there is none.
+func (r *rig) head(o shop.Order) *ledger.Head {
+	r.t.Helper()
+	heads, err := r.ledger.List(r.t.Context(), ledger.Filter{Limit: 100})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	i := slices.IndexFunc(heads, func(h ledger.Head) bool { return h.ID.Work == o.Ref() })
+	if i < 0 {
+		return nil
+	}
+	return &heads[i]
+}
+
+// becomes waits until the work of an order stands there, having read all that was said to it.
+func (r *rig) becomes(o shop.Order, status saga.Status, revision string) {
+	r.t.Helper()
+	eventually(r.t, fmt.Sprintf("%s is %s at version %s", o.Ref(), status, revision), func() bool {
+		h := r.head(o)
+		return h != nil && h.Status == status && h.Revision == revision && h.Posted == h.Consumed
+	})
+}
+
+// invoice is the only invoice there is.
+func (r *rig) invoice() books.Invoice {
+	r.t.Helper()
+	all, err := r.books.Invoices(r.t.Context())
+	if err != nil || len(all) != 1 {
+		r.t.Fatalf("the books have %+v, %v; want one invoice", all, err)
+	}
+	return all[0]
+}
+
+// A webhook starts the work of an order. Our own mark is no news; an edit brings the same invoice up to date and sends
+// no second receipt; a webhook that is late changes nothing; a cancel voids the invoice and takes the mark off.
+func TestWebhooksBecomeWork(t *testing.T) {
+	t.Parallel()
+	r := rigUp(t)
+	r.tell(1)
+	r.becomes(order(), saga.Completed, "1")
+	first := r.invoice()
+	if first.TotalCents != order().TotalCents || first.Memo != "version 1" {
+		t.Errorf("the invoice of the first version is %+v", first)
+	}
+	r.edit(1)
+	r.edit(2)
+	r.tell(4, 3, 2, 1)
+	r.becomes(order(), saga.Completed, "4")
+	edited, err := r.shop.Order(t.Context(), order().ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := r.invoice()
+	if last.ID != first.ID || last.Memo != "version 4" || last.TotalCents != edited.TotalCents || last.TotalCents == first.TotalCents {
+		t.Errorf("after the edits the invoice is %+v, and the order %+v", last, edited)
+	}
+	if _, err := r.shop.Cancel(t.Context(), order().ID); err != nil {
+		t.Fatal(err)
+	}
+	r.tell(5)
+	r.becomes(order(), saga.Compensated, "4")
+	end, err := r.shop.Order(t.Context(), order().ID)
+	if err != nil || end.InvoiceID != "" || r.invoice().State != books.Void || r.mails() != 1 {
+		t.Errorf("in the end the order is %+v, %v, the invoice %+v, and %d receipts went out", end, err, r.invoice(), r.mails())
+	}
+}
+
+// edit adds to the quantity of the order's first line, as it was at first.
+func (r *rig) edit(quantity int64) {
+	r.t.Helper()
+	lines := order().Lines
+	lines[0].Quantity += quantity
+	if _, err := r.shop.Edit(r.t.Context(), order().ID, lines); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// A cancelled order that nothing was done for is nothing to undo, and what is said of it later starts nothing.
+func TestCancelledBeforeItWasHeardOf(t *testing.T) {
+	t.Parallel()
+	r := rigUp(t)
+	if _, err := r.shop.Cancel(t.Context(), order().ID); err != nil {
+		t.Fatal(err)
+	}
+	r.tell(2, 1)
+	o := order()
+	o.ID = "20001"
+	if err := r.shop.Add(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	r.tell(3) // the third webhook of the shop, about another order
+	r.becomes(o, saga.Completed, "1")
+	eventually(t, "nothing is owed", func() bool {
+		owing, err := r.heard.Entries(t.Context(), reconcile.EntryFilter{Owing: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(owing) == 0
+	})
+	if h := r.head(order()); h != nil {
+		t.Errorf("the cancelled order has a work: %+v", h)
+	}
+	if inv := r.invoice(); inv.Reference != o.Ref() {
+		t.Errorf("the invoice is %+v", inv)
+	}
+}
+
+// A webhook that the shop did not sign is refused at the door.
+func TestForgedWebhook(t *testing.T) {
+	t.Parallel()
+	r := rigUp(t)
+	r.tell(1)
+	r.becomes(order(), saga.Completed, "1")
+	body := []byte(`{"type":"order.cancelled","data":{"id":"10001","version":99,"status":"cancelled"}}`)
+	h := http.Header{}
+	if err := webhook.SignStandard(h, "whsec_bm90IHRoZSBzaG9wJ3Mgc2VjcmV0", "msg_x", time.Now(), body); err != nil {
+		t.Fatal(err)
+	}
+	if status := r.post(h, body); status != http.StatusUnauthorized {
+		t.Errorf("answered with %d", status)
+	}
+}
+
+// What the shop answers to a question decides what is known: the order, that there is none, or nothing, and then when to
+// ask again.
+func TestFetchOrder(t *testing.T) {
+	t.Parallel()
+	body, err := json.Marshal(order())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		status int
+		body   []byte
+		gone   bool
+		fails  bool
+	}{
+		"there":      {200, body, false, false},
+		"not there":  {404, []byte(`{"code":"unknown_order"}`), true, false},
+		"not now":    {429, nil, false, true},
+		"not for us": {403, nil, false, true},
+		"broken":     {502, nil, false, true},
+		"no order":   {200, []byte(`[]`), false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client, err := effect.New(serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path != "/orders/10001" {
+					t.Errorf("asked for %s", r.URL)
+				}
+				w.Header().Set("Retry-After", strconv.Itoa(7))
+				w.WriteHeader(c.status)
+				_, _ = w.Write(c.body)
+			})), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := (&ear{shop: client}).fetchOrder(t.Context(), reconcile.Object{Source: sourceName, Type: "order", ID: "10001"})
+			if got.Gone != c.gone || (err != nil) != c.fails {
+				t.Errorf("got %+v, %v", got, err)
+			}
+			if c.status == 200 && !c.fails && (got.Version != reconcile.Counter(1) || !bytes.Equal(got.Body, body) || got.Fingerprint.IsZero()) {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}
