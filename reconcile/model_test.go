@@ -12,7 +12,7 @@ var fetching = spin.Model{
 	Scenes: []spin.Scene{
 		{Name: "versions", Full: "-DCHANGES=3 -DCRASHES=2 -DEARLY=2 -DCOPIES=0"},
 		{Name: "no versions", Switches: "-DNOVERSION", Full: "-DNOVERSION -DCHANGES=3 -DCRASHES=2 -DEARLY=2"},
-		{Name: "no copies, more crashes", Switches: "-DCOPIES=0 -DCRASHES=2", Full: "-DCRASHES=2 -DEARLY=2 -DCOPIES=2"},
+		{Name: "no copies, more crashes", Switches: "-DCOPIES=0 -DCRASHES=2", Full: "-DCRASHES=2 -DEARLY=2"},
 	},
 	Mutants: []spin.Mutant{
 		{Name: "LATETICKET", Scene: "-DCOPIES=0", Breaks: "cleanIsCurrent"},
