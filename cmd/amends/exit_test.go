@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/lib/pq"
+	"github.com/spf13/cobra"
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/ledger"
@@ -113,6 +115,55 @@ func TestDocumentation(t *testing.T) {
 	for _, x := range exits {
 		has(fmt.Sprintf("%d %s %s", x.exit, x.word, x.means))
 	}
+}
+
+// Every command of the README, and of every example in the help texts, can be typed as it stands there.
+func TestExamples(t *testing.T) {
+	t.Parallel()
+	b, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, m := range regexp.MustCompile("`(amends [^`]+)`").FindAllStringSubmatch(string(b), -1) {
+		lines = append(lines, m[1])
+	}
+	if len(lines) < 20 {
+		t.Errorf("the README has %d commands", len(lines))
+	}
+	var collect func(*cobra.Command)
+	collect = func(cmd *cobra.Command) {
+		lines = append(lines, strings.Split(cmd.Example, "\n")...)
+		for _, c := range cmd.Commands() {
+			collect(c)
+		}
+	}
+	collect(newApp(nil, nil).root())
+	for _, line := range lines {
+		words := typed(line)
+		if len(words) == 0 || words[0] != "amends" {
+			continue // export AMENDS_DB=…
+		}
+		root := newApp(nil, nil).root()
+		cmd, args, err := root.Find(words[1:])
+		if err == nil {
+			err = cmd.ParseFlags(args)
+		}
+		if err == nil && cmd.Args != nil {
+			err = cmd.Args(cmd, cmd.Flags().Args())
+		}
+		if err != nil {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+}
+
+// typed is the first command of a line as a shell would hand it over, near enough.
+func typed(line string) []string {
+	line, _, _ = strings.Cut(strings.ReplaceAll(line, `\|`, "|"), " |")
+	line, _, _ = strings.Cut(line, " #")
+	line = regexp.MustCompile(`"[^"]*"`).ReplaceAllString(line, "WORDS")
+	return strings.Fields(line)
 }
 
 // An address is a file or a URL, and is shown without its password.

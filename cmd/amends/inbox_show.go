@@ -222,7 +222,7 @@ func (a *app) printWorks(h *hearing) {
 		w := &h.works[i]
 		words := fmt.Sprintf("%s: %s", w.ID.Saga, standing(w.Status, w.Reason))
 		if w.Revision != "" {
-			words += ", runs for revision " + w.Revision
+			words += ", for revision " + w.Revision
 		}
 		a.paragraph("  ", words)
 		fmt.Fprintf(a.out, "    %s\n", visible(showWork(w, a.db)))
