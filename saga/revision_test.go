@@ -565,3 +565,37 @@ func TestV11UndoesAllRevisions(t *testing.T) {
 		}
 	})
 }
+
+// "F17: except for AtMostOnce: there a lookup is evidence and never a licence to send again", nor is it one for a
+// newer revision that begins after the way back: a person says whether it stands.
+func TestF17HoldsOverRevisions(t *testing.T) {
+	for id, next := range map[string]string{"mail_1": "slot p forward", "": "slot m forward"} {
+		d := begin(t, "a idempotent undo\nm at-most-once lookup no-undo\np idempotent undo pivot").succeed("1").fail(Unknown)
+		d.cancel()
+		d.succeed("1") // compensated, and m is left in doubt
+		d.signal(Signal{Kind: SignalRevise, News: News{Revision: "2", Version: 1, Input: json.RawMessage(`"x"`)}})
+		d.due()
+		d.found(KindNotFound).review(ReasonInDoubt)
+		d.verdict(id)
+		for range 5 {
+			if d.last.Do.String() == next || d.st.Status.Terminal() {
+				break
+			}
+			switch d.last.Do.Do {
+			case Act:
+				if d.last.Do.Step != "a" {
+					next = d.last.Do.String()
+				} else {
+					d.succeed("1")
+				}
+			case Wait:
+				d.due()
+			default:
+				d.tick()
+			}
+		}
+		if got := d.last.Do.Step; id != "" && got != "p" || id == "" && got != "m" {
+			t.Errorf("after the verdict %q comes step %q", id, got)
+		}
+	}
+}
