@@ -119,7 +119,7 @@ func TestAFailOverForgetsThatAVerdictWasFollowed(t *testing.T) {
 		<-p.dead
 		p.kill()
 		p = boot(t, l, w, config{})
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		p.want("o1", saga.Review, saga.ReasonInDoubt)
 		if n := len(w.made("receipt", "o1")); n != 1 {
 			t.Errorf("%d mails were sent", n)

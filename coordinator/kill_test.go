@@ -260,7 +260,7 @@ func TestKilledOnPostgres(t *testing.T) {
 
 // "Stalled process wakes after takeover: its appends are stale; its sends are past their deadline." A worker is
 // stopped for longer than its lease, another one finishes everything, and the first one wakes up again.
-func TestZombies(t *testing.T) {
+func TestZombies(t *testing.T) { //nolint:tparallel // each sleeper has the machine to itself
 	t.Parallel()
 	rounds := 1
 	if nightly() {
@@ -271,7 +271,7 @@ func TestZombies(t *testing.T) {
 	}
 }
 
-func asleep(t *testing.T) { //nolint:thelper // it is the test itself, once for each round
+func asleep(t *testing.T) {
 	a := newArena(t, pgtest.URL(t), 16)
 	zombie := a.launch()
 	a.after(5 + a.r.IntN(20))

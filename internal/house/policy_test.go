@@ -9,6 +9,8 @@ package house
 // A name that ends in /... is that package and all below it. In capitals:
 // STD is the standard library without testing, ANY every package outside of this
 // module but testing.
+//
+//nolint:dupword // one line ends with the name that the next begins with
 const policy = `
 	# The machine is pure: no I/O, no clock, no chance, no log. The functions that
 	# read a clock are in TestMachineReadsNoClock.
