@@ -2,7 +2,6 @@ package postgres_test
 
 import (
 	"context"
-	"os"
 	"sync"
 	"testing"
 
@@ -11,7 +10,7 @@ import (
 	"github.com/amends-dev/amends/reconcile/store/storetest"
 )
 
-func TestMain(m *testing.M) { os.Exit(storetest.Main(m, openAt)) }
+func TestMain(m *testing.M) { storetest.Main(m, openAt) }
 
 func openAt(ctx context.Context, dsn string) (storetest.Store, error) {
 	return postgres.Open(ctx, dsn, nil)
@@ -28,9 +27,14 @@ func harness() storetest.Harness {
 		databases.Store(storetest.Store(s), url)
 		return s
 	}
-	where := func(_ *testing.T, s storetest.Store) string {
+	where := func(t *testing.T, s storetest.Store) string {
+		t.Helper()
 		url, _ := databases.Load(s)
-		return url.(string)
+		at, ok := url.(string)
+		if !ok {
+			t.Fatalf("%T is no store of ours", s)
+		}
+		return at
 	}
 	return storetest.Harness{
 		Open: func(t *testing.T) storetest.Store {

@@ -21,7 +21,7 @@ func (s *Store) Judge(ctx context.Context, limit int, decide func(time.Time, []r
 	err := s.again(ctx, func(tx *sqlx.Tx) error {
 		n, refused = 0, nil
 		var found []rows.Delivery
-		if err := tx.StmtxContext(ctx, s.unjudged).SelectContext(ctx, &found, limit); err != nil || len(found) == 0 {
+		if err := read(ctx, tx, s.unjudged, &found, limit); err != nil || len(found) == 0 {
 			return err
 		}
 		ds := rows.Deliveries(found)
@@ -40,7 +40,7 @@ func (s *Store) Judge(ctx context.Context, limit int, decide func(time.Time, []r
 			table[i] = rows.Outcome(&ds[i])
 		}
 		n = len(ds)
-		return execute(ctx, tx.StmtxContext(ctx, s.judge), nil, table, rows.Micros(l.now))
+		return execute(ctx, within(ctx, tx, s.judge), nil, table, rows.Micros(l.now))
 	})
 	switch {
 	case refused != nil:
@@ -62,7 +62,7 @@ func (s *Store) Claim(ctx context.Context, limit int, decide func(time.Time, *re
 		claimed, refused = nil, nil
 		l := s.locks(tx)
 		var found []rows.Entry
-		if err := tx.StmtxContext(ctx, s.dueAll).SelectContext(ctx, &found, limit); err != nil {
+		if err := read(ctx, tx, s.dueAll, &found, limit); err != nil {
 			return err
 		}
 		if err := l.hold(found); err != nil {
@@ -100,15 +100,14 @@ func (s *Store) Update(ctx context.Context, o reconcile.Object, decide func(time
 		refused = nil
 		l := s.locks(tx)
 		var found []rows.Entry
-		lock := tx.StmtxContext(ctx, s.lockEntry)
-		if err := lock.SelectContext(ctx, &found, rows.Key(key)...); err != nil {
+		if err := read(ctx, tx, s.lockEntry, &found, rows.Key(key)...); err != nil {
 			return err
 		}
 		if len(found) == 0 {
-			if err := execute(ctx, tx.StmtxContext(ctx, s.addEntries), nil, [][]any{rows.Key(key)}); err != nil {
+			if err := execute(ctx, within(ctx, tx, s.addEntries), nil, [][]any{rows.Key(key)}); err != nil {
 				return err
 			}
-			if err := lock.SelectContext(ctx, &found, rows.Key(key)...); err != nil {
+			if err := read(ctx, tx, s.lockEntry, &found, rows.Key(key)...); err != nil {
 				return err
 			}
 		}
@@ -158,11 +157,11 @@ func (s *Store) lock(ctx context.Context, tx *sqlx.Tx, ds []reconcile.Delivery) 
 			table = append(table, rows.Key(o))
 		}
 	}
-	if err := execute(ctx, tx.StmtxContext(ctx, s.addEntries), nil, table); err != nil {
+	if err := execute(ctx, within(ctx, tx, s.addEntries), nil, table); err != nil {
 		return nil, err
 	}
 	var found []rows.Entry
-	if err := tx.StmtxContext(ctx, s.lockEntries).SelectContext(ctx, &found, columns(table)...); err != nil {
+	if err := read(ctx, tx, s.lockEntries, &found, columns(table)...); err != nil {
 		return nil, err
 	}
 	if len(found) != len(table) {
@@ -211,5 +210,5 @@ func (l *locked) store(ctx context.Context) error {
 	if len(table) == 0 {
 		return nil
 	}
-	return execute(ctx, l.tx.StmtxContext(ctx, l.setEntries), l.tx.StmtxContext(ctx, l.setEntry), table)
+	return execute(ctx, within(ctx, l.tx, l.setEntries), within(ctx, l.tx, l.setEntry), table)
 }

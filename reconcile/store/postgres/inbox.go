@@ -69,7 +69,7 @@ func (s *Store) store(ctx context.Context, batch deliveries) error {
 	}
 	return s.transaction(ctx, s.inbox, func(tx *sqlx.Tx) error {
 		for _, r := range rounds {
-			if err := s.round(ctx, tx.StmtxContext(ctx, s.accept), tx.StmtxContext(ctx, s.acceptOne), r); err != nil {
+			if err := s.round(ctx, within(ctx, tx, s.accept), within(ctx, tx, s.acceptOne), r); err != nil {
 				return err
 			}
 		}
@@ -90,6 +90,16 @@ func (s *Store) round(ctx context.Context, many, one *sqlx.Stmt, ins deliveries)
 		table[i] = append(row, body)
 	}
 	return execute(ctx, many, one, table)
+}
+
+// within returns a prepared statement for a transaction, which closes it.
+func within(ctx context.Context, tx *sqlx.Tx, stmt *sqlx.Stmt) *sqlx.Stmt {
+	return tx.StmtxContext(ctx, stmt)
+}
+
+// read runs a prepared query within a transaction and reads all its rows into dest.
+func read(ctx context.Context, tx *sqlx.Tx, stmt *sqlx.Stmt, dest any, args ...any) error {
+	return within(ctx, tx, stmt).SelectContext(ctx, dest, args...) //nolint:sqlclosecheck // the transaction closes it
 }
 
 // execute runs the form of a statement for a batch or for a single row. more are parameters behind the columns.

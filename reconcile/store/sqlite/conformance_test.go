@@ -2,7 +2,6 @@ package sqlite_test
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -11,7 +10,7 @@ import (
 	"github.com/amends-dev/amends/reconcile/store/storetest"
 )
 
-func TestMain(m *testing.M) { os.Exit(storetest.Main(m, openAt)) }
+func TestMain(m *testing.M) { storetest.Main(m, openAt) }
 
 func openAt(ctx context.Context, path string) (storetest.Store, error) {
 	return sqlite.Open(ctx, path, nil)
@@ -28,9 +27,14 @@ func harness() storetest.Harness {
 		paths.Store(storetest.Store(s), path)
 		return s
 	}
-	where := func(_ *testing.T, s storetest.Store) string {
+	where := func(t *testing.T, s storetest.Store) string {
+		t.Helper()
 		path, _ := paths.Load(s)
-		return path.(string)
+		at, ok := path.(string)
+		if !ok {
+			t.Fatalf("%T is no store of ours", s)
+		}
+		return at
 	}
 	return storetest.Harness{
 		Open: func(t *testing.T) storetest.Store {

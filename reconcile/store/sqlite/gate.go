@@ -16,12 +16,12 @@ import (
 
 // Judge hands out what nobody has judged. Verdicts and entries are one transaction.
 func (s *Store) Judge(ctx context.Context, limit int, decide func(time.Time, []reconcile.Delivery, map[reconcile.Object]*reconcile.Entry) error) (int, error) {
-	if err := ctx.Err(); err != nil || limit <= 0 {
-		return 0, err
+	if limit <= 0 {
+		return 0, nil
 	}
 	var n int
 	var refused error
-	err := s.transaction(func(ctx context.Context, _ *sqlx.Conn) error {
+	err := s.transaction(ctx, func(ctx context.Context, _ *sqlx.Conn) error {
 		ds, err := s.pending(ctx, limit)
 		if err != nil || len(ds) == 0 {
 			return err
@@ -60,12 +60,12 @@ func (s *Store) Judge(ctx context.Context, limit int, decide func(time.Time, []r
 
 // Claim hands out entries that are due and nobody works on.
 func (s *Store) Claim(ctx context.Context, limit int, decide func(time.Time, *reconcile.Entry) error) ([]reconcile.Entry, error) {
-	if err := ctx.Err(); err != nil || limit <= 0 {
-		return nil, err
+	if limit <= 0 {
+		return nil, nil
 	}
 	var claimed []reconcile.Entry
 	var refused error
-	err := s.transaction(func(ctx context.Context, _ *sqlx.Conn) error {
+	err := s.transaction(ctx, func(ctx context.Context, _ *sqlx.Conn) error {
 		micros, now := s.clock()
 		due, err := entries(s.due.QueryContext(ctx, micros, limit))
 		if err != nil {
@@ -131,7 +131,7 @@ func (s *Store) Update(ctx context.Context, o reconcile.Object, decide func(time
 // pending reads what is to be judged.
 func (s *Store) pending(ctx context.Context, limit int) ([]reconcile.Delivery, error) {
 	var found []rows.Delivery
-	if err := scan(&found)(s.unjudged.QueryContext(ctx, limit)); err != nil {
+	if err := scan(&found)(s.unjudged.QueryContext(ctx, limit)); err != nil { //nolint:rowserrcheck // scan does
 		return nil, err
 	}
 	return rows.Deliveries(found), nil

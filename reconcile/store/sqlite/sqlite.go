@@ -101,8 +101,8 @@ func open(ctx context.Context, path string, o Options) (_ *Store, err error) {
 func (s *Store) database() people.Database {
 	return people.Database{
 		Read: s.readers,
-		Write: func(_ context.Context, fn func(context.Context, people.Queries) error) error {
-			return s.transaction(func(ctx context.Context, c *sqlx.Conn) error { return fn(ctx, c) })
+		Write: func(ctx context.Context, fn func(context.Context, people.Queries) error) error {
+			return s.transaction(ctx, func(ctx context.Context, c *sqlx.Conn) error { return fn(ctx, c) })
 		},
 		Numbers: `(SELECT value FROM json_each(?))`,
 		Bind:    func(query string) string { return query },
@@ -139,7 +139,8 @@ type job struct {
 // commit runs jobs in one transaction. When one of them fails, each gets a transaction of its own, so that none
 // fails for another.
 func (s *Store) commit(calls []*group.Call[job]) {
-	err := s.transaction(func(ctx context.Context, _ *sqlx.Conn) error {
+	ctx := context.Background() // nobody's: several callers wait, each for as long as it likes
+	err := s.transaction(ctx, func(ctx context.Context, _ *sqlx.Conn) error {
 		for _, c := range calls {
 			if err := c.Work.run(ctx); err != nil {
 				return err
@@ -149,17 +150,17 @@ func (s *Store) commit(calls []*group.Call[job]) {
 	})
 	for _, c := range calls {
 		if err != nil && len(calls) > 1 {
-			c.Answer(s.transaction(func(ctx context.Context, _ *sqlx.Conn) error { return c.Work.run(ctx) }))
+			c.Answer(s.transaction(ctx, func(ctx context.Context, _ *sqlx.Conn) error { return c.Work.run(ctx) }))
 		} else {
 			c.Answer(err)
 		}
 	}
 }
 
-// transaction runs fn in a transaction that begins as a writer.
-func (s *Store) transaction(fn func(context.Context, *sqlx.Conn) error) error {
-	ctx := context.Background()
-	return sqlitedb.Explain(s.writer.Transaction(ctx, func(c *sqlx.Conn) error { return fn(ctx, c) }))
+// transaction runs fn in a transaction that begins as a writer. Once begun it is not cancelled.
+func (s *Store) transaction(ctx context.Context, fn func(context.Context, *sqlx.Conn) error) error {
+	begun := context.WithoutCancel(ctx)
+	return sqlitedb.Explain(s.writer.Transaction(ctx, func(c *sqlx.Conn) error { return fn(begun, c) }))
 }
 
 // statements are prepared for the write path.

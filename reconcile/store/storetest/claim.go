@@ -56,7 +56,7 @@ func same(b *bench, what string, got, want reconcile.Entry) {
 	}
 }
 
-// "Claim hands up to limit entries that are due and whose lease, if any, is over."
+// "Claim hands up to limit entries that are due and whose lease, if any, is over".
 func claimDue(b *bench) {
 	now := b.clock()
 	for id, due := range map[string]time.Time{
@@ -122,7 +122,7 @@ func claimReturned(b *bench) {
 	}
 }
 
-// "Its error is returned as it is, and nothing is stored."
+// "Its error is returned as it is, and nothing is stored".
 func claimError(b *bench) {
 	for _, id := range []string{"a", "b"} {
 		b.put(object(id), overdue(b))
@@ -171,7 +171,7 @@ func updateRoundTrip(b *bench) {
 	same(b, "the emptied entry", b.known(o), bare)
 }
 
-// "Update hands one entry, an empty one when there is none."
+// "Update hands one entry, an empty one when there is none".
 func updateEmpty(b *bench) {
 	o := object("1")
 	b.put(o, func(e *reconcile.Entry) {
@@ -188,7 +188,7 @@ func updateEmpty(b *bench) {
 	}
 }
 
-// "Its error is returned as it is, and nothing is stored."
+// "Its error is returned as it is, and nothing is stored".
 func updateError(b *bench) {
 	o := object("1")
 	for range 2 {

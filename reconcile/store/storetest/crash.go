@@ -22,12 +22,12 @@ var crashCases = []testCase{
 // childVariable makes a test binary a child that accepts until it is killed. It holds the address of the database.
 const childVariable = "AMENDS_STORE_CHILD"
 
-// Main is TestMain for packages whose stores live in a database: it runs the tests, or the child of one of them. It
-// returns the exit code.
-func Main(m *testing.M, open func(ctx context.Context, address string) (Store, error)) int {
+// Main is TestMain for packages whose stores live in a database: it runs the tests, or the child of one of them.
+func Main(m *testing.M, open func(ctx context.Context, address string) (Store, error)) {
 	address := os.Getenv(childVariable)
 	if address == "" {
-		return m.Run()
+		m.Run()
+		return
 	}
 	s, err := open(context.Background(), address)
 	if err == nil {
@@ -37,7 +37,6 @@ func Main(m *testing.M, open func(ctx context.Context, address string) (Store, e
 		err = acceptForEver(s)
 	}
 	fmt.Fprintln(os.Stderr, "child:", err)
-	return 1
 }
 
 // inFlight is how many deliveries the child accepts at the same time.
@@ -78,7 +77,7 @@ func crashAnswered(b *bench) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	child := exec.CommandContext(b.Context(), self, "-test.run=^$")
+	child := exec.CommandContext(b.Context(), self, "-test.run=^$") //nolint:gosec // self is this very binary
 	child.Env = append(os.Environ(), childVariable+"="+b.harness.Address(b.T, b.raw))
 	child.Stderr = os.Stderr
 	out, err := child.StdoutPipe()

@@ -61,7 +61,7 @@ func inboxStored(b *bench) {
 	}
 }
 
-// "Of two with the same source, tenant and dedupe digest the first is kept; the other raises its count of copies."
+// "Of two with the same source, tenant and dedupe digest the first is kept; the other raises its count of copies".
 func inboxCopy(b *bench) {
 	e := event("1")
 	b.accept(e)
@@ -167,7 +167,7 @@ func inboxOneCall(b *bench) {
 }
 
 // "Verdict is set when the door already knows that nothing will come of the event; it is stored with its Why and is
-// not judged again."
+// not judged again".
 func inboxKnownBefore(b *bench) {
 	for _, v := range []reconcile.Verdict{reconcile.Malformed, reconcile.Unknown, reconcile.Ignored} {
 		e := event(string(v))

@@ -18,7 +18,7 @@ var judgeCases = []testCase{
 	{"one transaction", judgeOneTransaction},
 }
 
-// "Judge hands up to limit deliveries nobody has judged, the oldest first. It returns how many there were."
+// "Judge hands up to limit deliveries nobody has judged, the oldest first. It returns how many there were".
 func judgeOldest(b *bench) {
 	for _, e := range events(5) {
 		b.accept(e)
@@ -41,7 +41,7 @@ func judgeOldest(b *bench) {
 	}
 }
 
-// "with the entries of their objects (new ones are empty but for Object and First)"
+// "with the entries of their objects (new ones are empty but for Object and First)".
 func judgeEntries(b *bench) {
 	old, fresh := object("old"), object("new")
 	b.put(old, func(e *reconcile.Entry) { e.Dirty, e.Clean = 3, 3 })
@@ -73,7 +73,7 @@ func judgeEntries(b *bench) {
 	}
 }
 
-// "The callback sets their outcomes [...]; the store sets when they were judged."
+// "The callback sets their outcomes [...]; the store sets when they were judged".
 func judgeOutcomes(b *bench) {
 	b.accept(events(2)...)
 	before := b.clock()
@@ -92,7 +92,7 @@ func judgeOutcomes(b *bench) {
 
 var errRefused = errors.New("the callback refuses")
 
-// "Its error is returned as it is, and nothing is stored."
+// "Its error is returned as it is, and nothing is stored".
 func judgeError(b *bench) {
 	b.accept(events(2)...)
 	_, err := b.Judge(b.Context(), 10, func(_ time.Time, ds []reconcile.Delivery, es map[reconcile.Object]*reconcile.Entry) error {

@@ -158,6 +158,17 @@ func raceClaim(b *bench) {
 	}
 }
 
+// count counts deliveries on their entries, but for replays.
+func count(_ time.Time, ds []reconcile.Delivery, es map[reconcile.Object]*reconcile.Entry) error {
+	for i := range ds {
+		if ds[i].Outcome == "" {
+			es[ds[i].Object].Accepted++
+		}
+		ds[i].Outcome = reconcile.Applied
+	}
+	return nil
+}
+
 // Receivers, judges, workers, operators and retention at once end without an error, and every event is there once.
 func raceAll(b *bench) {
 	stores := []Store{b.Store, b.again()}
@@ -168,15 +179,6 @@ func raceAll(b *bench) {
 		if err != nil {
 			b.Errorf("%s: %v", what, err)
 		}
-	}
-	count := func(_ time.Time, ds []reconcile.Delivery, es map[reconcile.Object]*reconcile.Entry) error {
-		for i := range ds {
-			if ds[i].Outcome == "" { // not a replay
-				es[ds[i].Object].Accepted++
-			}
-			ds[i].Outcome = reconcile.Applied
-		}
-		return nil
 	}
 	for r := range receivers {
 		receiving.Go(func() {

@@ -88,7 +88,7 @@ func readPages(b *bench) {
 	}
 }
 
-// "an unknown number matches ErrNotFound"
+// "an unknown number matches ErrNotFound".
 func readUnknown(b *bench) {
 	if _, err := b.Delivery(b.Context(), 12345); !errors.Is(err, reconcile.ErrNotFound) {
 		b.Errorf("got %v", err)
@@ -157,7 +157,7 @@ func readCounts(b *bench) {
 }
 
 // "Replay makes the deliveries that f selects unjudged again: they go through the gate once more. Their outcomes stay
-// until then. why becomes the Because of those that were judged. It answers how many f selects."
+// until then. why becomes the Because of those that were judged. It answers how many f selects".
 func replayAgain(b *bench) {
 	b.accept(events(3)...)
 	b.judgeAs(reconcile.Stale)

@@ -54,7 +54,7 @@ func retentionZero(b *bench) {
 	}
 }
 
-// "of deliveries; they may hold personal data"
+// "of deliveries; they may hold personal data".
 func retentionBodies(b *bench) {
 	b.accept(events(2)...)
 	b.judgeAs(reconcile.Applied)
@@ -139,7 +139,7 @@ func retentionOwed(b *bench) {
 	}
 }
 
-// "at most limit rows of each kind"
+// "at most limit rows of each kind".
 func retentionBounded(b *bench) {
 	b.accept(events(10)...)
 	b.judgeAs(reconcile.Applied)

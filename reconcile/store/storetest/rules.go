@@ -255,8 +255,9 @@ func (t thief) Claim(ctx context.Context, limit int, decide func(time.Time, *rec
 
 type hasty struct{ Store }
 
-func (h hasty) Accept(_ context.Context, events []reconcile.Event) error {
-	time.AfterFunc(time.Second, func() { _ = h.Store.Accept(context.Background(), events) })
+func (h hasty) Accept(ctx context.Context, events []reconcile.Event) error {
+	later := context.WithoutCancel(ctx)
+	time.AfterFunc(time.Second, func() { _ = h.Store.Accept(later, events) })
 	return nil
 }
 

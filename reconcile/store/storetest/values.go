@@ -69,7 +69,7 @@ func valuesBad(b *bench) {
 	}
 	for _, d := range ds {
 		if d.Copies != 2 {
-			b.Errorf("%d copies of %.80q, want 2", d.Copies, d.Event.ID)
+			b.Errorf("%d copies of %.80q, want 2", d.Copies, d.ID)
 		}
 	}
 	b.judgeAs(reconcile.Stale)

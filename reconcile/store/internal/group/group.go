@@ -17,7 +17,7 @@ var ErrClosed = errors.New("the store is closed")
 type Call[W any] struct {
 	Work W
 
-	ctx   context.Context
+	ctx   context.Context //nolint:containedctx // its caller's: a writer asks whether anybody still waits
 	state atomic.Int32
 	done  chan error
 }

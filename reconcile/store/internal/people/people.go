@@ -109,7 +109,7 @@ func (d *Desk) selected(f *reconcile.DeliveryFilter) *where {
 }
 
 func list(numbers []int64) string {
-	b, _ := json.Marshal(append([]int64{}, numbers...)) // numbers always marshal
+	b, _ := json.Marshal(append([]int64{}, numbers...)) //nolint:errchkjson // numbers always marshal
 	return string(b)
 }
 

@@ -170,7 +170,7 @@ type parked struct {
 	Fingerprint []byte            `json:",omitempty"`
 	At          time.Time         `json:",omitzero"`
 	Received    time.Time         `json:",omitzero"`
-	Secret      string            `json:",omitempty"`
+	SignedBy    string            `json:",omitempty"`
 	Verdict     reconcile.Verdict `json:",omitempty"`
 	Why         string            `json:",omitempty"`
 }
@@ -207,7 +207,7 @@ func unpark(list string, o reconcile.Object) ([]reconcile.Event, error) {
 		events[i] = reconcile.Event{
 			Object: o, Topic: p.Topic, ID: p.ID, Dedupe: asDigest(p.Dedupe), Payload: p.Payload, Deleted: p.Deleted,
 			Version: p.Version, Body: body(column.Text(p.Body)), Fingerprint: asDigest(p.Fingerprint), At: p.At, Received: p.Received,
-			Secret: p.Secret, Verdict: p.Verdict, Why: p.Why,
+			Secret: p.SignedBy, Verdict: p.Verdict, Why: p.Why,
 		}
 	}
 	return events, nil
