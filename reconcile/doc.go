@@ -68,7 +68,9 @@
 //	R9   another way of counting is an error for a person: begin a new epoch, and everything older is stale
 //
 // An error of Fetch is never a deletion. It is tried again after a wait that grows to Policy.Max, with full
-// jitter; [Later] holds back the whole source; [Permanent] blocks the object. A panic is an error.
+// jitter; [Later] holds back the whole source; [Permanent] blocks the object. A panic is an error. The same goes
+// for Deliver: an event about something that we have not committed yet ourselves is an error there, never a
+// reason to drop it.
 //
 // # Revisions
 //

@@ -94,6 +94,7 @@ func is(e *Entry, source *Fetched) bool {
 // quiescence". Every kind of source, every order; in each order some events are copied and some dropped, but
 // never the last, and the work is done after some of the events.
 func TestEveryOrderEndsEqual(t *testing.T) {
+	t.Parallel()
 	for _, h := range histories() {
 		t.Run(h.name, func(t *testing.T) {
 			t.Parallel()

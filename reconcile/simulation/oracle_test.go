@@ -61,7 +61,7 @@ func (x *theirs) lost() (lost, resurrected int) {
 		last := &o.states[len(o.states)-1]
 		r, ok := x.rows[o.Object]
 		switch {
-		case !comparable(o) || !o.told:
+		case !fits(o) || !o.told:
 		case last.deleted && ok:
 			resurrected++
 		case !last.deleted && r.content != last.content:
@@ -71,9 +71,9 @@ func (x *theirs) lost() (lost, resurrected int) {
 	return lost, resurrected
 }
 
-// comparable chooses the sources whose events are whole objects with a time of whole seconds, without lag: what
+// fits chooses the sources whose events are whole objects with a time of whole seconds, without lag: what
 // their rule was made for.
-func comparable(o *object) bool {
+func fits(o *object) bool {
 	return slices.Contains([]string{"seconds", "unversioned"}, o.kind.name)
 }
 
@@ -95,13 +95,13 @@ func TestDifferentialOracle(t *testing.T) {
 				x.world, x.rows, objects = s.world, map[reconcile.Object]row{}, 0
 				for j := range s.mail.deliveries {
 					d := &s.mail.deliveries[j]
-					if o := s.world.byName[d.event.Object]; comparable(o) && !forgedEvent(&d.event) {
+					if o := s.world.byName[d.event.Object]; fits(o) && !forgedEvent(&d.event) {
 						x.hear(&d.event, d.at)
 					}
 				}
 				lostBy[i][0], lostBy[i][1] = x.lost()
 				for _, o := range s.world.objects {
-					if comparable(o) && o.told {
+					if fits(o) && o.told {
 						objects++
 					}
 				}

@@ -63,6 +63,7 @@ type scene struct {
 //
 // and one chain of works for each object, in order, ending with the source's state, with no revision twice.
 func TestSimulate(t *testing.T) {
+	t.Parallel()
 	size := sizeOf(t)
 	for _, seed := range size.seeds {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {

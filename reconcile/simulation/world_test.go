@@ -199,10 +199,10 @@ var (
 // fetch answers like the source, with its faults and its lag.
 func (w *world) fetch(ctx context.Context, name reconcile.Object) (reconcile.Fetched, error) {
 	o := w.byName[name]
-	took, fault, old, seen := w.draw(o)
+	took, old, seen, fault := w.draw(o)
 	if took > stalled { // a process that stands still hears no deadline; when it wakes up its lease is over
 		ctx = context.WithoutCancel(ctx)
-		defer pause(ctx, took) //nolint:errcheck // this context never ends
+		defer pause(ctx, took) // as long as it takes
 		took = 0
 	}
 	if err := pause(ctx, took); err != nil {
@@ -223,7 +223,7 @@ func (w *world) fetch(ctx context.Context, name reconcile.Object) (reconcile.Fet
 const stalled = time.Minute
 
 // draw decides how one request ends.
-func (w *world) draw(o *object) (took time.Duration, fault error, old time.Duration, seen string) {
+func (w *world) draw(o *object) (took, old time.Duration, seen string, fault error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.fetches++
@@ -232,7 +232,7 @@ func (w *world) draw(o *object) (took time.Duration, fault error, old time.Durat
 		old = time.Duration(w.chance.Int64N(int64(o.kind.lag)))
 	}
 	if away := time.Since(w.start) % (5 * time.Minute); w.calm || away > 20*time.Second && w.chance.IntN(20) > 0 {
-		return took, nil, old, seen
+		return took, old, seen, nil
 	}
 	w.refused++
 	switch w.chance.IntN(6) {
@@ -247,7 +247,7 @@ func (w *world) draw(o *object) (took time.Duration, fault error, old time.Durat
 	default:
 		fault = errAway
 	}
-	return took, fault, old, seen
+	return took, old, seen, fault
 }
 
 // pause waits in the world's time.
