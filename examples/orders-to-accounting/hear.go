@@ -127,8 +127,8 @@ func (e *ear) fetchOrder(ctx context.Context, o reconcile.Object) (reconcile.Fet
 	if err := json.Unmarshal(order, &head); err != nil {
 		return reconcile.Fetched{}, fmt.Errorf("order %s: %w", o.ID, err)
 	}
-	print, err := reconcile.Fingerprint(order, volatile...)
-	return reconcile.Fetched{Version: reconcile.Counter(head.Version), Body: order, Fingerprint: print}, err
+	digest, err := reconcile.Fingerprint(order, volatile...)
+	return reconcile.Fetched{Version: reconcile.Counter(head.Version), Body: order, Fingerprint: digest}, err
 }
 
 // deliver turns what the gate has accepted into work: a paid order is started, or begun again where it is known; a
@@ -142,13 +142,13 @@ func (e *ear) deliver(ctx context.Context, c reconcile.Change) error {
 	}
 	switch {
 	case c.Deleted || o.Status == shop.Cancelled:
-		err := e.works.Withdraw(ctx, sagaName, c.Object.String(), c.Revision, coordinator.By{Actor: "webhook", Reason: "cancelled in the shop"})
+		err := e.works.Withdraw(ctx, sagaName, c.String(), c.Revision, coordinator.By{Actor: "webhook", Reason: "cancelled in the shop"})
 		if errors.Is(err, ledger.ErrNotFound) {
 			return nil // nothing was done for it
 		}
 		return err
 	case o.Status == shop.Paid:
-		_, err := e.works.Start(ctx, sagaName, c.Object.String(), o, &coordinator.StartOptions{Revision: c.Revision, Source: "webhook"})
+		_, err := e.works.Start(ctx, sagaName, c.String(), o, &coordinator.StartOptions{Revision: c.Revision, Source: "webhook"})
 		return err
 	default:
 		return nil // nobody has paid it yet

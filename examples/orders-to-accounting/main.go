@@ -1,10 +1,11 @@
 // Command orders-to-accounting moves paid orders of a shop into an accounting system and confirms each by
-// e-mail, with everything going wrong on the way: answers that are lost, servers that fail, orders that are
-// cancelled meanwhile, and a sync process that is killed again and again. An audit that reads only shop, books
-// and mailbox then says what became of it, beside the same orders moved by a sync without a ledger.
+// e-mail, with everything going wrong on the way: answers that are lost, servers that fail, webhooks that come late,
+// twice, forged or at first not at all, orders that are edited and cancelled when their invoice is out, and a sync
+// process that is killed again and again. An audit that reads only shop, books and mailbox then says what became of it,
+// beside the same orders moved by a sync without a ledger.
 //
-// Read sync.go first: it is the job. hear.go hears of orders, job.go is the process that runs both, process.go kills and restarts it,
-// operator.go is the person who is asked, and the folders below are the outer world.
+// Read sync.go first: it is the job. hear.go hears of orders, job.go is the process that runs both, process.go kills
+// and restarts it, operator.go is the person who is asked, and the folders below are the outer world.
 package main
 
 import (

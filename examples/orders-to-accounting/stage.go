@@ -26,18 +26,23 @@ const answer = time.Second
 const slack = time.Second
 
 // secret is what the shop signs its webhooks with. A real one is in no source code.
-const secret = "whsec_YS1zaG9wLW9uLXRoaXMtbWFjaGluZQ=="
+const secret = "whsec_YS1zaG9wLW9uLXRoaXMtbWFjaGluZQ==" //nolint:gosec // it opens a shop that exists for ten seconds
 
 // freeDoors finds addresses on this machine at which n processes can listen. A process that is killed comes back to
 // its own, so they lie below the ports that systems give to outgoing connections: one of those could take it meanwhile.
 func freeDoors(ctx context.Context, n int) (doors []string, err error) {
-	for tries := 0; len(doors) < n; tries++ {
+	var held []net.Listener // all are held until all are found
+	defer func() {
+		for _, l := range held {
+			err = errors.Join(err, l.Close())
+		}
+	}()
+	for tries := 0; len(held) < n; tries++ {
 		var listen net.ListenConfig
 		l, err := listen.Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", 10000+rand.IntN(20000)))
 		switch {
 		case err == nil:
-			defer l.Close() // all are held until all are found
-			doors = append(doors, l.Addr().String())
+			held, doors = append(held, l), append(doors, l.Addr().String())
 		case tries == 1000:
 			return nil, fmt.Errorf("find a free port: %w", err)
 		}
