@@ -50,6 +50,7 @@ const policy = `
 	coordinator !< reconcile/webhook
 	reconcile, internal/column, github.com/jmoiron/sqlx < reconcile/store/internal/...
 	reconcile/store/internal/... < reconcile/store/sqlite, reconcile/store/postgres
+	STD < reconcile/store
 
 	# Programs wire; nobody imports them.
 	ANY, coordinator, effect, ledger/memory, ledger/postgres, ledger/sqlite, reconcile/store/sqlite, reconcile/store/postgres < cmd/...

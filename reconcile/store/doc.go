@@ -1,0 +1,41 @@
+// Package store is the floor on which the stores of package reconcile stand side by side: memory, sqlite and
+// postgres, and storetest, the suite that each of them passes. It holds no code. What they have in common is written
+// here.
+//
+// # What is kept, and for how long
+//
+// Four tables, in the ledger's database or in one of their own:
+//
+//   - amends_inbox: one row per event that was delivered, and what the gate made of it;
+//   - amends_bodies: the bodies of these events;
+//   - amends_digests: what recognises a copy of them;
+//   - amends_entries: one row per object, the gate's.
+//
+// Bodies may hold personal data and go after weeks, verdicts after months, digests after a year or more; entries
+// stay. Each kind has a table of its own, so that retention is a plain delete in bounded batches: nothing is
+// rewritten to erase a part of it, a digest outlives its delivery in 60 bytes instead of an emptied row with all its
+// indexes, and a copy that arrives rewrites those 60 bytes and not the delivery. Headers are never stored.
+//
+// Nothing is purged that is still owed: an event nobody has judged, or one of an object whose entry owes a fetch or
+// a delivery.
+//
+// # When two deliveries are one
+//
+// The door gives every event a dedupe digest. Of two events with the same source, tenant and digest, the first is
+// kept, and the second counts as its copy if it says the same: the same fingerprint, or the same body when there is
+// none. Otherwise it is kept beside the first, with the verdict id-conflict, and its own copies are counted there.
+// Uniqueness is the primary key of amends_digests; nobody looks first and inserts afterwards.
+//
+// # Many calls, one commit
+//
+// A delivery may be answered when it is on disk, and a disk syncs a few hundred to a few thousand times a second. So
+// calls of Accept that arrive at the same time are gathered: a writer takes whatever is waiting and commits it as
+// one; what arrives meanwhile is the next batch. Nobody waits for a timer. A caller leaves when his context ends; a
+// batch that fails is split until only the call that is to blame fails.
+//
+// # Values
+//
+// What a text column cannot hold (NUL, invalid UTF-8) is replaced when it comes in, names too long for an index are
+// cut and get a digest instead, times no calendar knows are left out. A verified delivery with such values is a
+// delivery: refusing it would only make its sender repeat it.
+package store

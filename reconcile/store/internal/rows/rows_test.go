@@ -1,0 +1,106 @@
+package rows
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/amends-dev/amends/reconcile"
+)
+
+func receive(t *testing.T, es ...reconcile.Event) []*Incoming {
+	t.Helper()
+	ins, err := Receive(es)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ins
+}
+
+// Within a round every key is there once, copies are counted, the order stays, and nothing that says something else
+// is lost.
+func TestRounds(t *testing.T) {
+	t.Parallel()
+	e := func(id, body string) reconcile.Event {
+		return reconcile.Event{Object: reconcile.Object{ID: "1"}, Dedupe: reconcile.DigestOf(id), Body: []byte(body)}
+	}
+	ins := receive(t, e("a", "1"), e("b", "1"), e("a", "1"), e("a", "2"), e("a", "2"), e("a", "3"), e("c", ""))
+	rounds := Rounds(ins)
+	var got []string
+	for _, r := range rounds {
+		var b strings.Builder
+		for _, in := range r {
+			b.WriteString(in.Body + strings.Repeat("'", int(in.Copies)) + " ")
+		}
+		got = append(got, b.String())
+	}
+	if want := "1'' 1' ' |2'' |3' "; strings.Join(got, "|") != want {
+		t.Errorf("got %q, want %q", strings.Join(got, "|"), want)
+	}
+	if ins[0].Copies != 1 {
+		t.Error("the rounds changed what they were given; a batch may be tried again")
+	}
+}
+
+// Text fits its column whatever it was, and two long names that differ stay two.
+func TestText(t *testing.T) {
+	t.Parallel()
+	for _, s := range []string{"", "plain", "é\x00", "\xff", strings.Repeat("é", 9000), strings.Repeat("\xf0\x9f\x98\x80", 600), "a" + strings.Repeat("\xf0\x9f\x98\x80", 600)} {
+		n := name(s)
+		if len(n) > nameLimit || !utf8.ValidString(n) || strings.Contains(n, "\x00") {
+			t.Errorf("the name %.20q… became %.20q… of %d bytes", s, n, len(n))
+		}
+		if v, ok := text(s).(string); ok && (len(v) > textLimit+3 || !utf8.ValidString(v) || strings.Contains(v, "\x00")) {
+			t.Errorf("the text %.20q… became %.20q… of %d bytes", s, v, len(v))
+		}
+		if name(n) != n {
+			t.Errorf("the name %.20q… changes each time it is read", n)
+		}
+	}
+	long := strings.Repeat("n", 600)
+	if name(long+"1") == name(long+"2") {
+		t.Error("two names became one")
+	}
+}
+
+// What the database holds decides whether an entry has changed, and when it was written does not.
+func TestSame(t *testing.T) {
+	t.Parallel()
+	values := func(change func(*reconcile.Entry)) []any {
+		e := reconcile.Entry{Fingerprint: reconcile.DigestOf("1"), Body: []byte(`{}`), Due: time.Unix(1, 0)}
+		change(&e)
+		v, err := Values(&e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	was := values(func(*reconcile.Entry) {})
+	for name, c := range map[string]struct {
+		change func(*reconcile.Entry)
+		same   bool
+	}{
+		"nothing":     {func(*reconcile.Entry) {}, true},
+		"written":     {func(e *reconcile.Entry) { e.Updated = time.Unix(9, 0) }, true},
+		"nanoseconds": {func(e *reconcile.Entry) { e.Due = e.Due.Add(10) }, true},
+		"due":         {func(e *reconcile.Entry) { e.Due = e.Due.Add(time.Second) }, false},
+		"never due":   {func(e *reconcile.Entry) { e.Due = time.Time{} }, false},
+		"fingerprint": {func(e *reconcile.Entry) { e.Fingerprint = reconcile.DigestOf("2") }, false},
+		"none":        {func(e *reconcile.Entry) { e.Fingerprint = reconcile.Digest{} }, false},
+		"body":        {func(e *reconcile.Entry) { e.Body = []byte(`[]`) }, false},
+		"parked":      {func(e *reconcile.Entry) { e.Parked = []reconcile.Event{{}} }, false},
+		"attempts":    {func(e *reconcile.Entry) { e.Attempts = 1 }, false},
+	} {
+		if got := Same(was, values(c.change)); got != c.same {
+			t.Errorf("%s: same is %v", name, got)
+		}
+	}
+	if len(was) != len(EntryColumns) {
+		t.Errorf("%d values for %d columns", len(was), len(EntryColumns))
+	}
+	if in := receive(t, reconcile.Event{Dedupe: reconcile.DigestOf("1")}); len(in[0].Values) != len(InboxColumns) ||
+		InboxColumns[Verdict].Name != "verdict" || InboxColumns[Why].Name != "why" {
+		t.Error("the columns of the inbox and their values do not fit")
+	}
+}
