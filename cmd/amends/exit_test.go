@@ -118,8 +118,7 @@ func TestDocumentation(t *testing.T) {
 }
 
 // Every command of the README, and of every example in the help texts, can be typed as it stands there.
-func TestExamples(t *testing.T) {
-	t.Parallel()
+func TestExamples(t *testing.T) { // not parallel: a root command sets a variable of cobra's
 	b, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
