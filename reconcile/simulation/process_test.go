@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,7 +36,7 @@ func start(ctx context.Context, s *scene, n int64) *process {
 	sources := map[string]reconcile.Source{}
 	for _, k := range kinds() {
 		policy := k.policy
-		policy.Settle = settle
+		policy.Settle, policy.Park = cmp.Or(s.settle, settle), 20*s.settle
 		sources[k.name] = reconcile.Source{
 			Policy: policy, Rate: 200, Burst: 200,
 			Fetch: func(ctx context.Context, o reconcile.Object) (f reconcile.Fetched, err error) {

@@ -46,11 +46,20 @@ func sizeOf(t *testing.T) size {
 type scene struct {
 	world *world
 	mail  *mail
-	store *memory.Store
+	store store
 	gate  *watched
 	works *works
 	nodes nodes
-	poll  time.Duration
+
+	settle, poll time.Duration // of the processes; zero: as an operator would have them
+}
+
+// store is all of a store.
+type store interface {
+	reconcile.Inbox
+	reconcile.Gate
+	reconcile.Reader
+	Close() error
 }
 
 // The invariants of the design's section 7 that need no reconciler, after everything was delivered:
