@@ -78,6 +78,10 @@ func (a *Action[In, Out]) Keyed(ttl time.Duration) *Action[In, Out] {
 // repeat: after a crash it waits until the attempt has settled, asks, and adopts, resumes or redoes. Said
 // beside Keyed it takes over when the key has expired; beside AtMostOnce it is evidence only, never a
 // licence to send again; beside Idempotent it serves to learn the external id before an undo.
+//
+// Where newer versions of the source object run the work again, the question is whether the effect of c.Revision is
+// there. A thing that only an earlier revision left, which [Call.PreviousID] names, is [NotFound] until it shows
+// c.Input.
 func (a *Action[In, Out]) Find(fn func(context.Context, Call[In]) (Finding[Out], error)) *Action[In, Out] {
 	a.find, a.spec.Find = fn, fn != nil
 	if fn == nil {
