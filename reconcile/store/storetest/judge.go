@@ -118,10 +118,18 @@ func judgeError(b *bench) {
 	}
 }
 
-// "what was handed to the callback is locked against every other process": who writes meanwhile writes after us.
+// "what was handed to the callback is locked against every other process": who writes meanwhile writes after us,
+// whether the entry is new or was there.
 func judgeLocks(b *bench) {
 	other := b.again()
-	e := event("1")
+	b.put(object("known"), func(e *reconcile.Entry) { e.Attempts = 1 })
+	for _, id := range []string{"new", "known"} {
+		judgeLocked(b, other, event(id))
+	}
+}
+
+func judgeLocked(b *bench, other Store, e reconcile.Event) {
+	b.Helper()
 	b.accept(e)
 	var once sync.Once
 	var writing sync.WaitGroup
@@ -129,9 +137,9 @@ func judgeLocks(b *bench) {
 		es[e.Object].Dirty++
 		ds[0].Outcome = reconcile.Hint
 		once.Do(func() {
-			started := make(chan struct{})
+			written := make(chan struct{})
 			writing.Go(func() {
-				close(started)
+				defer close(written)
 				err := other.Update(b.Context(), e.Object, func(_ time.Time, e *reconcile.Entry) error {
 					e.Dirty++
 					return nil
@@ -140,7 +148,11 @@ func judgeLocks(b *bench) {
 					b.Errorf("the other process: %v", err)
 				}
 			})
-			<-started
+			select { // it must not come through while we look, and we look long enough for it to try
+			case <-written:
+				b.Errorf("%s was written while a batch with it was judged", e.Object)
+			case <-time.After(300 * time.Millisecond):
+			}
 		})
 		return nil
 	})
@@ -149,7 +161,7 @@ func judgeLocks(b *bench) {
 		b.Fatal(err)
 	}
 	if got := b.known(e.Object).Dirty; got != 2 {
-		b.Errorf("after two processes counted, the count is %d", got)
+		b.Errorf("after two processes counted, the count of %s is %d", e.Object, got)
 	}
 }
 

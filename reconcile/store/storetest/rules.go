@@ -141,6 +141,7 @@ func (u unlocked) Judge(ctx context.Context, limit int, decide decision) (int, e
 		return 0, err
 	}
 	es := make(map[reconcile.Object]*reconcile.Entry)
+	written := make(map[reconcile.Object]time.Time)
 	for _, d := range ds {
 		e, err := u.Entry(ctx, d.Object)
 		if err != nil {
@@ -149,12 +150,12 @@ func (u unlocked) Judge(ctx context.Context, limit int, decide decision) (int, e
 		if e == nil {
 			e = &reconcile.Entry{Object: d.Object}
 		}
-		es[d.Object] = e
+		es[d.Object], written[d.Object] = e, e.Updated
 	}
 	if err := decide(time.Now(), ds, es); err != nil {
 		return 0, err
 	}
-	u.letOthersWrite(ctx, es)
+	u.letOthersWrite(ctx, written)
 	return u.Store.Judge(ctx, limit, func(_ time.Time, now []reconcile.Delivery, stored map[reconcile.Object]*reconcile.Entry) error {
 		copy(now, ds)
 		for o, e := range es {
@@ -165,12 +166,12 @@ func (u unlocked) Judge(ctx context.Context, limit int, decide decision) (int, e
 }
 
 // letOthersWrite waits for somebody to change one of the entries, two seconds at most.
-func (u unlocked) letOthersWrite(ctx context.Context, es map[reconcile.Object]*reconcile.Entry) {
+func (u unlocked) letOthersWrite(ctx context.Context, written map[reconcile.Object]time.Time) {
 	end := time.NewTimer(2 * time.Second)
 	defer end.Stop()
 	for {
-		for o := range es {
-			if e, err := u.Entry(ctx, o); err == nil && e != nil {
+		for o, at := range written {
+			if e, err := u.Entry(ctx, o); err == nil && e != nil && !e.Updated.Equal(at) {
 				return
 			}
 		}
