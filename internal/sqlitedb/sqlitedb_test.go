@@ -117,3 +117,32 @@ func TestPanic(t *testing.T) {
 		t.Errorf("the next transaction: %v", err)
 	}
 }
+
+// A call whose context ends, at whatever moment, leaves no transaction open behind it: all later ones would fail.
+func TestAContextThatEndsLeavesNoTransactionOpen(t *testing.T) {
+	t.Parallel()
+	w, err := OpenWriter(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	nothing := func(*sqlx.Conn) error { return nil }
+	ended := 0
+	for i := range 3000 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i%100)*time.Microsecond)
+		if w.Transaction(ctx, nothing) != nil {
+			ended++
+		}
+		cancel()
+		if err := w.Transaction(t.Context(), nothing); err != nil {
+			t.Fatalf("after %d calls, %d of them ended early: %v", i+1, ended, err)
+		}
+	}
+	if ended == 0 {
+		t.Error("no call ended early")
+	}
+}

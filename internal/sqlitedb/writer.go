@@ -106,10 +106,12 @@ func (w *Writer) Transaction(ctx context.Context, fn func(*sqlx.Conn) error) (er
 	}
 	w.queue.Lock()
 	defer w.queue.Unlock()
+	ending, committed := context.WithoutCancel(ctx), false
 	if _, err := w.conn.ExecContext(ctx, `BEGIN IMMEDIATE`); err != nil {
+		// A context that ends meanwhile is an error although the transaction has begun. It fails when there is none.
+		_, _ = w.conn.ExecContext(ending, `ROLLBACK`)
 		return err
 	}
-	ending, committed := context.WithoutCancel(ctx), false
 	defer func() {
 		if !committed { // fn may have panicked, and the next transaction begins on this connection
 			_, rerr := w.conn.ExecContext(ending, `ROLLBACK`)
