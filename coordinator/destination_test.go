@@ -159,9 +159,9 @@ func TestALookupsRetryAfterSilencesTheLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, w := memory.New(nil), &world{plan: on("invoice", saga.Forward, 1, fault{cut: true})}
 		w.watch(l)
-		var asked []time.Time
+		asked := make(chan time.Time, 10)
 		w.asked = func(string, string) error {
-			if asked = append(asked, time.Now()); len(asked) == 1 {
+			if asked <- time.Now(); len(asked) == 1 {
 				return saga.RetryAfter(40*time.Second, errTooBusy)
 			}
 			return nil
@@ -172,12 +172,14 @@ func TestALookupsRetryAfterSilencesTheLine(t *testing.T) {
 		for len(asked) == 0 {
 			pass(100 * time.Millisecond)
 		}
+		synctest.Wait()
 		before := len(w.arrivals)
 		p.begin("o1")
 		p.want("o0", saga.Completed, "")
 		p.want("o1", saga.Completed, "")
-		quietFor40s(t, asked[0], w.arrivals[before:])
-		if d := asked[1].Sub(asked[0]); d < 40*time.Second {
+		first, second := <-asked, <-asked
+		quietFor40s(t, first, w.arrivals[before:])
+		if d := second.Sub(first); d < 40*time.Second {
 			t.Errorf("the second lookup came %s after the destination asked for 40s of silence", d)
 		}
 		verify(t, l, w, "o0", "o1")

@@ -23,6 +23,9 @@ type duplicateCounter struct {
 // flushEvery is how often a running coordinator adds its counts to the ledger.
 const flushEvery = time.Second
 
+// flushWithin is how long one call may take. What it carried is lost when it takes longer, so it is generous.
+const flushWithin = 15 * time.Second
+
 type duplicateKey struct {
 	id     saga.ID
 	source string
@@ -64,19 +67,19 @@ func (c *Coordinator) countDuplicate(ctx context.Context, in intake) {
 // flushDuplicates adds the counts to the ledger. It does not end with a caller or with the stop of Run: half a call
 // is a count that nobody knows.
 func (c *Coordinator) flushDuplicates() {
-	c.duplicates.flush(c.life, c.ledger, c.opts.Lease/3, c.opts.Log) // a call that hangs must not cost the lease
+	c.duplicates.flush(c.life, c.ledger, c.opts.Log)
 }
 
 // flush adds what was gathered to the ledger. After an error nobody knows whether the counts are in; they are
 // dropped rather than counted twice, and the loss is logged.
-func (d *duplicateCounter) flush(ctx context.Context, l ledger.Ledger, within time.Duration, log logrus.FieldLogger) {
+func (d *duplicateCounter) flush(ctx context.Context, l ledger.Ledger, log logrus.FieldLogger) {
 	select {
 	case d.flushing <- struct{}{}:
 		defer func() { <-d.flushing }()
 	case <-ctx.Done():
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, within)
+	ctx, cancel := context.WithTimeout(ctx, flushWithin)
 	defer cancel()
 	d.mu.Lock()
 	counts := d.counts
