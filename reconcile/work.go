@@ -85,10 +85,12 @@ type round struct {
 // err is what went wrong, in one line of the entry.
 func (r *round) err() error { return errors.Join(r.fetch, r.deliver) }
 
-// hopeless reports whether nothing but news can help: the source refuses for good and nobody has given another
-// reason to ask it since, or the saga refuses for good and the source has nothing more to say.
+// hopeless reports whether nothing but news can help: the source refuses for good, nobody has given another reason
+// to ask it since, and no delivery is left to try; or the saga refuses for good and the source has nothing more to
+// say.
 func (r *round) hopeless(e *Entry) bool {
-	return isPermanent(r.fetch) && e.Dirty <= r.ticket || isPermanent(r.deliver) && e.Dirty == e.Clean && e.Reread.IsZero()
+	refused := isPermanent(r.fetch) && e.Dirty <= r.ticket && (r.deliver == nil || isPermanent(r.deliver))
+	return refused || isPermanent(r.deliver) && e.Dirty == e.Clean && e.Reread.IsZero()
 }
 
 // finish ends a lease after a round of work. News that came meanwhile is worked on at once, whatever became of

@@ -1,0 +1,168 @@
+package reconcile_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/amends-dev/amends/reconcile"
+)
+
+// G1: "exponential backoff with full jitter 1 s..1 h, attempts and last error on the row; other keys unaffected".
+func TestFailureBacksOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.opts.Poll = 20 * time.Second
+		tries, began := 0, time.Now()
+		b.source.Deliver = func(_ context.Context, c reconcile.Change) error {
+			if c.ID != "bad" {
+				return nil
+			}
+			tries++
+			return errors.New("the coordinator is away")
+		}
+		b.pushes("bad", 1)
+		b.pushes("good", 1)
+		h, stop := b.run()
+		defer stop()
+		b.after(24 * time.Hour)
+		if !slices.Equal(b.delivered, []string{"good@1"}) {
+			t.Fatalf("delivered %v", b.delivered)
+		}
+		// Ten waits until the cap of an hour, half of it on average afterwards.
+		if e := b.entry("bad"); e.Attempts != tries || e.LastError != "the coordinator is away" || e.Blocked != "" || tries < 30 || tries > 100 {
+			t.Fatalf("%d tries in %s; the row says %d, %q, blocked %q", tries, time.Since(began), e.Attempts, e.LastError, e.Blocked)
+		}
+		before := tries
+		b.pushes("bad", 2) // news is tried at once, however long the wait was
+		h.Nudge()
+		b.after(time.Second)
+		if tries == before {
+			t.Fatal("a newer version waited for the older one's backoff")
+		}
+	})
+}
+
+// G2: "dead-letter at once with reason; operator replay".
+func TestPermanentErrorBlocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.opts.Poll = 20 * time.Second
+		tries, fixed := 0, false
+		b.source.Deliver = func(context.Context, reconcile.Change) error {
+			if tries++; fixed {
+				return nil
+			}
+			return fmt.Errorf("start: %w", reconcile.Permanent(errors.New("no such customer")))
+		}
+		b.pushes("1", 1)
+		h, stop := b.run()
+		defer stop()
+		b.after(48 * time.Hour)
+		e := b.entry("1")
+		if tries != 1 || e.Blocked != "start: no such customer" || !e.Due.IsZero() || h.Counts().Blocked != 1 {
+			t.Fatalf("%d tries, blocked %q, due %s, counts %+v", tries, e.Blocked, e.Due, h.Counts())
+		}
+		fixed = true
+		if n, err := b.store.Replay(t.Context(), reconcile.DeliveryFilter{Object: object("1")}, "mended"); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+		h.Nudge()
+		synctest.Wait()
+		d, err := b.store.Delivery(t.Context(), 1)
+		if err != nil || d.Outcome != reconcile.Duplicate || !strings.HasSuffix(d.Because, "(mended)") {
+			t.Fatalf("%s, %q, %v", d.Outcome, d.Because, err)
+		}
+		if e := b.entry("1"); tries != 2 || e.Blocked != "" || e.Owing() {
+			t.Fatalf("after the replay: %d tries, %+v", tries, e)
+		}
+	})
+}
+
+// E5, G2: a source that refuses for good blocks; a refusal that may pass never does, and neither is a deletion.
+func TestRefusedFetchIsNoDeletion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.opts.Poll = 20 * time.Second
+		b.pushes("forbidden", 1)
+		b.pushes("nonsense", 1)
+		b.source.Fetch = func(_ context.Context, o reconcile.Object) (reconcile.Fetched, error) {
+			err := errors.New("403 forbidden")
+			if o.ID == "nonsense" {
+				err = reconcile.Permanent(errors.New("400 no id"))
+			}
+			return reconcile.Fetched{Gone: true}, err
+		}
+		_, stop := b.run()
+		defer stop()
+		b.hints("forbidden")
+		b.hints("nonsense")
+		b.after(12 * time.Hour)
+		if e := b.entry("forbidden"); e.Deleted || e.Blocked != "" || e.Dirty == e.Clean || e.Due.IsZero() {
+			t.Fatalf("%+v", e)
+		}
+		if e := b.entry("nonsense"); e.Deleted || e.Blocked != "400 no id" {
+			t.Fatalf("%+v", e)
+		}
+	})
+}
+
+// G2: a source that refuses for good does not end the tries to deliver what was accepted before.
+func TestRefusedFetchDoesNotBlockDelivery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.source.Fetch = func(context.Context, reconcile.Object) (reconcile.Fetched, error) {
+			return reconcile.Fetched{}, reconcile.Permanent(errors.New("400 no id"))
+		}
+		failures := 2
+		b.source.Deliver = func(context.Context, reconcile.Change) error {
+			if failures--; failures >= 0 {
+				return errors.New("the coordinator is away")
+			}
+			return nil
+		}
+		b.pushes("1", 1)
+		b.hints("1")
+		_, stop := b.run()
+		defer stop()
+		b.after(time.Minute)
+		if e := b.entry("1"); !slices.Equal(b.delivered, []string{"1@1"}) || e.Blocked != "400 no id" {
+			t.Fatalf("delivered %v, %+v", b.delivered, e)
+		}
+	})
+}
+
+// G3: "recovered, counted, treated as G1, stack stored once per fingerprint".
+func TestPanicIsAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		panics, stacks := 0, 0
+		b.opts.Listener = &reconcile.Listener{Panicked: func(_ reconcile.Object, what, stack string) {
+			if panics++; stack != "" {
+				stacks++
+			}
+			if !strings.Contains(what, "TestPanicIsAFailure") || !strings.Contains(what, "nil customer") {
+				t.Errorf("what panicked is not told: %s", what)
+			}
+		}}
+		b.source.Deliver = func(_ context.Context, c reconcile.Change) error {
+			if c.ID == "bad" && panics < 3 {
+				panic("nil customer")
+			}
+			return nil
+		}
+		b.pushes("bad", 1)
+		b.pushes("good", 1)
+		h, stop := b.run()
+		defer stop()
+		b.after(time.Hour)
+		if panics != 3 || stacks != 1 || h.Counts().Panics != 3 || len(b.delivered) != 2 {
+			t.Fatalf("%d panics, %d stacks, delivered %v", panics, stacks, b.delivered)
+		}
+	})
+}
