@@ -209,7 +209,7 @@ func TestRunAsText(t *testing.T) {
 		`^30 paid orders go from a shop into the books, and a receipt goes out for each\.\n`,
 		`the sync is killed 2 times`, `Seed 5\.\n`,
 		`\n +with amends   without a ledger\n  orders +30 +30\n`,
-		`\n  cancelled, invoice voided +` + strconv.Itoa(void+late) + ` +0\n  edits after the order was marked +\d+ +0\n`,
+		`\n  cancelled, invoice voided +` + strconv.Itoa(void+late) + ` +0\n  edits after the order was invoiced +\d+ +0\n`,
 		`\n\n  duplicates: one too many +0 +\d+\n  missing: .* +0 +\d+\n  orphans: .* +0 +[1-9]\d*\n  mismatches: .* +0 +\d+\n\n`,
 		`\nWith amends: each paid order has one invoice, over what the order says now, and\none receipt; others have no invoice\.\nWithout a ledger, for example:\n`,
 		`\nThe shop's \d+ webhooks took \d+ deliveries, `, `\nOf \d+ forged ones, \d+ refused and 0 believed\.\n`,

@@ -26,7 +26,7 @@ type report struct {
 	Folder      string              `json:"folder"` // shop, books, mailbox and logs of both runs
 	Faults      map[faults.Kind]int `json:"faults"`
 	Webhooks    hooks.Tally         `json:"webhooks"`
-	Changes     world.Changes       `json:"changes"` // by customers, after the order was marked
+	Changes     world.Changes       `json:"changes"` // by customers, after the order was invoiced
 	Naive       naiveReport         `json:"naive"`
 
 	asked, undone string // works worth a look: one that was unconfirmed, one that was compensated
@@ -74,7 +74,7 @@ func (r *report) text(w io.Writer) error {
 	row("live invoices", r.Invoices, r.Naive.Invoices)
 	row("receipts", r.Receipts, r.Naive.Receipts)
 	row("cancelled, invoice voided", r.Compensated, r.Naive.Compensated)
-	row("edits after the order was marked", r.Changes.Edits, 0)
+	row("edits after the order was invoiced", r.Changes.Meanwhile+r.Changes.Edits, 0)
 	row("killed with SIGKILL", r.Kills, r.Naive.Kills)
 	fmt.Fprintln(w)
 	row("duplicates: one too many", r.Duplicates, r.Naive.Duplicates)

@@ -92,6 +92,43 @@ func TestChangesDependOnTheSeed(t *testing.T) {
 	}
 }
 
+// Some customers edit as soon as their invoice is booked: once, however often it
+// is booked, and not those who cancel then.
+func TestEditedMeanwhile(t *testing.T) {
+	t.Parallel()
+	c := world.Config{Seed: 4, Orders: 60, Edits: 1, Cancels: 0.2, Pace: time.Hour}
+	w := start(t, c)
+	send(t, http.MethodPut, w.BooksURL+"/customers/shop:customer:1", books.Contact{Name: "Ada"})
+	for _, o := range world.Orders(c) {
+		for range 2 {
+			ask(t, w, o)
+		}
+	}
+	var want world.Changes
+	cancelled := 0
+	for i, o := range theirs(t, w) {
+		first := world.Orders(c)[i]
+		rushed := !reflect.DeepEqual(o.Lines, first.Lines)
+		switch {
+		case c.Cancelled(o.ID):
+			cancelled++
+			if rushed || o.Status != shop.Cancelled || o.Version != 2 || c.EditedMeanwhile(o.ID) {
+				t.Errorf("the cancelled order is %+v", o)
+			}
+		case c.EditedMeanwhile(o.ID):
+			want.Meanwhile++
+			if !rushed || o.Version != 2 || o.TotalCents != shop.Total(o.Lines) {
+				t.Errorf("the edited order is %+v", o)
+			}
+		case rushed || o.Version != 1:
+			t.Errorf("nobody wanted to change %+v", o)
+		}
+	}
+	if got := w.Changes(); got != want || want.Meanwhile < 5 || want.Meanwhile > 25 || cancelled == 0 {
+		t.Errorf("%+v, want %+v, and some of %d cancelled", got, want, cancelled)
+	}
+}
+
 // A customer changes an order after its first mark, and not again when the mark
 // is taken off and set anew.
 func TestOneMarkCounts(t *testing.T) {

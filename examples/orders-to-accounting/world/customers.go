@@ -19,6 +19,12 @@ func (c Config) Cancelled(order string) bool {
 	return faults.Draw(c.Seed, "cancel/"+order) < c.Cancels
 }
 
+// EditedMeanwhile reports whether the world edits this order once it is invoiced:
+// a quarter of Edits does.
+func (c Config) EditedMeanwhile(order string) bool {
+	return !c.Cancelled(order) && faults.Draw(c.Seed, "edit-meanwhile/"+order) < c.Edits/4
+}
+
 // EditsOf is how often the world edits this order once it is marked: twice, once
 // or never.
 func (c Config) EditsOf(order string) int {
@@ -37,20 +43,24 @@ func (c Config) CancelledLate(order string) bool {
 	return faults.Draw(c.Seed, "late-cancel/"+order) < c.LateCancels
 }
 
-// cancelMeanwhile is the customer who changes their mind at the worst moment:
-// the invoice is booked, and nobody has heard of it yet.
-func (w *World) cancelMeanwhile(ctx context.Context, inv books.Invoice) {
+// meanwhile is the customer who changes their mind at the worst moment: the
+// invoice is booked, and nobody has heard of it yet.
+func (w *World) meanwhile(ctx context.Context, inv books.Invoice) {
 	id, ok := strings.CutPrefix(inv.Reference, shop.Order{}.Ref())
-	if !ok || !w.config.Cancelled(id) {
-		return
+	switch {
+	case !ok:
+	case w.config.Cancelled(id):
+		// A refusal means that the invoice is for no order of this shop.
+		_, _ = w.shop.Cancel(ctx, id)
+	case w.config.EditedMeanwhile(id):
+		w.crowd.rush(ctx, id)
 	}
-	// A refusal means that the invoice is for no order of this shop.
-	_, _ = w.shop.Cancel(ctx, id)
 }
 
-// Changes is how often customers changed their minds after the mark.
+// Changes is how often customers changed their minds, early cancels apart.
 type Changes struct {
-	Edits       int `json:"edits"`
+	Meanwhile   int `json:"meanwhile"` // edits between the invoice and the mark
+	Edits       int `json:"edits"`     // after the mark
 	LateCancels int `json:"lateCancels"`
 }
 
@@ -63,6 +73,7 @@ type crowd struct {
 	tasks  sync.WaitGroup
 
 	mu     sync.Mutex
+	rushed map[string]bool // orders that were edited meanwhile
 	met    map[string]bool // orders that were marked
 	busy   int             // customers who are not done
 	done   Changes
@@ -71,7 +82,7 @@ type crowd struct {
 
 func newCrowd(ctx context.Context, c Config, s *shop.Store) *crowd {
 	ctx, end := context.WithCancel(context.WithoutCancel(ctx))
-	return &crowd{config: c, shop: s, ctx: ctx, end: end, met: map[string]bool{}}
+	return &crowd{config: c, shop: s, ctx: ctx, end: end, rushed: map[string]bool{}, met: map[string]bool{}}
 }
 
 // hear is told of every change of an order. The first mark of an order is what
@@ -93,6 +104,25 @@ func (c *crowd) hear(w shop.Webhook) {
 		}
 		c.busy--
 	})
+}
+
+// rush edits an order at once, and only once.
+func (c *crowd) rush(ctx context.Context, order string) {
+	c.mu.Lock()
+	again := c.rushed[order]
+	c.rushed[order] = true
+	c.mu.Unlock()
+	if again {
+		return
+	}
+	o, err := c.shop.Order(ctx, order)
+	if err == nil {
+		_, err = c.shop.Edit(ctx, order, c.config.edit(order, -1, nil, o.Lines))
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failed = errors.Join(c.failed, err)
+	c.done.Meanwhile++
 }
 
 // change is all that the customer of one order still wants.
@@ -168,8 +198,8 @@ func (c *crowd) close() error {
 	return nil
 }
 
-// edit is what an order has after its nth edit, counted from 0. A third of the
-// second edits take back the first.
+// edit is what an order has after its nth edit, counted from 0, or from -1 when
+// it was edited meanwhile. A third of the second edits take back the first.
 func (c Config) edit(order string, n int, first, now []shop.Line) []shop.Line {
 	draw := func(what string) float64 { return faults.Draw(c.Seed, fmt.Sprintf("edit/%s/%d/%s", order, n, what)) }
 	if n > 0 && draw("back") < 0.33 {

@@ -7,9 +7,10 @@
 // same webhooks lost on their way. So the sync that uses amends and the naive
 // one can be set to the same task.
 //
-// Customers change their minds twice: some cancel as soon as their invoice is
-// booked, others edit or cancel after the order is marked. Whoever moved the
-// order hears of the latter by webhook, or by asking.
+// Customers change their minds at two times: some cancel or edit as soon as their
+// invoice is booked, others edit or cancel after the order is marked. Whoever
+// moves the order hears of it by webhook, or by asking; of an early cancel also
+// by the shop's refusal to mark.
 //
 // A world runs in the supervisor's process, which nobody kills.
 package world
@@ -47,7 +48,8 @@ type Config struct {
 	// Bounces is the share of customers whose address refuses mail.
 	Bounces float64
 	// Edits is the share of orders that are edited after they were marked, some
-	// of them twice in quick succession.
+	// of them twice in quick succession. A quarter as many are edited as soon as
+	// their invoice is in the books.
 	Edits float64
 	// LateCancels is the share of orders that are cancelled after they were
 	// marked, and after their edits.
@@ -156,7 +158,7 @@ func (w *World) serve(ctx context.Context) error {
 	w.closers = append(w.closers, shopServer.Close)
 	booksServer, err := rest.Listen(ctx, w.faults.HTTP(w.atBooks, books.NewHandler(w.books, books.Options{
 		Hidden: faults.Hidden,
-		Booked: w.cancelMeanwhile,
+		Booked: w.meanwhile,
 	})))
 	if err != nil {
 		return err
@@ -195,7 +197,7 @@ func (w *World) Timing() faults.Timing { return w.config.Timing }
 // Progress counts the shop's orders by where they stand.
 func (w *World) Progress(ctx context.Context) (shop.Tally, error) { return w.shop.Tally(ctx) }
 
-// Changes counts what customers changed after the mark.
+// Changes counts what customers changed after their orders were invoiced.
 func (w *World) Changes() Changes { return w.crowd.changes() }
 
 // Webhooks counts what became of the webhooks.
