@@ -78,6 +78,14 @@ func TestGate(t *testing.T) {
 				d.t.Fatalf("revisions %s, %s, %s", first, second, third)
 			}
 		}},
+		{"D8 (R3): of one version, an answer to an earlier question comes too late", Policy{}, func(d *desk) {
+			d.hears(thin(v1), Hint).hears(thin(v1), Hint).asks(shows(v1, "b"), "accepted")
+			e, what, err := Receive(d.e, &Fetched{Version: v1, Body: json.RawMessage(`{"is":"a"}`)}, 1, d.now, &d.p)
+			if d.e = e; what != "an answer that came too late" || err != nil {
+				d.t.Fatalf("%s, %v", what, err)
+			}
+			d.holds(v1, "b", 1)
+		}},
 		{"D9 (J8): versions of two resolutions are equal within the coarser", Policy{}, func(d *desk) {
 			d.hears(says(v1, "a"), Applied).hears(says(millis(900), "a"), Duplicate).hears(says(millis(900), "b"), Tie)
 			d.asks(shows(millis(900), "b"), "accepted").hears(says(v1, "a"), Tie).hears(says(v2, "c"), Applied)
