@@ -96,7 +96,7 @@ func (d *destination) make(r *request) string {
 	if m, ok := d.keys[r.key]; r.step.Repeat == RepeatKeyed && ok && r.arrives.Before(m.until) {
 		return m.id
 	}
-	id := ""
+	var id string
 	if i := slices.IndexFunc(d.things[name], func(o object) bool { return o.id == r.previous }); i >= 0 && !r.step.Each {
 		id = d.change(&d.things[name][i], r)
 	} else {

@@ -15,7 +15,7 @@ func (w *world) verify() {
 	}
 	for key, n := range w.dest.perKey {
 		if n > 1 && w.keyed(key) {
-			w.broken("I2: %d effects under the key %s", n, key)
+			w.brokenf("I2: %d effects under the key %s", n, key)
 		}
 	}
 	w.verifyChain()
@@ -34,17 +34,17 @@ func (w *world) verifyStep(s *StepSpec) {
 	current := slices.DeleteFunc(slices.Clone(there), func(o object) bool { return o.says != w.mark(s) })
 	switch {
 	case guarded && effects > most:
-		w.broken("I1: %d effects of %s, and at most %d are allowed", effects, s.Name, most)
+		w.brokenf("I1: %d effects of %s, and at most %d are allowed", effects, s.Name, most)
 	case w.hasty[s.Name]:
 	case w.st.Status == Completed && w.st.Step(s.Name).Undo.Phase == Done && w.taken != "": // made good by hand, and then kept
 	case w.st.Status == Compensated && s.Undo && len(there) > 0:
-		w.broken("I4: compensated, and %s is there: %+v", s.Name, there)
+		w.brokenf("I4: compensated, and %s is there: %+v", s.Name, there)
 	case w.st.Status == Completed && len(there) == 0:
-		w.broken("I7: completed, and %s is not there", s.Name)
+		w.brokenf("I7: completed, and %s is not there", s.Name)
 	case w.st.Status == Completed && !s.oncePerWork() && len(current) != 1:
-		w.broken("I9: completed with content %s, and of %s there is %+v", w.st.Input, s.Name, there)
+		w.brokenf("I9: completed with content %s, and of %s there is %+v", w.st.Input, s.Name, there)
 	case w.st.Status == Completed && !s.Each && len(there) > 1:
-		w.broken("I9: completed, and of %s there are several: %+v", s.Name, there)
+		w.brokenf("I9: completed, and of %s there are several: %+v", s.Name, there)
 	}
 }
 
@@ -67,20 +67,19 @@ func (w *world) verifySource() {
 	last := strconv.Itoa(w.source.revision)
 	switch {
 	case w.st.Heard != last || w.st.Newer != nil:
-		w.broken("liveness: heard %s of %s, and %+v waits at the end", w.st.Heard, last, w.st.Newer)
+		w.brokenf("liveness: heard %s of %s, and %+v waits at the end", w.st.Heard, last, w.st.Newer)
 	case w.taken != "" && CompareRevisions(w.taken, w.settled()) >= 0:
 	case w.source.gone && w.st.Status != Compensated:
-		w.broken("liveness: the source cancelled it, and the work is %s", w.st.Status)
+		w.brokenf("liveness: the source cancelled it, and the work is %s", w.st.Status)
 	case !w.source.gone && content(w.st.Input) != w.source.content:
-		w.broken("liveness: the work is %s at content %s, and the source at %d", w.st.Status, w.st.Input, w.source.content)
+		w.brokenf("liveness: the work is %s at content %s, and the source at %d", w.st.Status, w.st.Input, w.source.content)
 	}
 }
 
 // settled is the oldest revision that says what the source said last.
 func (w *world) settled() string {
 	rev := strconv.Itoa(w.source.revision)
-	for i := len(w.source.history) - 1; i >= 0; i-- {
-		h := w.source.history[i]
+	for _, h := range slices.Backward(w.source.history) {
 		if (h.Kind == SignalCancel) != w.source.gone || !w.source.gone && string(h.Input) != string(w.source.input()) {
 			break
 		}
@@ -117,24 +116,24 @@ func (w *world) verifyChain() {
 		a.read(w, r)
 		if arm := r.Arm; arm != nil {
 			if arm.Direction == Forward && a.turned {
-				w.broken("I13: record %d arms %s forward while compensating", r.Seq, arm.Step)
+				w.brokenf("I13: record %d arms %s forward while compensating", r.Seq, arm.Step)
 			}
 			if arm.Direction == Undo && !before {
-				w.broken("C13: record %d turns the work and arms the undo of %s", r.Seq, arm.Step)
+				w.brokenf("C13: record %d turns the work and arms the undo of %s", r.Seq, arm.Step)
 			}
 			if arm.Direction == Undo && a.pivot && !a.bySource {
-				w.broken("I13: record %d undoes %s behind the pivot", r.Seq, arm.Step)
+				w.brokenf("I13: record %d undoes %s behind the pivot", r.Seq, arm.Step)
 			}
 		}
 	}
 	for i := range w.spec.Steps {
 		s := &w.spec.Steps[i]
 		if w.st.Status == Compensated && s.NoUndo == "" && (a.owed[s.Name] || a.stands[s.Name] || a.lapsed[s.Name]) && !a.undone[s.Name] {
-			w.broken("I15: compensated, and the undo of %s was skipped", s.Name)
+			w.brokenf("I15: compensated, and the undo of %s was skipped", s.Name)
 		}
 	}
 	if st, err := Fold(order, w.chain); err != nil || string(dump(w.t, st)) != string(dump(w.t, w.st)) {
-		w.broken("R4: the whole chain folds to something else (%v)", err)
+		w.brokenf("R4: the whole chain folds to something else (%v)", err)
 	}
 }
 

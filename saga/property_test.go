@@ -58,7 +58,7 @@ func newWorld(t *rapid.T) *world {
 	w.desk = &desk{t: t, spec: spec, st: &State{ID: order}, now: noon}
 	w.dest = newDestination(func() time.Time { return w.now }, func(step, words string) {
 		if !w.hasty[step] {
-			w.broken("I9: %s: %s", step, words)
+			w.brokenf("I9: %s: %s", step, words)
 		}
 	})
 	w.feed(Event{Start: &Start{Revision: "1", Input: w.source.change()}})
@@ -141,11 +141,11 @@ func (w *world) calm() {
 		}
 		w.round()
 	}
-	w.broken("liveness: after 150 calm rounds the work is %s %s, and the machine says %s", w.st.Status, w.st.Reason, w.last.Do)
+	w.brokenf("liveness: after 150 calm rounds the work is %s %s, and the machine says %s", w.st.Status, w.st.Reason, w.last.Do)
 }
 
-// broken ends the test with everything that was ever recorded.
-func (w *world) broken(format string, args ...any) {
+// brokenf ends the test with everything that was ever recorded.
+func (w *world) brokenf(format string, args ...any) {
 	w.t.Fatalf("%s\n%s\n%s", fmt.Sprintf(format, args...), w.describe(), strings.Join(w.diary, "\n"))
 }
 
@@ -186,7 +186,7 @@ func (w *world) feedSafe(ev Event) {
 	w.busy = w.busy || len(w.unread) > 0 // signals come first
 	w.refold()
 	if err := w.once(ev); err != nil { // a signal may come between the turn and its undo
-		w.broken("%+v: %v", ev, err)
+		w.brokenf("%+v: %v", ev, err)
 	}
 	w.begun[w.st.Revision] = true
 	if w.last.Record != nil {
@@ -361,7 +361,7 @@ func (w *world) look() {
 	name := w.last.Do.Step
 	s := &w.spec.Steps[w.spec.index(name)]
 	if w.dest.onTheWay(name) {
-		w.broken("F13: a lookup of %s while something is on its way", name)
+		w.brokenf("F13: a lookup of %s while something is on its way", name)
 	}
 	f := Evidence{Step: name, Kind: KindNotFound}
 	seen := w.dest.shows(s, w.mark(s), func() bool { return w.chance(50, "seen early") })
@@ -398,7 +398,7 @@ func (w *world) rest() {
 	}
 	ss, dir := w.st.Issue(w.spec)
 	if ss == nil {
-		w.broken("review %s, and no step is at issue", w.st.Reason)
+		w.brokenf("review %s, and no step is at issue", w.st.Reason)
 	}
 	if !w.chance(40, "in haste") {
 		w.pass(3 * time.Minute) // until everything has settled

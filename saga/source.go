@@ -25,7 +25,7 @@ type lapse struct {
 // reopens reports whether r may follow the end of a chain: a newer version of the source, or a signal that
 // changes nothing.
 func reopens(r *Record) bool {
-	switch r.Kind { //nolint:exhaustive // no other kind may
+	switch r.Kind {
 	case KindHeard, KindRevised:
 		return true
 	case KindNoted:

@@ -149,6 +149,10 @@ func TestV13GoneInDoubt(t *testing.T) {
 		d := doubt(t).due().found(KindNotFound)
 		d.wants("act mark-synced undo", Compensating).succeed("").wants("act invoice undo", Compensating)
 	})
+	t.Run("a person says that it does not stand, and there is no undo to make sure", func(t *testing.T) { // S6
+		d := beginAt(t, mailLast).succeed("c1").succeed("i1").succeed("m1").fail(Unknown).gone("2").runs("1", "2").review(ReasonInDoubt)
+		d.verdict("").wants("act mark-synced undo", Compensating).succeed("").wants("act invoice undo", Compensating).succeed("").wants("rest", Compensated)
+	})
 	t.Run("it stands", func(t *testing.T) { doubt(t).due().found(KindFound, "l1").review(ReasonConflict) })
 	t.Run("restored while it waits", func(t *testing.T) {
 		d := doubt(t).revise("3").runs("1", "3").due().found(KindFound, "l1").runs("3", "").wants("act invoice forward", Running)

@@ -387,7 +387,7 @@ func (ss *StepState) mayHaveHappened() bool {
 func (ss *StepState) stands(spec *Spec) bool {
 	f := &ss.Forward
 	word := (f.Phase == Ready || f.Phase == "") && f.Unanswered.IsZero() && ss.Previous == nil && ss.Unfinished == nil
-	return ss.mayHaveHappened() && !(word && spec.hasNoUndo(ss.Name))
+	return ss.mayHaveHappened() && (!word || !spec.hasNoUndo(ss.Name))
 }
 
 // unsettled is the latest deadline of the attempts that may still be on their way. Zero: there are none.

@@ -1,0 +1,87 @@
+package saga
+
+import "fmt"
+
+// The way back: what is undone, in which order, and what comes after it.
+
+// turn begins the way back. It is on record before anything is done about it.
+func (m *machine) turn(why Reason) Command {
+	m.st.Turned = true
+	m.record(KindNoted)
+	if m.rec.Error == "" {
+		m.rec.Error = parkedBecause[why]
+	}
+	return m.back()
+}
+
+// back undoes what may have happened, strictly in the reverse order of arming.
+func (m *machine) back() Command {
+	for _, ss := range m.st.newestFirst(m.spec) {
+		if ss.Undo.Phase == Done || !ss.stands(m.spec) {
+			continue
+		}
+		s := m.step(ss.Name)
+		if s == nil || !s.Undo && s.NoUndo == "" {
+			return m.park(ReasonAfterPivot)
+		}
+		if s.Undo {
+			return m.undo(s, ss)
+		}
+	}
+	if m.st.Newer != nil && !m.st.Newer.Gone {
+		return m.revive()
+	}
+	return m.finish(Compensated)
+}
+
+// revive begins the newer version that was heard while the work went back, or after it. What was left in doubt,
+// because it need not be undone, is asked about first: the newer revision would make it a second time.
+func (m *machine) revive() Command {
+	if m.rec != nil && m.rec.Kind == KindNotFound && m.step(m.rec.Step).Repeat == RepeatAtMostOnce {
+		return m.park(ReasonInDoubt) // F17: evidence, never a licence to send again
+	}
+	if ss := m.st.leftInDoubt(m.spec); ss != nil {
+		if s := m.step(ss.Name); s != nil && s.Find && ss.Forward.Stuck == "" {
+			return m.look(s, &ss.Forward)
+		}
+		return m.park(ReasonInDoubt)
+	}
+	if m.rec != nil {
+		return m.again()
+	}
+	if err := m.fold(m.revised(*m.st.Newer, nil)); err != nil { // it is undone, so it can begin again
+		panic(fmt.Sprintf("saga: %v", err))
+	}
+	m.turned = false
+	m.moving()
+	return m.forward()
+}
+
+// undo decides on one step that is owed an undo.
+func (m *machine) undo(s *StepSpec, ss *StepState) Command {
+	f, u := &ss.Forward, &ss.Undo
+	switch {
+	case f.Stuck == ReasonInDoubt: // a lookup found several: which one to undo is a person's choice
+		return m.park(ReasonInDoubt)
+	case u.Stuck != "":
+		return m.park(u.Stuck)
+	case u.Crashes >= maxCrashes:
+		return m.park(ReasonPoison)
+	case u.Phase == Rebuff, m.exhausted(s, u):
+		return m.park(ReasonUndoFailed)
+	}
+	until := u.NotBefore
+	if open := f.unsettled(); !open.IsZero() { // an earlier attempt may still arrive, and would outlive its undo
+		if s.Find && f.Phase != Done {
+			return m.look(s, f)
+		}
+		until = later(until, open.Add(s.Settle))
+	}
+	if !u.Quiet.IsZero() {
+		until = later(until, u.Quiet.Add(s.Settle))
+	}
+	if m.ev.Now.Earliest.Before(until) {
+		return m.wait(until, Compensating)
+	}
+	return m.arm(s, Undo)
+}
