@@ -46,6 +46,7 @@
 //	J11  a delta: applied if it is the very next one, else parked, bounded in number and time; released in order
 //	     when the gap fills, else the source is asked
 //	J12  a replay goes through the rules again and lifts a block; what the door had put aside becomes a hint
+//	J13  what names no object asks nobody, and neither does what the door had put aside beside an id that was heard before
 //
 // A newer version whose fingerprint is the stored one moves the version and owes nobody anything. So does what
 // Policy.Echo recognises as our own doing.

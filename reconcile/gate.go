@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -8,7 +9,7 @@ import (
 )
 
 // Judge decides what an event does to the entry of its object, and says why. It is pure: e is not changed, the
-// entry it returns is. The rules are J1 to J12 of the package's documentation.
+// entry it returns is. The rules are J1 to J13 of the package's documentation.
 func Judge(e Entry, d *Delivery, now time.Time, p *Policy) (Entry, Verdict, string) {
 	j := judgement{e: e, ev: &d.Event, now: now, p: p.withDefaults()}
 	if d.Outcome != "" && e.Blocked != "" { // J12: an operator replays it
@@ -39,6 +40,10 @@ func (j *judgement) judge() (Verdict, string) {
 	switch v := ev.Version; {
 	case ev.Verdict == Malformed:
 		return Malformed, ev.Why
+	case ev.Object.ID == "": // J13
+		return cmp.Or(ev.Verdict, Malformed), "it names no object that the source could be asked about"
+	case ev.Verdict == Conflict && ev.Why != "": // J13
+		return Conflict, "an earlier event has this id and says something else; and the door: " + ev.Why
 	case ev.Verdict == Conflict: // J2
 		return j.hint(Conflict, "an earlier event has this id and says something else; the source is asked")
 	case ev.Verdict != "": // J12

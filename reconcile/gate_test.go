@@ -325,6 +325,13 @@ func TestGate(t *testing.T) {
 		{"J12: a replay of what the door put aside asks the source", Policy{}, func(d *desk) {
 			d.hears(with(says(v1, "a"), func(ev *Event) { ev.Verdict = Unknown }), Hint).owes(true)
 		}},
+		{"J13: what names no object asks nobody, replayed or not", Policy{}, func(d *desk) {
+			nameless := with(says(v1, "a"), func(ev *Event) { ev.Verdict, ev.Why, ev.Object.ID = Unknown, "it names no object", "" })
+			d.hears(nameless, Unknown).hears(with(nameless, func(ev *Event) { ev.Verdict = Conflict }), Conflict).owes(false)
+		}},
+		{"J13: nor does what the door put aside beside an id that was heard before", Policy{}, func(d *desk) {
+			d.hears(with(says(v1, "a"), func(ev *Event) { ev.Verdict, ev.Why = Conflict, "its tenant is not among the source's Tenants" }), Conflict).owes(false)
+		}},
 		{"G4: behind a blocked version an older one is stale, a newer one lifts the block", Policy{}, func(d *desk) {
 			d.hears(says(v2, "poison"), Applied)
 			d.e.Blocked, d.e.Due = "refused", time.Time{}
