@@ -49,6 +49,13 @@ func TestV12GoneBeforeThePivot(t *testing.T) {
 			t.Errorf("the review is now about %q, and %q was heard", d.st.Note, d.st.Heard)
 		}
 	})
+	t.Run("in a review that was only for what waits, which ends", func(t *testing.T) {
+		review := func() *desk {
+			return beginAt(t, "a at-most-once no-undo").cancelAfter(Unknown).revise("2").runs("1", "2").review(ReasonInDoubt)
+		}
+		review().gone("3").runs("1", "").wants("rest", Compensated)
+		review().cancel().runs("1", "").wants("rest", Compensated) // S4
+	})
 	t.Run("of what is compensated", func(t *testing.T) {
 		d := beginAt(t, mailLast).fail(Refused).gone("2").verdictIs(Compensated)
 		if d.tail().Kind != KindCancelled || d.st.Heard != "2" {
@@ -217,6 +224,29 @@ func TestV14Kept(t *testing.T) {
 		d.keeps().noted("nothing the source cancelled").review(ReasonAfterPivot)
 		d.gone("2").review(ReasonConflict).keeps().review(ReasonAfterPivot)
 	})
+}
+
+// "V14: ... what was made good already stays so": and a step of this revision that was not done yet is made anew, for
+// what it had left before is gone.
+func TestV14KeptAfterSomeWasMadeGood(t *testing.T) {
+	const steps = "a find undo\np idempotent pivot\nr find\ns find"
+	d := beginAt(t, steps).through().revise("2").succeed("a2").succeed("p2").fail(Unsent).gone("3").review(ReasonConflict)
+	for _, step := range []string{"s", "r"} {
+		if ss, _ := d.st.Issue(d.spec); ss == nil || ss.Name != step {
+			t.Fatalf("the review is about %+v, want %s", ss, step)
+		}
+		d.verdict("by hand").review(ReasonConflict)
+	}
+	d.keeps().wants("wait", Retrying).due().wants("act r forward", Running)
+	if d.told() != "" {
+		t.Errorf("what was taken away by hand is told: %q", d.told())
+	}
+	d.succeed("r2").succeed("s2").wants("rest", Completed)
+	for _, step := range []string{"r", "s"} {
+		if sum := Summarize(d.spec, d.st).Steps[step]; !sum.Done || sum.ExternalID != step+"2" {
+			t.Errorf("%s stands again, and the summary says %+v", step, sum)
+		}
+	}
 }
 
 // "V14: ... A newer version of the source begins as ever". And other signals leave the review where it is.
