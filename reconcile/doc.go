@@ -77,7 +77,8 @@
 //
 // A [Change] names its revision after the version. Two states that the source cannot tell apart by version, both
 // of one second, are revisions a nanosecond apart, which still compare as equal with what the source says. States
-// of objects without version are numbered. So revisions of an object always grow.
+// of objects without version are numbered. A deletion that the source gave no version is named one step after the
+// last state. So revisions of an object always grow.
 //
 // # What is guaranteed
 //
@@ -97,7 +98,8 @@
 //   - A source that changes an object without changing its version and without telling is not found out.
 //   - A user's function that goes on after its context ended may deliver an old state late. A saga refuses it,
 //     because its revision is old.
-//   - A counter that shows two contents under one number gives both the same revision: the saga takes the first.
+//   - A counter that shows two contents under one number, or that goes on counting after a deletion as if there had
+//     been none, gives two states one revision: the saga takes the first.
 //   - Times of two sources are never compared. One object that two sources describe is two objects here.
 //   - A change feed that numbers commits (a log position and a place in it) has to make one counter of the two.
 //   - Lists inside an object that are cut short, and another API version than the webhooks', give fingerprints

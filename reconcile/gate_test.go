@@ -239,6 +239,15 @@ func TestGate(t *testing.T) {
 			d.hears(says(clocked(-90000), "a"), Applied).hears(deletes(Version{}), Hint).asks(shows(clocked(-90000), "a"), "unchanged").owes(false)
 			d.later(3*time.Second).asks(gone, "a second look").later(2*time.Second).asks(gone, "gone")
 		}},
+		{"F4: a deletion that nobody gave a version is a revision of its own", Policy{}, func(d *desk) {
+			d.hears(says(Counter(17), "a"), Applied).hears(deletes(Version{}), Hint).asks(gone, "gone").buried(Counter(17), 2)
+			counted := d.e.change().Revision
+			d.e = Entry{Object: order}
+			d.hears(says(v1, "a"), Applied).hears(deletes(Version{}), Hint).asks(gone, "gone").buried(v1, 2)
+			if timed := d.e.change().Revision; counted != "18" || timed != "2026-11-20T11:58:21.000000001Z" {
+				d.t.Fatalf("revisions %s and %s", counted, timed)
+			}
+		}},
 		{"F5 (J9, J7): a deletion before anything else is a tombstone that nobody is told of", Policy{}, func(d *desk) {
 			d.hears(deletes(v2), Tombstoned).buried(v2, 0).hears(says(v1, "a"), Stale).buried(v2, 0)
 		}},

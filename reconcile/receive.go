@@ -40,7 +40,7 @@ func (r *receipt) receive() (string, error) {
 	switch {
 	case r.f.Gone && e.Deleted:
 		e.Reread = r.secondLook(e)
-		e.Missing, e.Rank, e.Ticket = time.Time{}, 1, max(e.Ticket, r.ticket)
+		e.Missing = time.Time{}
 		return r.clean("still gone")
 	case r.f.Gone: // R6
 		return r.gone()

@@ -143,9 +143,14 @@ func (e *Entry) merge(ev *Event, p *Policy) (ok bool) {
 	return false
 }
 
-// change is the accepted state as the user's function gets it.
+// change is the accepted state as the user's function gets it. A deletion that the source gave no version of its
+// own is named one step after the last state: a saga takes nothing over that is not newer than what it has heard.
 func (e *Entry) change() Change {
-	c := Change{Object: e.Object, Version: e.Version, Revision: e.Version.Revision(), Deleted: e.Deleted, Body: e.Body}
+	named := e.Version
+	if e.Deleted && e.Rank == 1 && (named.Clock == CounterClock || named.Clock == ObjectClock && named.Step <= 1) {
+		named.N++
+	}
+	c := Change{Object: e.Object, Version: e.Version, Revision: named.Revision(), Deleted: e.Deleted, Body: e.Body}
 	if c.Revision == "" {
 		c.Revision = strconv.FormatInt(e.Accepted, 10)
 	}

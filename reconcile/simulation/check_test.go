@@ -1,21 +1,13 @@
 package simulation
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/saga"
 )
-
-// compare orders two changes of one object as a saga does; the end of an object comes after its last state.
-func compare(a, b *reconcile.Change) int {
-	rank := map[bool]int{true: 1}
-	return cmp.Or(saga.CompareRevisions(a.Revision, b.Revision), cmp.Compare(rank[a.Deleted], rank[b.Deleted]))
-}
 
 // watched is a gate that compares every entry before and after each transaction.
 //

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/saga"
 )
 
 // process is one hearer that can be crashed: at its n-th boundary everything it does comes to nothing from then
@@ -242,13 +243,13 @@ func (w *works) take(c *reconcile.Change) {
 	chain := w.chains[c.Object]
 	if len(chain) > 0 {
 		last := &chain[len(chain)-1]
-		switch order := compare(c, last); {
+		switch order := saga.CompareRevisions(c.Revision, last.Revision); {
 		case order < 0:
 			w.broken = append(w.broken, fmt.Sprintf("%s: revision %s (deleted %t) was handed over after %s (deleted %t)", c.Object, c.Revision, c.Deleted, last.Revision, last.Deleted))
 			return
 		case order == 0:
-			if w.repeated++; fingerprint(c.Body) != fingerprint(last.Body) {
-				w.broken = append(w.broken, fmt.Sprintf("%s: revision %s came with two contents: %s and %s", c.Object, c.Revision, last.Body, c.Body))
+			if w.repeated++; c.Deleted != last.Deleted || fingerprint(c.Body) != fingerprint(last.Body) {
+				w.broken = append(w.broken, fmt.Sprintf("%s: revision %s came with two contents: %s (deleted %t) and %s (deleted %t)", c.Object, c.Revision, last.Body, last.Deleted, c.Body, c.Deleted))
 			}
 			return
 		}
