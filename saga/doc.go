@@ -220,10 +220,12 @@
 //     version of the definition that was heard of.
 //   - V7: each step is told what an earlier revision left at its destination ([Call.PreviousID], [Previous]) until
 //     it is done anew or undone. It changes that thing and must not make another. A lookup asks for the effect of
-//     this revision: what only an earlier one did is [NotFound]. Of a step that is done once (V9) it asks for the effect of any.
+//     this revision: what only an earlier one did is [NotFound]. Of a step that is done once (V9) it asks for the
+//     effect of any.
 //   - V8: no step is armed before every attempt of earlier revisions on it, forward or undo, has settled. Attempts
 //     are counted on over revisions, and a late answer names its key, so none is credited to another revision.
-//   - V9: a step that is AtMostOnce, or says [Action.Once], and is done stays done. [Action.EachRevision] opts out.
+//   - V9: a step that is AtMostOnce, or says [Action.Once], and is done stays done. [Action.EachRevision] opts out,
+//     for steps that nobody could undo anyway: an undo would know of the latest one only.
 //   - V10: when an earlier revision passed the pivot, what is refused or given up goes to review and never back.
 //   - V11: the way back owes an undo to what this revision made and to what an earlier one left standing (C2).
 //   - V12: a cancel by the source turns the work at once, in doubt or not and behind the pivot or its end, too, where
@@ -241,6 +243,11 @@
 // decides (table above). After the outcome is stored: nothing. During an undo: the undo is repeated under its
 // key. Deploys are no crashes: what stands at its send gate ([Gate]) when the process stops is provably not
 // sent.
+//
+// A fail-over that forgets records is weaker than a crash. F26 and F27 hold for what went forward in one revision. Not
+// covered is a fail-over that forgets that the work turned, anything about an undo, the record that began a revision,
+// or the new key that a person allowed for a Keyed step: then a step that is Find or AtMostOnce, or that very Keyed
+// step, may happen twice, and an undo that was sent may be followed by a step forward.
 //
 // # What we never do
 //
