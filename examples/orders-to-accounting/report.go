@@ -108,7 +108,7 @@ func (r *report) heard(w io.Writer) {
 func (r *report) further(w io.Writer) error {
 	db := quoted(r.Ledger)
 	fmt.Fprintf(w, "\nThe ledger is %s. Ask it:\n\n", r.Ledger)
-	for _, verb := range []string{"list", "show " + r.asked, "history " + r.undone} {
+	for _, verb := range []string{"list", "show " + r.asked, "history " + r.undone, "inbox list --object " + r.undone} {
 		fmt.Fprintf(w, "  go run ./cmd/amends %s --db %s\n", verb, db)
 	}
 	_, err := fmt.Fprintf(w, "\nShops, books, mailboxes and logs of both are in %s.\n", r.Folder)
