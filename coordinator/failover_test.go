@@ -2,6 +2,7 @@ package coordinator_test
 
 import (
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -93,13 +94,13 @@ func TestAFailOverForgetsThatAVerdictWasFollowed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := memory.New(nil)
-		var backup *memory.Backup
+		var backup atomic.Pointer[memory.Backup]
 		w := &world{plan: func(a arrival) fault {
 			switch {
 			case a.step == "receipt" && a.n == 1:
 				return fault{drop: true}
 			case a.step == "receipt" && a.n == 2:
-				l.FailOver(backup)
+				l.FailOver(backup.Load())
 			}
 			return fault{}
 		}}
@@ -115,7 +116,7 @@ func TestAFailOverForgetsThatAVerdictWasFollowed(t *testing.T) {
 		if err := p.Resolve(t.Context(), idOf("o1"), "receipt", coordinator.DidNotHappen(), anna); err != nil {
 			t.Fatal(err)
 		}
-		backup = l.Backup() // the word of the person is in it, and not what followed
+		backup.Store(l.Backup()) // the word of the person is in it, and not what followed
 		<-p.dead
 		p.kill()
 		p = boot(t, l, w, config{})

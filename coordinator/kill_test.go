@@ -215,7 +215,7 @@ func (a *arena) antidote(op *coordinator.Operator, st *saga.State) {
 // kills is how many workers die in one test, and orders how many works they share.
 func kills() (kills, orders int) {
 	if nightly() {
-		return 300, 600
+		return 150, 300
 	}
 	return 6, 24
 }
