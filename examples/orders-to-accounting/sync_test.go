@@ -229,62 +229,6 @@ func TestFindInvoice(t *testing.T) {
 	}
 }
 
-// An order that an earlier version has an invoice for gets no second one: that invoice is brought up to date, and its
-// memo says which version it shows.
-func TestUpdateInvoice(t *testing.T) {
-	t.Parallel()
-	store, url := booksServer(t)
-	first, second := call(t, "invoice"), call(t, "invoice")
-	customer, err := store.PutCustomer(t.Context(), "shop:customer:1", books.Contact{Name: "Ada"})
-	if err != nil || customer.ID != first.Results["customer"].ExternalID {
-		t.Fatalf("%+v, %v", customer, err)
-	}
-	d := definition(t, place{Books: url})
-	first.Revision = "1"
-	made := d.Act(t.Context(), first)
-	edited := order()
-	edited.Lines[0].Quantity++
-	second.Revision, second.Previous = "4", &saga.Result{ExternalID: made.ExternalID}
-	if second.Input, err = json.Marshal(edited); err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		if got := d.Act(t.Context(), second); !got.Done() || got.ExternalID != made.ExternalID {
-			t.Errorf("%s %q (%s), want %q again", got.Class, got.ExternalID, got.Error, made.ExternalID)
-		}
-	}
-	all, err := store.Invoices(t.Context())
-	if err != nil || len(all) != 1 || all[0].Memo != "version 4" || all[0].TotalCents != shop.Total(edited.Lines) || all[0].Reference != order().Ref() {
-		t.Errorf("the books have %+v, %v", all, err)
-	}
-	if _, err := store.Void(t.Context(), made.ExternalID); err != nil {
-		t.Fatal(err)
-	}
-	if got := d.Act(t.Context(), second); got.Done() {
-		t.Errorf("a void one was updated: %s", got.Class)
-	}
-}
-
-// The lookup of a newer version asks for its own effect: the invoice of an earlier version that was not brought up to
-// date yet does not count.
-func TestFindUpdatedInvoice(t *testing.T) {
-	t.Parallel()
-	store, url := booksServer(t)
-	inv := addInvoice(t, store, books.Live)
-	look := call(t, "invoice")
-	look.Revision, look.Previous = "4", &saga.Result{ExternalID: inv.ID}
-	d := definition(t, place{Books: url})
-	if got := d.Look(t.Context(), look); got.Kind != saga.KindNotFound {
-		t.Errorf("before the update: %s %q", got.Kind, got.ExternalID)
-	}
-	if _, err := store.UpdateInvoice(t.Context(), inv.ID, books.Update{Memo: "version 4", Lines: []books.Line{{Quantity: 1}}}, 0); err != nil {
-		t.Fatal(err)
-	}
-	if got := d.Look(t.Context(), look); got.Kind != saga.KindFound || got.ExternalID != inv.ID {
-		t.Errorf("after the update: %s %q", got.Kind, got.ExternalID)
-	}
-}
-
 // The undo voids the invoice, also one of which only the id is known, because a person said that it happened or the
 // result was too large to keep. Never is nothing done about an invoice that is there: where nobody knows its id, a
 // person is asked.

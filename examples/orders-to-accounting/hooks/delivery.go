@@ -65,7 +65,7 @@ func (d *delivery) insist(ctx context.Context, leaving func()) error {
 				return err
 			}
 		}
-		if d.Once {
+		if d.opts.Once {
 			return nil
 		}
 		if err := pause(ctx, d.backoff(n)); err != nil {
@@ -87,7 +87,7 @@ func (d *delivery) again(ctx context.Context, n int) error {
 // attempt sends the webhook once and reports whether it was acknowledged.
 func (d *delivery) attempt(ctx context.Context, what string, n int) (bool, error) {
 	h := http.Header{}
-	if err := sign(h, d.Secret, d.id, time.Now(), d.hook.Body); err != nil {
+	if err := sign(h, d.opts.Secret, d.id, time.Now(), d.hook.Body); err != nil {
 		return false, err
 	}
 	status, err := d.post(ctx, d.receiver(what, n), h, d.hook.Body)
@@ -133,21 +133,21 @@ func (d *delivery) post(ctx context.Context, url string, h http.Header, body []b
 
 // receiver chooses where an attempt goes.
 func (d *delivery) receiver(what string, n int) string {
-	return d.Receivers[d.choose(len(d.Receivers), nth("receiver/"+what, n), d.id)]
+	return d.opts.Receivers[d.opts.choose(len(d.opts.Receivers), nth("receiver/"+what, n), d.id)]
 }
 
 // hold is how long an attempt is held up. A third of them are not, so that some
 // arrive together.
 func (d *delivery) hold(what string, n int) time.Duration {
-	draw := d.draw(nth("hold/"+what, n), d.id)
-	return time.Duration(max(0, draw*1.5-0.5) * float64(d.Spread))
+	draw := d.opts.draw(nth("hold/"+what, n), d.id)
+	return time.Duration(max(0, draw*1.5-0.5) * float64(d.opts.Spread))
 }
 
 // backoff is the pause after the nth attempt: up to a twentieth of Spread after
 // the first and twice that after each further one, but no longer than Spread.
 func (d *delivery) backoff(n int) time.Duration {
-	most := min(d.Spread, d.Spread/20<<min(n-1, 10))
-	return most/2 + time.Duration(d.draw(nth("pause", n), d.id)*float64(most/2))
+	most := min(d.opts.Spread, d.opts.Spread/20<<min(n-1, 10))
+	return most/2 + time.Duration(d.opts.draw(nth("pause", n), d.id)*float64(most/2))
 }
 
 // sign signs a body as the shop does.

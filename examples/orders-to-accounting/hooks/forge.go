@@ -51,13 +51,13 @@ func (d *delivery) forge(ctx context.Context) error {
 func (d *delivery) forgery() (h http.Header, body []byte, err error) {
 	h = http.Header{}
 	if d.fate.Forgery == Stale {
-		return h, d.hook.Body, sign(h, d.Secret, d.id, time.Now().Add(-time.Hour), d.hook.Body)
+		return h, d.hook.Body, sign(h, d.opts.Secret, d.id, time.Now().Add(-time.Hour), d.hook.Body)
 	}
 	if body, err = lie(d.hook.Body); err != nil {
 		return nil, nil, err
 	}
 	if d.fate.Forgery == Altered {
-		return h, body, sign(h, d.Secret, d.id, time.Now(), d.hook.Body)
+		return h, body, sign(h, d.opts.Secret, d.id, time.Now(), d.hook.Body)
 	}
 	secret := base64.StdEncoding.EncodeToString([]byte("anything but the shop's secret"))
 	return h, body, sign(h, "whsec_"+secret, d.id+"_new", time.Now(), body)

@@ -42,7 +42,7 @@ const (
 // Sender sends what is in an outbox. Its methods may be called from several
 // goroutines.
 type Sender struct {
-	Options
+	opts   Options
 	outbox Outbox
 	client *http.Client
 	wake   chan struct{}
@@ -73,7 +73,7 @@ func Start(ctx context.Context, from Outbox, o Options) (*Sender, error) {
 		return nil, err
 	}
 	s := &Sender{
-		Options: o, outbox: from, over: told.Acknowledged,
+		opts: o, outbox: from, over: told.Acknowledged,
 		client: &http.Client{
 			Transport:     &http.Transport{MaxIdleConnsPerHost: atOnce},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -123,7 +123,7 @@ func (s *Sender) run(ctx context.Context) {
 		}
 		for _, w := range next {
 			after = w.Seq
-			d := &delivery{Sender: s, hook: w, id: w.ID(), fate: s.For(w.ID())}
+			d := &delivery{Sender: s, hook: w, id: w.ID(), fate: s.opts.For(w.ID())}
 			s.tasks.Go(func() { s.keep(ctx, d.run(ctx)) })
 		}
 		if len(next) > 0 {
