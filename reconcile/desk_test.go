@@ -114,6 +114,12 @@ func (d *desk) asksWhile(meanwhile func(), f Fetched, want string) *desk {
 	return d
 }
 
+// goes lets the source say twice that there is no such object.
+func (d *desk) goes() *desk {
+	d.t.Helper()
+	return d.asks(gone, "a second look").later(d.p.Settle).asks(gone, "gone")
+}
+
 // later lets time pass.
 func (d *desk) later(by time.Duration) *desk { d.now = d.now.Add(by); return d }
 

@@ -194,9 +194,11 @@ func (j *judgement) newsHint(why string) (Verdict, string) {
 	return j.hint(Hint, why)
 }
 
-// believeMissing lets the next fetch that finds nothing be the second to say so.
+// believeMissing lets a single look that finds nothing confirm the deletion that the event tells of. Neither may be
+// older than the accepted state: that has to be old enough for every reader to be shown it by now.
 func (j *judgement) believeMissing() {
-	if !j.e.Deleted {
+	v := j.e.Version
+	if !j.e.Deleted && v.Clock == ObjectClock && j.now.After(v.Time().Add(v.Step+j.p.Settle+j.p.Skew)) {
 		j.e.Missing = j.now.Add(-j.p.Settle)
 	}
 }

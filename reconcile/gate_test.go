@@ -203,12 +203,12 @@ func TestGate(t *testing.T) {
 			d.hears(says(v1, "a"), Applied).hears(deletes(v2), Tombstoned).hears(says(v3, "c"), Hint).asks(gone, "still gone").buried(v2, 2).owes(false)
 		}},
 		{"F3 (R7): at the version it was deleted at it is believed at the second look", Policy{}, func(d *desk) {
-			d.hears(says(v1, "a"), Applied).hears(deletes(Version{}), Hint).asks(gone, "gone").buried(v1, 2)
+			d.hears(says(v1, "a"), Applied).hears(deletes(Version{}), Hint).goes().buried(v1, 2)
 			d.hears(thin(Version{}), Hint).asks(shows(v1, "a"), "a second look").buried(v1, 2).owes(true)
 			d.later(2*time.Second).asks(shows(v1, "a"), "accepted").holds(v1, "a", 3)
 		}},
 		{"F3 (R7): a late event and a lagging read together bring nothing back", Policy{}, func(d *desk) {
-			d.hears(says(v1, "a"), Applied).hears(deletes(Version{}), Hint).asks(gone, "gone").hears(says(v2, "b"), Hint)
+			d.hears(says(v1, "a"), Applied).hears(deletes(Version{}), Hint).goes().hears(says(v2, "b"), Hint)
 			d.asks(shows(v2, "b"), "a second look").buried(v1, 2).later(2*time.Second).asks(gone, "still gone").buried(v1, 2)
 		}},
 		{"E4 (R5): a hint while the second look is due is answered by a look that is later still", Policy{}, func(d *desk) {
@@ -228,22 +228,28 @@ func TestGate(t *testing.T) {
 				d.t.Fatal("the last hint was answered too early")
 			}
 		}},
-		{"F4 (J3, R6): a deletion without version is asked about; the answer is the second to say so", Policy{}, func(d *desk) {
-			d.hears(says(v1, "a"), Applied).hears(deletes(Version{}), Hint).holds(v1, "a", 1).owes(true)
-			d.asks(gone, "gone").buried(v1, 2).owes(false)
+		{"F4 (J3, R6): a deletion without version is asked about", Policy{}, func(d *desk) {
+			d.hears(says(v1, "a"), Applied).hears(deletes(Version{}), Hint).holds(v1, "a", 1).owes(true).goes().buried(v1, 2).owes(false)
 			if d.e.Rank != 1 || d.e.Ticket != 1 {
 				d.t.Fatalf("rank %d, ticket %d", d.e.Rank, d.e.Ticket)
 			}
+		}},
+		{"F4 (R6): of a state that everybody is shown by now, the answer is the second to say so", Policy{}, func(d *desk) {
+			d.hears(says(clocked(-900), "a"), Applied).hears(deletes(Version{}), Hint).asks(gone, "gone").buried(clocked(-900), 2)
+		}},
+		{"F4 (R6): restored in the second of its deletion, and read before that, it is not gone", Policy{}, func(d *desk) {
+			now := At(noon, time.Second)
+			d.hears(says(now, "back"), Applied).hears(deletes(now), Tie).asks(gone, "a second look").later(2*time.Second).asks(shows(now, "back"), "unchanged").holds(now, "back", 1)
 		}},
 		{"F4 (R5): if the source still has it, it is read once more", Policy{}, func(d *desk) {
 			d.hears(says(clocked(-90000), "a"), Applied).hears(deletes(Version{}), Hint).asks(shows(clocked(-90000), "a"), "unchanged").owes(false)
 			d.later(3*time.Second).asks(gone, "a second look").later(2*time.Second).asks(gone, "gone")
 		}},
 		{"F4: a deletion that nobody gave a version is a revision of its own", Policy{}, func(d *desk) {
-			d.hears(says(Counter(17), "a"), Applied).hears(deletes(Version{}), Hint).asks(gone, "gone").buried(Counter(17), 2)
+			d.hears(says(Counter(17), "a"), Applied).hears(deletes(Version{}), Hint).goes().buried(Counter(17), 2)
 			counted := d.e.change().Revision
 			d.e = Entry{Object: order}
-			d.hears(says(v1, "a"), Applied).hears(deletes(Version{}), Hint).asks(gone, "gone").buried(v1, 2)
+			d.hears(says(v1, "a"), Applied).hears(deletes(Version{}), Hint).goes().buried(v1, 2)
 			if timed := d.e.change().Revision; counted != "18" || timed != "2026-11-20T11:58:21.000000001Z" {
 				d.t.Fatalf("revisions %s and %s", counted, timed)
 			}
@@ -321,7 +327,7 @@ func TestGate(t *testing.T) {
 		}},
 		{"AlwaysFetch (J3): everything newer is a hint", Policy{AlwaysFetch: true}, func(d *desk) {
 			d.hears(says(v1, "a"), Hint).asks(shows(v1, "a"), "accepted").hears(says(v1, "a"), Duplicate).hears(says(v2, "b"), Hint)
-			d.hears(deletes(v3), Hint).holds(v1, "a", 1).asks(gone, "gone").buried(v1, 2)
+			d.hears(deletes(v3), Hint).holds(v1, "a", 1).goes().buried(v1, 2)
 		}},
 		{"G2 (J12): a replay lifts a block and goes through the gate again", Policy{}, func(d *desk) {
 			d.hears(says(v1, "a"), Applied)
