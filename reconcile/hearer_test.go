@@ -145,6 +145,33 @@ func TestLateWriteMatchesNothing(t *testing.T) {
 	})
 }
 
+// G6: the fence also holds between two leases of one process.
+func TestLateWriteOfTheSameProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.opts.Lease = 30 * time.Second
+		calls := 0
+		b.source.Fetch = func(ctx context.Context, _ reconcile.Object) (reconcile.Fetched, error) {
+			switch calls++; calls {
+			case 1: // comes back while the second is under way
+				_ = pauseFor(context.WithoutCancel(ctx), 40*time.Second)
+				return shown(9), nil
+			case 2:
+				return shown(2), pauseFor(ctx, 18*time.Second)
+			default:
+				return shown(2), nil
+			}
+		}
+		b.hints("1")
+		h, stop := b.run()
+		defer stop()
+		b.after(5 * time.Minute)
+		if e := b.entry("1"); h.Counts().Lost != 1 || e.Version != reconcile.Counter(2) || !slices.Equal(b.delivered, []string{"1@2"}) {
+			t.Fatalf("%d leases lost, version %s, delivered %v", h.Counts().Lost, e.Version.Revision(), b.delivered)
+		}
+	})
+}
+
 // A call that never ends is cut short before the lease is over, and counts as a failure.
 func TestWorkIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
