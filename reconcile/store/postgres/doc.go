@@ -15,9 +15,10 @@
 //
 // # The gate
 //
-// Judge locks unjudged deliveries and passes by those that somebody else has locked. Then it makes sure that every
-// object has a row, in the order of their names, and locks those rows in the same order, so that two batches that
-// meet wait and do not deadlock. Whoever holds the lock of an entry waits for nothing but entries behind it.
+// Judge locks unjudged deliveries and passes by those that somebody else has locked. Then it locks the entries of
+// their objects, in the order of their names, so that two batches that meet wait and do not deadlock. An object
+// nobody has heard of has no row to lock: its entry is inserted at the end, and when another batch was first, the
+// transaction is rolled back and done again with the other's entry. Whoever inserts waits for nobody who locks.
 //
 // # Who the database is
 //

@@ -147,28 +147,41 @@ func (s *Store) locks(tx *sqlx.Tx) *locked {
 	}
 }
 
-// lock makes sure that the objects of deliveries have entries, and locks these.
+// lock locks the entries of the objects of deliveries. Objects nobody has heard of get an entry that is not stored
+// yet: [locked.store] finds out whether somebody else was first.
 func (s *Store) lock(ctx context.Context, tx *sqlx.Tx, ds []reconcile.Delivery) (*locked, error) {
 	seen := make(map[reconcile.Object]bool, len(ds))
+	var objects []reconcile.Object
 	var table [][]any
 	for i := range ds {
 		if o := ds[i].Object; !seen[o] {
 			seen[o] = true
+			objects = append(objects, o)
 			table = append(table, rows.Key(o))
 		}
 	}
-	if err := execute(ctx, within(ctx, tx, s.addEntries), nil, table); err != nil {
-		return nil, err
-	}
+	l := s.locks(tx)
 	var found []rows.Entry
 	if err := read(ctx, tx, s.lockEntries, &found, columns(table)...); err != nil {
 		return nil, err
 	}
-	if len(found) != len(table) {
-		return nil, fmt.Errorf("%d entries of %d objects are there; somebody deletes from amends_entries", len(found), len(table))
+	if err := l.hold(found); err != nil {
+		return nil, err
 	}
-	l := s.locks(tx)
-	return l, l.hold(found)
+	if l.now.IsZero() {
+		if err := tx.QueryRowxContext(ctx, `SELECT clock_timestamp()`).Scan(&l.now); err != nil {
+			return nil, err
+		}
+		l.now = l.now.UTC()
+	}
+	rows.SortObjects(objects)
+	for _, o := range objects {
+		if l.entries[o] == nil {
+			l.order = append(l.order, o)
+			l.entries[o] = &reconcile.Entry{Object: o, First: l.now}
+		}
+	}
+	return l, nil
 }
 
 // hold reads entries that are locked.
@@ -190,9 +203,10 @@ func (l *locked) hold(found []rows.Entry) error {
 	return nil
 }
 
-// store writes the entries that have changed.
+// store writes the entries that have changed or are new. New ones are written in the order of their names, so that
+// two batches that meet wait and do not deadlock.
 func (l *locked) store(ctx context.Context) error {
-	var table [][]any
+	var table, fresh [][]any
 	for _, o := range l.order {
 		e := l.entries[o]
 		e.Object = o
@@ -200,15 +214,33 @@ func (l *locked) store(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if rows.Same(l.before[o], after) {
+		before := l.before[o]
+		if before != nil && rows.Same(before, after) {
 			continue
 		}
 		e.Updated = l.now
 		after[len(after)-1] = rows.Micros(l.now)
-		table = append(table, append(rows.Key(o), after...))
+		row := append(rows.Key(o), after...)
+		if before == nil {
+			fresh = append(fresh, row)
+		} else {
+			table = append(table, row)
+		}
 	}
-	if len(table) == 0 {
+	if len(table) > 0 {
+		if err := execute(ctx, within(ctx, l.tx, l.setEntries), within(ctx, l.tx, l.setEntry), table); err != nil {
+			return err
+		}
+	}
+	if len(fresh) == 0 {
 		return nil
 	}
-	return execute(ctx, within(ctx, l.tx, l.setEntries), within(ctx, l.tx, l.setEntry), table)
+	r, err := within(ctx, l.tx, l.newEntries).ExecContext(ctx, columns(fresh)...)
+	if err != nil {
+		return err
+	}
+	if n, err := r.RowsAffected(); err != nil || int(n) == len(fresh) {
+		return err
+	}
+	return errMeanwhile
 }

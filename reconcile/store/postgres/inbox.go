@@ -128,13 +128,13 @@ func repeatable(err error) bool {
 }
 
 // attempts is how often a transaction is tried that others were in the way of.
-const attempts = 3
+const attempts = 10
 
 // again runs a transaction of the gate, and once more when another one was in its way.
 func (s *Store) again(ctx context.Context, fn func(*sqlx.Tx) error) error {
 	var err error
 	for range attempts {
-		if err = s.transaction(ctx, s.gate, fn); !repeatable(err) {
+		if err = s.transaction(ctx, s.gate, fn); !repeatable(err) && !errors.Is(err, errMeanwhile) {
 			break
 		}
 	}
@@ -143,6 +143,10 @@ func (s *Store) again(ctx context.Context, fn func(*sqlx.Tx) error) error {
 	}
 	return pgdb.Explain(ctx, err)
 }
+
+// errMeanwhile ends a transaction that was the first to hear of an object, as another one was. By the next attempt the
+// other's entry is there.
+var errMeanwhile = errors.New("another process heard of the same new object at the same time, again and again")
 
 // errRefused ends a transaction whose callback returned an error.
 var errRefused = errors.New("the callback refused")

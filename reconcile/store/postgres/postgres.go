@@ -23,7 +23,7 @@ type Options struct {
 	// Writers is how many batches of deliveries may be on their way at the same time. Default: 2.
 	Writers int
 
-	// Workers is how many calls of the gate may run at the same time. Default: 4.
+	// Workers is how many calls of the gate, replays and purges may run at the same time. Default: 4.
 	Workers int
 
 	// Readers is how many reads may run at the same time. Default: 4.
@@ -113,7 +113,7 @@ func (s *Store) database() people.Database {
 	return people.Database{
 		Read: s.people,
 		Write: func(ctx context.Context, fn func(context.Context, people.Queries) error) error {
-			return s.transaction(ctx, s.people, func(tx *sqlx.Tx) error { return fn(ctx, tx) })
+			return s.transaction(ctx, s.gate, func(tx *sqlx.Tx) error { return fn(ctx, tx) }) // planned by index
 		},
 		Numbers: `(SELECT value::bigint FROM json_array_elements_text(?::json) AS value)`,
 		Bind:    func(query string) string { return sqlx.Rebind(sqlx.DOLLAR, query) },

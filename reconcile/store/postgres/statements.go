@@ -15,7 +15,7 @@ import (
 type statements struct {
 	accept, acceptOne                                           *sqlx.Stmt
 	unjudged, judge, addEntries, lockEntries, lockEntry, dueAll *sqlx.Stmt
-	setEntries, setEntry                                        *sqlx.Stmt
+	setEntries, setEntry, newEntries                            *sqlx.Stmt
 }
 
 func (s *statements) prepare(ctx context.Context, inbox, gate *sqlx.DB) error {
@@ -34,6 +34,7 @@ func (s *statements) prepare(ctx context.Context, inbox, gate *sqlx.DB) error {
 		{&s.dueAll, gate, dueText},
 		{&s.setEntries, gate, setEntriesText(many(entryColumns))},
 		{&s.setEntry, gate, setEntriesText(one(entryColumns))},
+		{&s.newEntries, gate, newEntriesText},
 	} {
 		var err error
 		if *p.stmt, err = p.pool.PreparexContext(ctx, p.text); err != nil { //nolint:sqlclosecheck // they live as long as the pool
@@ -146,7 +147,7 @@ var entryNames = rows.Names("e.", entryColumns)
 
 const keyNames = `source, tenant, type, id`
 
-// addEntriesText makes sure that every object has a row. $1 to $4 are the keys.
+// addEntriesText makes sure that an object has a row. $1 to $4 are the key, each in an array.
 const addEntriesText = `
 	INSERT INTO amends_entries (` + keyNames + `, first)
 	SELECT ` + keyNames + `, clock_timestamp()
@@ -172,6 +173,13 @@ var dueText = `
 	WHERE e.due <= (SELECT clock_timestamp()) AND (e.until IS NULL OR e.until <= (SELECT clock_timestamp()))
 	ORDER BY e.due LIMIT $1
 	FOR UPDATE SKIP LOCKED`
+
+// newEntriesText leaves out what somebody else has inserted meanwhile.
+var newEntriesText = `
+	INSERT INTO amends_entries (` + rows.Names("", entryColumns) + `)
+	SELECT ` + from(entryColumns) + ` FROM ` + many(entryColumns) + `
+	ORDER BY u.source COLLATE "C", u.tenant COLLATE "C", u.type COLLATE "C", u.id COLLATE "C"
+	ON CONFLICT DO NOTHING`
 
 func setEntriesText(batch string) string {
 	return `UPDATE amends_entries AS e SET (` + rows.Names("", rows.EntryColumns) + `) = ROW (` + from(rows.EntryColumns) + `)
