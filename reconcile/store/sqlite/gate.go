@@ -104,7 +104,7 @@ func (s *Store) Claim(ctx context.Context, limit int, decide func(time.Time, *re
 func (s *Store) Update(ctx context.Context, o reconcile.Object, decide func(time.Time, *reconcile.Entry) error) error {
 	var refused error
 	var panicked any
-	err := s.group.DoOrNot(ctx, job{size: 1, run: func(ctx context.Context) error {
+	err := s.group.DoOrNot(ctx, job{size: 1, run: func(ctx context.Context, _ *batch) error {
 		defer func() { panicked = recover() }() // it is the caller's, not the writer's
 		_, now := s.clock()
 		l := locked{Store: s, now: now, entries: make(map[reconcile.Object]*held)}

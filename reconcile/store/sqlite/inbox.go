@@ -12,7 +12,7 @@ import (
 func (s *Store) Accept(ctx context.Context, events []reconcile.Event) error {
 	ins, err := rows.Receive(events)
 	if err == nil && len(ins) > 0 {
-		err = s.group.Do(ctx, job{size: len(ins), run: func(ctx context.Context) error { return s.accept(ctx, ins) }})
+		err = s.group.Do(ctx, job{size: len(ins), run: func(ctx context.Context, b *batch) error { return s.accept(ctx, b, ins) }})
 	}
 	if err != nil {
 		return fmt.Errorf("accept %d events: %w", len(events), err)
@@ -20,19 +20,20 @@ func (s *Store) Accept(ctx context.Context, events []reconcile.Event) error {
 	return nil
 }
 
-func (s *Store) accept(ctx context.Context, ins []*rows.Incoming) error {
+func (s *Store) accept(ctx context.Context, b *batch, ins []*rows.Incoming) error {
 	now, _ := s.clock()
-	var number int64
-	if err := s.lastNumber.QueryRowContext(ctx).Scan(&number); err != nil {
-		return err
+	if b.number == 0 {
+		if err := s.lastNumber.QueryRowContext(ctx).Scan(&b.number); err != nil {
+			return err
+		}
 	}
 	for _, in := range ins {
-		stored, err := s.add(ctx, in, number+1, now)
+		stored, err := s.add(ctx, in, b.number+1, now)
 		if err != nil {
 			return err
 		}
 		if stored {
-			number++
+			b.number++
 		}
 	}
 	return nil

@@ -132,29 +132,39 @@ func (s *Store) clock() (micros int64, now time.Time) {
 // Its statements cannot be cancelled one by one: the driver watches a context with a goroutine per statement, which
 // costs more than the statement. The transaction as a whole is short.
 type job struct {
-	run  func(ctx context.Context) error
+	run  func(context.Context, *batch) error
 	size int
+}
+
+// batch is one transaction of jobs.
+type batch struct {
+	number int64 // the last that was given to a delivery, 0 before the first of the batch
 }
 
 // commit runs jobs in one transaction. When one of them fails, each gets a transaction of its own, so that none
 // fails for another.
 func (s *Store) commit(calls []*group.Call[job]) {
+	err := s.together(calls)
+	for _, c := range calls {
+		if err != nil && len(calls) > 1 {
+			c.Answer(s.together([]*group.Call[job]{c}))
+		} else {
+			c.Answer(err)
+		}
+	}
+}
+
+func (s *Store) together(calls []*group.Call[job]) error {
 	ctx := context.Background() // nobody's: several callers wait, each for as long as it likes
-	err := s.transaction(ctx, func(ctx context.Context, _ *sqlx.Conn) error {
+	return s.transaction(ctx, func(ctx context.Context, _ *sqlx.Conn) error {
+		var b batch
 		for _, c := range calls {
-			if err := c.Work.run(ctx); err != nil {
+			if err := c.Work.run(ctx, &b); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-	for _, c := range calls {
-		if err != nil && len(calls) > 1 {
-			c.Answer(s.transaction(ctx, func(ctx context.Context, _ *sqlx.Conn) error { return c.Work.run(ctx) }))
-		} else {
-			c.Answer(err)
-		}
-	}
 }
 
 // transaction runs fn in a transaction that begins as a writer. Once begun it is not cancelled.

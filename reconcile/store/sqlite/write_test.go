@@ -89,7 +89,7 @@ func TestRefusedRow(t *testing.T) {
 			if i == 3 {
 				ins[0].Values[0] = "not a time"
 			}
-			errs[i] = s.group.Do(t.Context(), job{size: 1, run: func(ctx context.Context) error { return s.accept(ctx, ins) }})
+			errs[i] = s.group.Do(t.Context(), job{size: 1, run: func(ctx context.Context, b *batch) error { return s.accept(ctx, b, ins) }})
 		})
 	}
 	release()
@@ -104,7 +104,7 @@ func TestRefusedRow(t *testing.T) {
 	}
 }
 
-// A callback that panics panics in its caller, and the store goes on.
+// The panic of a callback comes out in its caller, and the store goes on.
 func TestPanic(t *testing.T) {
 	t.Parallel()
 	s := opened(t)
