@@ -135,7 +135,7 @@ func (op *Operator) Keep(ctx context.Context, id saga.ID, by By) error {
 		return fmt.Errorf("keep %s: %w: it is %s", id, ErrNotInReview, st.Status)
 	}
 	if st.Reason != saga.ReasonConflict {
-		return fmt.Errorf("keep %s: the review is about something else (%s): its source has not cancelled it", id, st.Reason)
+		return fmt.Errorf("keep %s: %w for a cancel by its source, but because: %s", id, ErrNotInReview, st.Reason)
 	}
 	sig := saga.Signal{Kind: saga.SignalKeep, Key: fmt.Sprintf("keep:%d", st.Seq), Actor: by.Actor, Reason: by.Reason}
 	if err := op.ledger.Post(ctx, id, sig); err != nil {

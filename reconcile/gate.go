@@ -83,7 +83,7 @@ func (j *judgement) compare() (Verdict, string) {
 		e.accept(j.told(), &j.p)
 		e.Reread = time.Time{}
 		return Tombstoned, "the object is gone"
-	case ev.Payload == Thin: // J3
+	case ev.Payload == Thin || len(ev.Body) == 0: // J3; a body is erased when it is old, and its event may be replayed
 		return j.newsHint("it says that there is a newer state, not which; the source is asked")
 	case e.Deleted: // J10
 		return j.newsHint("the object was gone; the source is asked whether it is back")
@@ -131,7 +131,7 @@ func (j *judgement) apply() (Verdict, string) {
 // eventClock judges an event of a source whose objects have no version: it may fill an empty entry, and proves
 // nothing else. J5.
 func (j *judgement) eventClock() (Verdict, string) {
-	if j.e.known() || j.e.Dirty > 0 || j.ev.Deleted || j.ev.Payload != Whole || j.p.AlwaysFetch {
+	if j.e.known() || j.e.Dirty > 0 || j.ev.Deleted || j.ev.Payload != Whole || len(j.ev.Body) == 0 || j.p.AlwaysFetch {
 		if j.ev.Deleted {
 			j.believeMissing()
 		}

@@ -340,6 +340,10 @@ func TestGate(t *testing.T) {
 		{"J12: a replay of what the door put aside asks the source", Policy{}, func(d *desk) {
 			d.hears(with(says(v1, "a"), func(ev *Event) { ev.Verdict = Unknown }), Hint).owes(true)
 		}},
+		{"J3: a body that was erased meanwhile tells nothing", Policy{}, func(d *desk) {
+			erased := func(ev *Event) { ev.Body = nil }
+			d.hears(with(says(v1, "a"), erased), Hint).owes(true).asks(shows(v1, "a"), "accepted").hears(with(says(v2, "b"), erased), Hint).holds(v1, "a", 1)
+		}},
 		{"J13: what names no object asks nobody, replayed or not", Policy{}, func(d *desk) {
 			nameless := with(says(v1, "a"), func(ev *Event) { ev.Verdict, ev.Why, ev.Object.ID = Unknown, "it names no object", "" })
 			d.hears(nameless, Unknown).hears(with(nameless, func(ev *Event) { ev.Verdict = Conflict }), Conflict).owes(false)

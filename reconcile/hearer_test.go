@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -150,9 +151,9 @@ func TestLateWriteOfTheSameProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.opts.Lease = 30 * time.Second
-		calls := 0
+		var calls atomic.Int32 // two of them overlap
 		b.source.Fetch = func(ctx context.Context, _ reconcile.Object) (reconcile.Fetched, error) {
-			switch calls++; calls {
+			switch calls.Add(1) {
 			case 1: // comes back while the second is under way
 				_ = pauseFor(context.WithoutCancel(ctx), 40*time.Second)
 				return shown(9), nil
