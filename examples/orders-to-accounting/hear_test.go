@@ -53,7 +53,7 @@ func rigUp(t *testing.T) *rig {
 		t.Fatal(err)
 	}
 	r.door = "http://" + doors[0] + "/webhooks/" + sourceName
-	p := place{Shop: shopURL, Books: booksURL, Mail: mailAddr, Answer: time.Second, Settle: 10 * time.Millisecond, Secret: secret}
+	p := place{Shop: shopURL, Books: booksURL, Mail: mailAddr, Answer: 10 * time.Second, Settle: 10 * time.Millisecond, Secret: secret}
 
 	db := filepath.Join(t.TempDir(), "ledger.db")
 	l, err := openLedger(t.Context(), db)
