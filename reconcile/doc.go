@@ -80,6 +80,12 @@
 // of objects without version are numbered. A deletion that the source gave no version is named one step after the
 // last state. So revisions of an object always grow.
 //
+// # Forgetting
+//
+// A hearer forgets what is old, once an hour and in small transactions: bodies after 30 days, because they may be about
+// people, verdicts after 90, what recognises a copy after 400 (Options.Retention). Nothing goes that is unjudged or of
+// which something is owed. Entries stay: a redelivery years later is still an old version.
+//
 // # What is guaranteed
 //
 //   - For every object that the source spoke of at or after its last change, entry and source end equal, in

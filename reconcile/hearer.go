@@ -66,6 +66,7 @@ func (h *Hearer) Run(ctx context.Context) error {
 	var loops sync.WaitGroup
 	loops.Go(func() { h.judgeLoop(ctx) })
 	loops.Go(func() { h.claimLoop(ctx) })
+	loops.Go(func() { h.purgeLoop(ctx) })
 	loops.Wait()
 	h.workers.Wait()
 	return nil

@@ -22,6 +22,9 @@ type Options struct {
 	Lease time.Duration
 	// Poll is how long the process waits before it looks for work that nobody told it of. 1 second.
 	Poll time.Duration
+	// Retention is how long what was heard is kept after its last copy, where the Gate is a [Purger] too: bodies 30
+	// days, verdicts 90, what recognises a copy 400. [Forever] keeps a kind for ever.
+	Retention Retention
 	// Log gets one line for what a person may want to know. Discarded.
 	Log logrus.FieldLogger
 	// Listener is told everything.
@@ -33,6 +36,7 @@ func (o Options) withDefaults() Options {
 	o.Batch = cmp.Or(o.Batch, 500)
 	o.Lease = cmp.Or(o.Lease, time.Minute)
 	o.Poll = cmp.Or(o.Poll, time.Second)
+	o.Retention = o.Retention.withDefaults()
 	if o.Log == nil {
 		silent := logrus.New()
 		silent.SetOutput(io.Discard)
