@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs the example with many orders and many kills, for fresh seeds on SQLite and on
-# PostgreSQL, and stops at the first audit that finds anything. One line of JSON per
+# Runs the example with many orders, many edits and many kills, for fresh seeds on SQLite and on
+# PostgreSQL, odd ones on webhooks alone, and stops at the first audit that finds anything. One line of JSON per
 # run. What a failed run leaves (its ledger, its errors) is kept under bin/.
 #
 #   RUNS=20              how many fresh seeds
@@ -22,7 +22,9 @@ fresh_seed() { od -An -N4 -tu4 /dev/urandom | tr -d ' '; }
 # run LEDGER SEED: one run in $work.
 run() {
 	kind=$1
-	set -- -orders "$orders" -kills "$kills" -seed "$2" -json
+	webhooks=
+	case $2 in *[13579]) webhooks=-webhooks-only ;; esac # every other seed
+	set -- -orders "$orders" -kills "$kills" -seed "$2" -edits 0.3 $webhooks -json
 	case $kind in
 	sqlite) TMPDIR=$work "$program" "$@" -workers 1 -db "$work/ledger.db" ;;
 	postgres)
