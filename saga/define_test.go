@@ -94,7 +94,6 @@ func TestDefineReportsEverythingAtOnce(t *testing.T) {
 	if err == nil {
 		t.Fatal("no fault is found")
 	}
-	//nolint:dupword // each line names its step
 	want := `saga "bad name" version 0 is wrong:
 the saga's name "bad name" may only have letters, digits, '-', '_' and '.', and starts with a letter or digit
 the version is 0; versions start at 1

@@ -5,6 +5,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -51,20 +52,20 @@ func invoicing(out io.Writer) (*saga.Definition[Order], error) {
 }
 
 // run hears what the shop tells, in the order in which it comes, and prints what followed.
-func run(ctx context.Context, file string, out io.Writer) error {
+func run(ctx context.Context, file string, out io.Writer) (err error) {
 	l, err := ledgers.Open(ctx, file, nil)
 	if err != nil {
 		return err
 	}
-	defer l.Close()
+	defer func() { err = errors.Join(err, l.Close()) }()
 	box, err := sqlite.Open(ctx, file, nil) // beside the ledger, in the same file
 	if err != nil {
 		return err
 	}
-	defer box.Close()
+	defer func() { err = errors.Join(err, box.Close()) }()
 	quiet := logrus.New()
 	quiet.SetOutput(io.Discard)
-	works, err := coordinator.New(l, &coordinator.Options{Log: quiet})
+	works, err := coordinator.New(l, &coordinator.Options{Log: quiet}) //nolint:contextcheck // what it does is bounded by Run's context
 	if err != nil {
 		return err
 	}

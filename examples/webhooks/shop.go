@@ -37,7 +37,7 @@ type Shop struct {
 
 // NewShop returns a shop without orders.
 func NewShop() *Shop {
-	return &Shop{Secret: "whsec_YSBzZWNyZXQgb2YgdGhlIHNob3A=", latest: map[string]Webhook{}}
+	return &Shop{Secret: "whsec_YSBzZWNyZXQgb2YgdGhlIHNob3A=", latest: map[string]Webhook{}} //nolint:gosec // of no real shop
 }
 
 // Fetch answers with the order as it is now.
@@ -52,8 +52,8 @@ func (s *Shop) Fetch(_ context.Context, o reconcile.Object) (reconcile.Fetched, 
 	if err != nil {
 		return reconcile.Fetched{}, err
 	}
-	print, err := reconcile.Fingerprint(body)
-	return reconcile.Fetched{Version: reconcile.Counter(w.Order.Version), Body: body, Fingerprint: print}, err
+	digest, err := reconcile.Fingerprint(body)
+	return reconcile.Fetched{Version: reconcile.Counter(w.Order.Version), Body: body, Fingerprint: digest}, err
 }
 
 // Send delivers a webhook, signed.

@@ -22,7 +22,7 @@ func wanted(revision string) *drift.Truth {
 	return &drift.Truth{Key: key, Revision: revision, Wanted: true, Fields: sold}
 }
 
-func cancelled(revision string) *drift.Truth { return &drift.Truth{Key: key, Revision: revision} }
+func cancelled() *drift.Truth { return &drift.Truth{Key: key, Revision: "2"} }
 
 func gone(proven bool) *drift.Truth { return &drift.Truth{Key: key, Proven: proven} }
 
@@ -35,8 +35,8 @@ func foreign(d drift.Document) drift.Document { d.Foreign = true; return d }
 func void(d drift.Document) drift.Document    { d.Void = true; return d }
 func late(d drift.Document) drift.Document    { d.Created = d.Created.Add(time.Hour); return d }
 
-func done(revision string) *drift.Known {
-	return &drift.Known{Works: 1, Status: saga.Completed, Revision: revision, Made: "inv_1"}
+func done() *drift.Known {
+	return &drift.Known{Works: 1, Status: saga.Completed, Revision: "1", Made: "inv_1"}
 }
 
 func stands(s saga.Status) *drift.Known { return &drift.Known{Works: 1, Status: s, Revision: "1"} }
@@ -50,7 +50,7 @@ func TestClasses(t *testing.T) {
 	overdue.Overdue = true
 	doubt := stands(saga.Retrying)
 	doubt.InDoubt = true
-	two := done("1")
+	two := done()
 	two.Works = 2
 	review := stands(saga.Review)
 	review.Reason = saga.ReasonInDoubt
@@ -64,8 +64,8 @@ func TestClasses(t *testing.T) {
 		class  drift.Class
 		do     drift.Verb
 	}{
-		{"in sync", wanted("1"), docs(doc("inv_1", sold)), 0, done("1"), drift.Policy{}, drift.InSync, drift.Nothing},
-		{"in sync at a newer version that changes nothing of ours", wanted("2"), docs(doc("inv_1", sold)), 0, done("1"), drift.Policy{}, drift.InSync, drift.Nothing},
+		{"in sync", wanted("1"), docs(doc("inv_1", sold)), 0, done(), drift.Policy{}, drift.InSync, drift.Nothing},
+		{"in sync at a newer version that changes nothing of ours", wanted("2"), docs(doc("inv_1", sold)), 0, done(), drift.Policy{}, drift.InSync, drift.Nothing},
 		{"missing, looked for once", wanted("1"), nil, 1, nil, drift.Policy{}, drift.Missing, drift.Look},
 		{"missing", wanted("1"), nil, 2, nil, drift.Policy{}, drift.Missing, drift.Start},
 		{"missing beside a void one", wanted("1"), docs(void(doc("inv_0", sold))), 2, nil, drift.Policy{}, drift.Missing, drift.Start},
@@ -73,28 +73,28 @@ func TestClasses(t *testing.T) {
 		{"adopt, but it differs", wanted("1"), docs(doc("inv_1", changed)), 0, nil, drift.Policy{}, drift.AdoptMismatch, drift.Ask},
 		{"in doubt", wanted("1"), nil, 2, doubt, drift.Policy{}, drift.InDoubt, drift.Nothing},
 		{"in review", wanted("1"), nil, 2, review, drift.Policy{}, drift.InDoubt, drift.Ask},
-		{"a phantom, looked for once", wanted("1"), nil, 1, done("1"), drift.Policy{}, drift.PhantomDone, drift.Look},
-		{"a phantom", wanted("1"), nil, 2, done("1"), drift.Policy{}, drift.PhantomDone, drift.Ask},
-		{"a phantom that is made anew", wanted("1"), nil, 2, done("1"), drift.Policy{Recreate: true}, drift.PhantomDone, drift.Revise},
-		{"stale", wanted("2"), docs(doc("inv_1", changed)), 0, done("1"), drift.Policy{}, drift.Stale, drift.Revise},
-		{"changed there", wanted("1"), docs(doc("inv_1", changed)), 0, done("1"), drift.Policy{}, drift.Diverged, drift.Ask},
-		{"changed there, enforced", wanted("1"), docs(doc("inv_1", changed)), 0, done("1"), drift.Policy{Fields: map[string]drift.Rule{"total": drift.Enforce}}, drift.Diverged, drift.Revise},
-		{"changed there and posted, enforced", wanted("1"), docs(locked(doc("inv_1", changed))), 0, done("1"), drift.Policy{Fields: map[string]drift.Rule{"total": drift.Enforce}}, drift.Diverged, drift.Ask},
-		{"changed there, ignored", wanted("1"), docs(doc("inv_1", changed)), 0, done("1"), drift.Policy{Fields: map[string]drift.Rule{"total": drift.Ignore}}, drift.Diverged, drift.Nothing},
-		{"changed there, not ours", wanted("1"), docs(foreign(doc("inv_1", sold))), 0, done("1"), drift.Policy{}, drift.DivergedForeign, drift.Nothing},
-		{"changed at the source, posted", wanted("2"), docs(locked(doc("inv_1", changed))), 0, done("1"), drift.Policy{}, drift.Locked, drift.Ask},
-		{"two of them", wanted("1"), docs(late(doc("inv_2", sold)), doc("inv_1", sold)), 0, done("1"), drift.Policy{}, drift.Duplicate, drift.Ask},
-		{"two of them, one void", wanted("1"), docs(doc("inv_1", sold), void(doc("inv_2", sold))), 0, done("1"), drift.Policy{}, drift.InSync, drift.Nothing},
-		{"an orphan, not proven", gone(false), docs(doc("inv_1", sold)), 0, done("1"), drift.Policy{}, drift.Orphan, drift.Nothing},
-		{"an orphan", gone(true), docs(doc("inv_1", sold)), 0, done("1"), drift.Policy{}, drift.Orphan, drift.Ask},
-		{"cancelled, unknown who made it", cancelled("2"), docs(doc("inv_1", sold)), 0, nil, drift.Policy{}, drift.Orphan, drift.Ask},
-		{"cancelled", cancelled("2"), docs(doc("inv_1", sold)), 0, done("1"), drift.Policy{}, drift.SourceGone, drift.Withdraw},
-		{"cancelled and posted", cancelled("2"), docs(locked(doc("inv_1", sold))), 0, done("1"), drift.Policy{}, drift.SourceGone, drift.Ask},
-		{"cancelled, and nothing stands", cancelled("2"), docs(void(doc("inv_1", sold))), 0, stands(saga.Compensated), drift.Policy{}, drift.InSync, drift.Nothing},
+		{"a phantom, looked for once", wanted("1"), nil, 1, done(), drift.Policy{}, drift.PhantomDone, drift.Look},
+		{"a phantom", wanted("1"), nil, 2, done(), drift.Policy{}, drift.PhantomDone, drift.Ask},
+		{"a phantom that is made anew", wanted("1"), nil, 2, done(), drift.Policy{Recreate: true}, drift.PhantomDone, drift.Revise},
+		{"stale", wanted("2"), docs(doc("inv_1", changed)), 0, done(), drift.Policy{}, drift.Stale, drift.Revise},
+		{"changed there", wanted("1"), docs(doc("inv_1", changed)), 0, done(), drift.Policy{}, drift.Diverged, drift.Ask},
+		{"changed there, enforced", wanted("1"), docs(doc("inv_1", changed)), 0, done(), drift.Policy{Fields: map[string]drift.Rule{"total": drift.Enforce}}, drift.Diverged, drift.Revise},
+		{"changed there and posted, enforced", wanted("1"), docs(locked(doc("inv_1", changed))), 0, done(), drift.Policy{Fields: map[string]drift.Rule{"total": drift.Enforce}}, drift.Diverged, drift.Ask},
+		{"changed there, ignored", wanted("1"), docs(doc("inv_1", changed)), 0, done(), drift.Policy{Fields: map[string]drift.Rule{"total": drift.Ignore}}, drift.Diverged, drift.Nothing},
+		{"changed there, not ours", wanted("1"), docs(foreign(doc("inv_1", sold))), 0, done(), drift.Policy{}, drift.DivergedForeign, drift.Nothing},
+		{"changed at the source, posted", wanted("2"), docs(locked(doc("inv_1", changed))), 0, done(), drift.Policy{}, drift.Locked, drift.Ask},
+		{"two of them", wanted("1"), docs(late(doc("inv_2", sold)), doc("inv_1", sold)), 0, done(), drift.Policy{}, drift.Duplicate, drift.Ask},
+		{"two of them, one void", wanted("1"), docs(doc("inv_1", sold), void(doc("inv_2", sold))), 0, done(), drift.Policy{}, drift.InSync, drift.Nothing},
+		{"an orphan, not proven", gone(false), docs(doc("inv_1", sold)), 0, done(), drift.Policy{}, drift.Orphan, drift.Nothing},
+		{"an orphan", gone(true), docs(doc("inv_1", sold)), 0, done(), drift.Policy{}, drift.Orphan, drift.Ask},
+		{"cancelled, unknown who made it", cancelled(), docs(doc("inv_1", sold)), 0, nil, drift.Policy{}, drift.Orphan, drift.Ask},
+		{"cancelled", cancelled(), docs(doc("inv_1", sold)), 0, done(), drift.Policy{}, drift.SourceGone, drift.Withdraw},
+		{"cancelled and posted", cancelled(), docs(locked(doc("inv_1", sold))), 0, done(), drift.Policy{}, drift.SourceGone, drift.Ask},
+		{"cancelled, and nothing stands", cancelled(), docs(void(doc("inv_1", sold))), 0, stands(saga.Compensated), drift.Policy{}, drift.InSync, drift.Nothing},
 		{"stuck", wanted("1"), nil, 2, overdue, drift.Policy{}, drift.Stuck, drift.Resume},
 		{"on its way", wanted("1"), nil, 2, stands(saga.Running), drift.Policy{}, drift.InSync, drift.Nothing},
 		{"two works", wanted("1"), docs(doc("inv_1", sold)), 0, two, drift.Policy{}, drift.DupLedger, drift.Halt},
-		{"the source was not asked", nil, docs(doc("inv_1", sold)), 0, done("1"), drift.Policy{}, drift.InSync, drift.Nothing},
+		{"the source was not asked", nil, docs(doc("inv_1", sold)), 0, done(), drift.Policy{}, drift.InSync, drift.Nothing},
 		{"undone, and wanted again", wanted("2"), nil, 2, stands(saga.Compensated), drift.Policy{}, drift.Stale, drift.Revise},
 		{"undone, and still wanted", wanted("1"), nil, 2, stands(saga.Compensated), drift.Policy{}, drift.Missing, drift.Ask},
 		{"undone, and it stands", wanted("1"), docs(doc("inv_1", sold)), 0, stands(saga.Compensated), drift.Policy{}, drift.Orphan, drift.Ask},
@@ -118,7 +118,7 @@ func TestWhichToKeep(t *testing.T) {
 		keep  string
 	}{
 		{docs(late(doc("inv_2", sold)), doc("inv_0", sold)), nil, "keep inv_0: it is the oldest. "},
-		{docs(doc("inv_0", sold), late(doc("inv_1", sold))), done("1"), "keep inv_1: the ledger knows it. "},
+		{docs(doc("inv_0", sold), late(doc("inv_1", sold))), done(), "keep inv_1: the ledger knows it. "},
 		{docs(doc("inv_0", sold), late(locked(doc("inv_2", sold)))), nil, "keep inv_2: it is the oldest that is posted. "},
 	} {
 		f := drift.Classify(&drift.Item{Key: key, Truth: wanted("1"), Documents: c.docs, Known: c.known}, &drift.Policy{})

@@ -4,7 +4,7 @@
 //
 // # What is accepted
 //
-// Five fields (minute, hour, day of month, month, day of week), the descriptors @hourly, @daily, @midnight,
+// Five fields (minute, hour, day of the month, month of the year, day of the week), the descriptors @hourly, @daily, @midnight,
 // @weekly, @monthly, @yearly, @annually, and @every with a whole number of seconds, at least ten. The zone is
 // said beside the expression, never within it, and is UTC when nothing is said; a machine's local zone is not
 // accepted, because machines differ.
