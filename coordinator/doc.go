@@ -43,6 +43,19 @@
 //	invalid          record what was learned without its body
 //	an error         nothing is known: append the very same record again, and decide nothing meanwhile
 //
+// # News of the source
+//
+// [Coordinator.Start] with a newer revision of a known work posts a signal, and so does [Coordinator.Withdraw]: the holder
+// consumes it, also behind the work's end. Whether the input says anything new is asked of the definition's identity
+// when the signal is consumed, against what the work has heard by then. A revision may take the newest version
+// of the definition; the work's goroutine changes its program with the record that begins it.
+//
+// # A database that went back
+//
+// A chain that the ledger marks as written before the database became another one is taken up with that as its first
+// event, and with whether a signal of that time is unread. Successes of attempts that were forgotten are posted as late
+// answers, with the key they were sent under.
+//
 // # Time
 //
 // Events carry ledger time: the database's clock at its last answer plus the time gone by since, as a lower

@@ -55,13 +55,14 @@
 // # The head
 //
 // A [Head] is one row per work by which it is found, scheduled and listed: a projection of the chain. It is
-// rewritten only when that is needed: when the entry has a [Schedule], consumes a signal, or carries a snapshot.
-// Then, evaluated against the row as it is at that moment:
+// rewritten only when that is needed: when the entry has a [Schedule], consumes a signal, carries a snapshot, or begins
+// a revision. Then, evaluated against the row as it is at that moment:
 //
 //	status, reason   as in the record
 //	updated          the record's time
 //	consumed         plus the number of signals the record names
 //	base             the record's number, when it carries a snapshot
+//	revision         the record's, and version too, when it begins a revision
 //
 // and with a Schedule also:
 //
@@ -69,10 +70,10 @@
 //	live, Hold             writer     -                                    -
 //	live                   -          the record's time plus its wait      -
 //	parked                 -          -                                    -
-//	terminal               -          -                                    the record's time
+//	terminal               -          -                                    the record's time, if it had not ended before
 //
-// with one exception that keeps signals from being lost: a work that nobody holds after the record, that is not
-// terminal, and that has signals which no record consumed, is due at once. That is why the count of posted
+// with one exception that keeps signals from being lost: a work that nobody holds after the record, ended or not, and
+// that has signals which no record consumed, is due at once. That is why the count of posted
 // signals is in the head: a post and a release meet in one row, and whichever comes second sees the other.
 //
 // So a live work is always held or due, and a head that says otherwise is a work nobody will look at again.
@@ -94,7 +95,13 @@
 //
 // Everyone but the holder posts. A signal is inserted once per (work, key) and never changes. It has a number
 // that ascends, and records name it by that. Posting is not fenced: it needs no session and fails only when the
-// work is not known.
+// work is not known. A work that has ended is woken like any other: news of its source may begin it again.
+//
+// # A database that went back
+//
+// A session remembers the identity of the database it was opened on. After a fail-over or a restore the identity is
+// another one, and a chain whose latest record was written before may have lost what came behind it: Load marks it
+// with [Chain].Changed. What follows from that the machine decides.
 //
 // # Time
 //

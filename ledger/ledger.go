@@ -109,7 +109,7 @@ type Entry struct {
 // (status, reason, wait, signals consumed, snapshot).
 type Schedule struct {
 	// Hold: the writer keeps the work in hand and wakes it by itself. Otherwise a live work is released and
-	// due at the record's time plus its wait. Parked and terminal works are never held.
+	// due at the record's time plus its wait. No record leaves a parked or terminal work held.
 	Hold bool
 }
 
@@ -152,7 +152,7 @@ type Head struct {
 	Consumed int64      // signals consumed by records
 	Created  time.Time
 	Updated  time.Time
-	Finished time.Time // terminal works only
+	Finished time.Time // terminal works only: when it ended first
 }
 
 // Chain is a work as a coordinator loads it.

@@ -17,7 +17,7 @@ const (
 	Paused Status = "paused" // held back by an operator → as before
 )
 
-// Terminal: the chain has its last record.
+// Terminal: the work has ended. Signals are noted behind its end; only a newer version of its source moves it again.
 const (
 	Completed   Status = "completed"   // every step is done
 	Compensated Status = "compensated" // everything that may have happened is undone

@@ -70,8 +70,8 @@ const (
 )
 
 // Claiming: what is due, and what is held by a session that is dead or was never there. A work of an unknown
-// definition must have waited for the grace, and must not be parked for that very reason. Who holds works is read from the index by leaps, one per holder. The
-// parameters: $1 now, $2 known versions, $3 grace in milliseconds, $4 limit.
+// definition must have waited for the grace, and must not be parked for that very reason. Who holds works is read
+// from the index by leaps, one per holder. The parameters: $1 now, $2 known versions, $3 grace in milliseconds, $4 limit.
 const (
 	claimable = `WITH RECURSIVE
 		holder (session) AS (

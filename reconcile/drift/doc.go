@@ -1,5 +1,6 @@
 // Package drift compares what a source of truth says, what a destination has and what the ledger knows, names every
-// difference, and says what may be done about it. It is pure: it reads and writes nothing.
+// difference, and says what should be done about it. It is pure: it reads and writes nothing. Nothing acts on it yet;
+// the last column below is what an applier is to do.
 //
 // # The three sides
 //
@@ -12,7 +13,7 @@
 //
 // # The classes
 //
-//	class             source       destination         ledger              what is done
+//	class             source       destination         ledger              to be done
 //	in-sync           wanted       one, as it should   done                nothing
 //	missing           wanted       none, twice         none                start the saga
 //	ledger-lost       wanted       one, as it should   none                adopt it; mails count as sent
@@ -30,7 +31,7 @@
 //	stuck             wanted       any                 live, overdue       resume
 //	dup-ledger        wanted       any                 two works           stop the job: it cannot be
 //
-// # What is done by itself
+// # What is to be done by itself
 //
 // Creating what a lookup by natural key did not find, twice; updating fields that are ours in a document that may be
 // changed; adopting what matches exactly; resuming. Everything that destroys, every mail, and everything about

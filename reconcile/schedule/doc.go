@@ -1,6 +1,7 @@
-// Package schedule says when a job is to run. It reads cron expressions by robfig/cron, and nothing else of it:
-// that one instant is run once, by whichever process, and that a missed one is made up for, is decided by rows in a
-// database and not by a timer in a process.
+// Package schedule says when a job is to run. It reads cron expressions by robfig/cron, and uses nothing else of it.
+// It runs nothing: that one instant is run once, by whichever process, and that a missed one is made up for, is for
+// rows in a database to decide and not for a timer in a process. Those do not exist yet; [Schedule.Instant] is the key
+// they will have.
 //
 // # What is accepted
 //
