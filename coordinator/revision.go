@@ -61,16 +61,21 @@ func (w *work) same(sig *saga.Signal) bool {
 	if sig.Kind != saga.SignalRevise || w.program == nil {
 		return false
 	}
-	heard := w.st.Input
-	if n := w.st.Newer; n != nil && !n.Gone {
-		heard = n.Input
-	}
-	before, err := w.program.Accept(w.id.Work, heard)
+	before, err := heardLast(w.program, w.st)
 	if err != nil {
 		return false // what no longer decodes cannot be compared
 	}
 	now, err := w.program.Accept(w.id.Work, sig.Input)
 	return err == nil && before.Identity == now.Identity
+}
+
+// heardLast is the input that the work heard last, whether it has begun it or not.
+func heardLast(p saga.Program, st *saga.State) (saga.Accepted, error) {
+	input := st.Input
+	if n := st.Newer; n != nil && !n.Gone {
+		input = n.Input
+	}
+	return p.Accept(st.ID.Work, input)
 }
 
 // programFor returns the program that can run a work: the one of its version. A work that has ended needs none

@@ -201,11 +201,7 @@ func (c *Coordinator) duplicate(ctx context.Context, in intake) (Started, error)
 	if known.Stale {
 		return known, nil
 	}
-	heard := st.Input
-	if n := st.Newer; n != nil && !n.Gone {
-		heard = n.Input
-	}
-	first, err := in.program.Accept(in.id.Work, heard)
+	first, err := heardLast(in.program, st)
 	if err != nil || first.Identity == in.accepted.Identity {
 		return known, nil //nolint:nilerr // an input that no longer decodes cannot be compared; it is not a conflict
 	}

@@ -6,11 +6,6 @@ import (
 	"time"
 )
 
-// Purger is the part of a [Reader] by which a [Hearer] forgets what is old.
-type Purger interface {
-	Purge(ctx context.Context, r Retention, limit int) (int, error)
-}
-
 // Forever as a field of Options.Retention keeps that kind for ever.
 const Forever time.Duration = -1
 

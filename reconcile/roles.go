@@ -49,6 +49,11 @@ type Reader interface {
 	// outcomes stay until then, which is how the gate knows a replay. why says who wants it and why; it becomes
 	// the Because of those that were judged, and is kept behind the next one. It answers how many f selects.
 	Replay(ctx context.Context, f DeliveryFilter, why string) (int, error)
+	Purger
+}
+
+// Purger is the side of a store by which what is old is forgotten. A [Hearer] uses it.
+type Purger interface {
 	// Purge erases what is older than the retention allows, at most limit rows of each kind, and never what
 	// is still owed. It answers how many rows it touched; ask again until it is 0.
 	Purge(ctx context.Context, r Retention, limit int) (int, error)
@@ -83,7 +88,8 @@ type Count struct {
 	Last    time.Time
 }
 
-// Retention says how long what was heard is kept after its last copy; zero is for ever. Entries are kept for as long as the object may be spoken of.
+// Retention says how long what was heard is kept after its last copy; zero is for ever. Entries are kept for as
+// long as the object may be spoken of.
 type Retention struct {
 	Bodies   time.Duration // of deliveries; they may hold personal data
 	Verdicts time.Duration // the rows themselves, without bodies

@@ -4,22 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"time"
 )
 
-// How a chain takes up newer versions of its source object, and what a fail-over made it forget.
+// How a chain takes up newer versions of its source object.
 
 // page is the body of a [KindRevised] record.
 type page struct {
 	Input json.RawMessage `json:"input,omitempty"` // absent: the input that was heard before
 	Keep  []string        `json:"keep,omitempty"`  // steps that are done once for the whole work, and were
-}
-
-// lapse is one entry in the body of a [KindForgotten] record: a step that may have been armed by what was forgotten.
-type lapse struct {
-	Step   string        `json:"step"`
-	Key    string        `json:"key"`
-	Budget time.Duration `json:"budget"`
 }
 
 // reopens reports whether r may follow the end of a chain: a newer version of the source, or a signal that
@@ -109,44 +101,6 @@ func (ss *StepState) standing() *Result {
 		return ss.Unfinished
 	default:
 		return ss.Previous
-	}
-}
-
-// forget puts every step in doubt that may have been armed by records which the database has forgotten.
-func (st *State) forget(r *Record) error {
-	var lapses []lapse
-	if err := json.Unmarshal(r.Body, &lapses); err != nil {
-		return fmt.Errorf("the body of %s does not decode: %w", r.Kind, err)
-	}
-	st.Forgotten = r.At.UTC()
-	for _, l := range lapses {
-		ss := st.Step(l.Step)
-		if ss == nil {
-			st.Steps = append(st.Steps, StepState{Name: l.Step})
-			ss = &st.Steps[len(st.Steps)-1]
-		}
-		e := &ss.Forward
-		if e.Key == "" {
-			e.Key, e.FirstArmed = l.Key, st.Updated // not before the last thing we know
-		}
-		if e.Phase != Started {
-			e.Phase = InDoubt
-		}
-		e.Unanswered = later(e.Unanswered, r.At.UTC().Add(l.Budget))
-	}
-	return nil
-}
-
-// acquit takes the doubt from what a fail-over may have forgotten behind ss: it was not done, so nothing behind it can
-// have been armed.
-func (st *State) acquit(ss *StepState) {
-	behind := false
-	for i := range st.Steps {
-		next := &st.Steps[i]
-		if f := &next.Forward; behind && f.Phase == InDoubt && f.Attempts == next.Earlier {
-			*f = Effort{Attempts: f.Attempts, Reissue: f.Reissue, Quiet: f.Quiet}
-		}
-		behind = behind || next == ss
 	}
 }
 
@@ -311,45 +265,4 @@ func (m *machine) hasWayBack() bool { return !m.pastPivot() || m.st.noWayBack(m.
 func (m *machine) again() Command {
 	m.moving()
 	return Command{Do: Wait, Until: m.ev.Now.Earliest}
-}
-
-// forget records that the database went back: whatever step is not done may have been armed since, and its attempt
-// may be on its way. Nobody armed anything forward where the work had ended or was going back; nor where it was parked
-// or asleep, unless a signal may have woken it.
-func (m *machine) forget() error {
-	st := m.st
-	awake := st.Status.Live() && !st.Due.After(m.ev.Changed)
-	if st.Status.Terminal() || st.Turned || !awake && !m.ev.Unread {
-		return nil
-	}
-	lapses := m.lapses()
-	if len(lapses) == 0 {
-		return nil
-	}
-	body, err := json.Marshal(lapses)
-	if err != nil {
-		return err
-	}
-	return m.fold(&Record{Kind: KindForgotten, Body: body, Error: "the database is another one since; what was stored behind the record before is not known"})
-}
-
-// lapses are the steps that are not done, as if each had been armed now.
-func (m *machine) lapses() (lapses []lapse) {
-	root := RootKey(m.st.ID.Saga, m.st.ID.Work, m.st.Revision)
-	for i := range m.spec.Steps {
-		s := &m.spec.Steps[i]
-		ss, l := m.st.Step(s.Name), lapse{Step: s.Name, Budget: s.Timeout}
-		switch {
-		case ss == nil:
-			l.Key = StepKey(root, s.Name, Forward, 0)
-		case ss.Forward.Phase == Done:
-			continue
-		case ss.Forward.Key != "":
-			l.Key = ss.Forward.Key
-		default: // a person may have allowed a new key
-			l.Key = StepKey(root, s.Name, Forward, ss.Forward.Reissue)
-		}
-		lapses = append(lapses, l)
-	}
-	return lapses
 }
