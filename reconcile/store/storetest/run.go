@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
+	"github.com/amends-dev/amends/internal/prove"
 	"github.com/amends-dev/amends/reconcile"
 )
 
@@ -35,7 +35,7 @@ type Harness struct {
 // Run runs the conformance suite, every test in parallel on a store of its own.
 func (h Harness) Run(t *testing.T) {
 	t.Helper()
-	rule := Rule(os.Getenv(ruleVariable))
+	rule := Rule(prove.Broken())
 	for _, g := range groups {
 		t.Run(g.name, func(t *testing.T) {
 			t.Parallel()
