@@ -60,10 +60,7 @@ func (a *app) runDuplicates(cmd *cobra.Command, f ledger.Filter) error {
 	if err != nil {
 		return err
 	}
-	more := len(ds) > limit
-	if more {
-		ds = ds[:limit]
-	}
+	ds, more := page(ds, limit)
 	if a.json {
 		out := struct {
 			Items []duplicateJSON `json:"items"`

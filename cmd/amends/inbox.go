@@ -93,11 +93,6 @@ func (a *app) listening(ctx context.Context, fn func(ear) error) error {
 	return fn(e)
 }
 
-// page cuts a list that was asked for one more than its limit, and reports whether there is another page.
-func page[T any](items []T, limit int) ([]T, bool) {
-	return items[:min(len(items), limit)], len(items) > limit
-}
-
 // meaning is a verdict as a person reads it.
 type meaning struct {
 	verdict reconcile.Verdict

@@ -60,17 +60,9 @@ func (a *app) runInboxList(cmd *cobra.Command, s *selection) error {
 	}
 	ds, more := page(ds, limit)
 	if a.json {
-		out := struct {
-			Items []deliveryJSON `json:"items"`
-			Next  *int64         `json:"next"`
-		}{Items: make([]deliveryJSON, len(ds))}
-		for i := range ds {
-			out.Items[i] = deliveryToJSON(&ds[i], false)
-		}
-		if more {
-			out.Next = &ds[limit-1].Number
-		}
-		return a.printJSON(out)
+		return a.printJSON(listed(ds, more,
+			func(d *reconcile.Delivery) deliveryJSON { return deliveryToJSON(d, false) },
+			func(d *reconcile.Delivery) int64 { return d.Number }))
 	}
 	if len(ds) == 0 {
 		a.sayf("no deliveries match")

@@ -210,15 +210,7 @@ func entryToJSON(e *reconcile.Entry, bodies bool) *entryJSON {
 }
 
 func (a *app) printEntriesJSON(es []reconcile.Entry, more bool) error {
-	out := struct {
-		Items []*entryJSON `json:"items"`
-		Next  *string      `json:"next"`
-	}{Items: make([]*entryJSON, len(es))}
-	for i := range es {
-		out.Items[i] = entryToJSON(&es[i], false)
-	}
-	if more {
-		out.Next = &out.Items[len(es)-1].WorkID
-	}
-	return a.printJSON(out)
+	return a.printJSON(listed(es, more,
+		func(e *reconcile.Entry) *entryJSON { return entryToJSON(e, false) },
+		func(e *reconcile.Entry) string { return e.Object.String() }))
 }

@@ -125,22 +125,9 @@ func (a *app) runList(cmd *cobra.Command, f ledger.Filter) error {
 	if err != nil {
 		return err
 	}
-	more := len(heads) > limit
-	if more {
-		heads = heads[:limit]
-	}
+	heads, more := page(heads, limit)
 	if a.json {
-		out := struct {
-			Items []headJSON `json:"items"`
-			Next  *int64     `json:"next"`
-		}{Items: make([]headJSON, len(heads))}
-		for i := range heads {
-			out.Items[i] = headToJSON(&heads[i])
-		}
-		if more {
-			out.Next = &heads[limit-1].Number
-		}
-		return a.printJSON(out)
+		return a.printJSON(listed(heads, more, headToJSON, func(h *ledger.Head) int64 { return h.Number }))
 	}
 	if len(heads) == 0 {
 		a.sayf("no works match")
