@@ -130,7 +130,7 @@ func (w *Writer) Transaction(ctx context.Context, fn func(*sqlx.Conn) error) (er
 
 func (w *Writer) ready(ctx context.Context) error {
 	if w.conn == nil {
-		return errors.New("the ledger is closed")
+		return errors.New("the file is closed")
 	}
 	return ctx.Err()
 }
