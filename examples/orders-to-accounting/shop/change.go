@@ -69,6 +69,16 @@ func (s *Store) Cancel(ctx context.Context, id string) (Order, error) {
 	})
 }
 
+// Delete takes an order out of the shop: from now on nobody is answered about
+// it, and nobody can change it. What was made for it elsewhere stays.
+func (s *Store) Delete(ctx context.Context, id string) error {
+	_, err := s.change(ctx, id, func(o *Order) (Topic, error) {
+		o.Deleted = true
+		return TopicDeleted, nil
+	})
+	return err
+}
+
 // change reads an order, lets edit change it, and stores it as its next
 // version, with its webhook, when edit names what happened.
 func (s *Store) change(ctx context.Context, id string, edit func(*Order) (Topic, error)) (Order, error) {
@@ -86,13 +96,13 @@ func (s *Store) change(ctx context.Context, id string, edit func(*Order) (Topic,
 		return o, err
 	}
 	o.Version++
-	o.UpdatedAt = s.Now().UTC().Truncate(time.Microsecond)
+	o.UpdatedAt = s.Now().UTC().Truncate(time.Second)
 	body, err := json.Marshal(o)
 	if err != nil {
 		return Order{}, fmt.Errorf("shop: change order %s: %w", id, err)
 	}
-	_, err = tx.ExecContext(ctx, `UPDATE orders SET status = ?, version = ?, updated_at = ?, invoice_id = ?, body = ? WHERE id = ?`,
-		o.Status, o.Version, o.UpdatedAt.UnixMicro(), o.InvoiceID, string(body), id)
+	_, err = tx.ExecContext(ctx, `UPDATE orders SET status = ?, version = ?, updated_at = ?, deleted = ?, invoice_id = ?, body = ? WHERE id = ?`,
+		o.Status, o.Version, o.UpdatedAt.Unix(), o.Deleted, o.InvoiceID, string(body), id)
 	if err != nil {
 		return Order{}, fmt.Errorf("shop: change order %s: %w", id, err)
 	}

@@ -2,16 +2,8 @@ package shop
 
 import (
 	"net/http"
-	"strconv"
 
 	"github.com/amends-dev/amends/examples/orders-to-accounting/internal/rest"
-)
-
-// Pages have defaultLimit orders when nobody says otherwise, and never more
-// than maxLimit.
-const (
-	defaultLimit = 100
-	maxLimit     = 500
 )
 
 // NewHandler serves the shop's API over s.
@@ -20,6 +12,9 @@ func NewHandler(s *Store) http.Handler {
 	mux.Handle("GET /orders", rest.Endpoint(s.list))
 	mux.Handle("GET /orders/{id}", onOrder(func(r *http.Request, id string) (Order, error) {
 		return s.Order(r.Context(), id)
+	}))
+	mux.Handle("DELETE /orders/{id}", rest.Endpoint(func(r *http.Request) (int, any, error) {
+		return http.StatusNoContent, nil, s.Delete(r.Context(), r.PathValue("id"))
 	}))
 	mux.Handle("PUT /orders/{id}/synced", onOrder(s.mark))
 	mux.Handle("DELETE /orders/{id}/synced", rest.Endpoint(func(r *http.Request) (int, any, error) {
@@ -61,28 +56,10 @@ func (s *Store) edit(r *http.Request, id string) (Order, error) {
 }
 
 func (s *Store) list(r *http.Request) (int, any, error) {
-	f, err := filterOf(r)
+	f, err := filterOf(r.URL.Query())
 	if err != nil {
 		return 0, nil, err
 	}
-	orders, last, err := s.page(r.Context(), f)
-	return http.StatusOK, Page{Orders: orders, Next: strconv.FormatInt(last, 10)}, err
-}
-
-func filterOf(r *http.Request) (Filter, error) {
-	q := r.URL.Query()
-	f := Filter{Status: Status(q.Get("status")), Unsynced: q.Get("synced") == "no", Limit: defaultLimit}
-	var err error
-	if after := q.Get("after"); after != "" {
-		if f.After, err = strconv.ParseInt(after, 10, 64); err != nil {
-			return f, rest.Refuse(http.StatusBadRequest, "bad_request", "after=%q is no cursor of this shop", after)
-		}
-	}
-	if limit := q.Get("limit"); limit != "" {
-		if f.Limit, err = strconv.Atoi(limit); err != nil || f.Limit < 1 {
-			return f, rest.Refuse(http.StatusBadRequest, "bad_request", "limit=%q is not a positive number", limit)
-		}
-	}
-	f.Limit = min(f.Limit, maxLimit)
-	return f, nil
+	p, err := s.page(r.Context(), f)
+	return http.StatusOK, p, err
 }

@@ -20,6 +20,7 @@ const (
 	TopicCancelled Topic = "order.cancelled"
 	TopicMarked    Topic = "order.marked"
 	TopicUnmarked  Topic = "order.unmarked"
+	TopicDeleted   Topic = "order.deleted"
 )
 
 func addedAs(s Status) Topic {

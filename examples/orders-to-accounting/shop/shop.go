@@ -2,17 +2,32 @@
 // API on a loopback port and a storage of its own.
 //
 //	GET    /orders?status=paid&synced=no&after=CURSOR&limit=N   a Page, oldest first
+//	GET    /orders?changedSince=TIME&after=CURSOR&limit=N       a Page, by (updatedAt, id)
+//	GET    /orders?createdFrom=TIME&createdTo=TIME&...          a Page, oldest first, with the total
 //	GET    /orders/{id}                                         an Order
+//	DELETE /orders/{id}                                         204; repeating it is a 404
 //	PUT    /orders/{id}/synced   Mark                           an Order; repeating it changes nothing
 //	DELETE /orders/{id}/synced                                  204, also when there is no mark
 //	POST   /orders/{id}/edit     Edit                           an Order; repeating it changes nothing
 //	POST   /orders/{id}/cancel                                  an Order; repeating it changes nothing
 //
+// What chooses orders can be combined. Times are as in RFC 3339. A page has 100
+// orders when nobody says otherwise, and 500 at most. CreatedFrom is inclusive
+// and createdTo is not, so that ranges can be put side by side.
+//
+// The shop's times are whole seconds, so several orders share an updatedAt.
+// ChangedSince is inclusive and read as the second it lies in: who asks again
+// from the newest updatedAt seen misses nothing and sees some orders twice. An
+// order that changes while somebody pages moves to the end of that list.
+//
+// A deleted order is as if it had never been: asking for it is a 404, and no
+// list or total has it. Only its webhook tells.
+//
 // A refusal carries a JSON body {"code", "message"}; the codes are the Code
 // constants. The shop knows nothing of whoever reads it. Some of its habits are
-// there to be met: an order can be edited or cancelled while someone is working
-// on it and after somebody marked it, and the mark moves the order's version
-// and updatedAt as any other change does.
+// there to be met: an order can be edited, cancelled or deleted while someone
+// is working on it and after somebody marked it, and the mark moves the order's
+// version and updatedAt as any other change does.
 //
 // Every change leaves a [Webhook] in the shop's outbox, in the transaction of
 // the change. Sending it is not the shop's business.
@@ -71,6 +86,7 @@ type Order struct {
 	Lines      []Line    `json:"lines"`
 	TotalCents int64     `json:"totalCents"`
 	Currency   string    `json:"currency"`
+	CreatedAt  time.Time `json:"createdAt"`
 	PaidAt     time.Time `json:"paidAt"`
 
 	// Version grows by one and UpdatedAt moves with every change, the mark
@@ -83,6 +99,9 @@ type Order struct {
 	// LateCancel says that the order carried a mark when it was cancelled. It
 	// stays when the mark is taken off.
 	LateCancel bool `json:"lateCancel,omitempty"`
+	// Deleted says that the order is not in the shop any more. Only the webhook
+	// of the deletion shows it.
+	Deleted bool `json:"deleted,omitempty"`
 }
 
 // Ref is the order's name outside the shop, like shop:order:10492.
@@ -99,10 +118,12 @@ func Total(lines []Line) int64 {
 
 // Page is one page of orders. Next is the cursor after its last order; an
 // empty page repeats the cursor it was asked with, so that a caller can ask
-// again later for what is new.
+// again later for what is new. Total is told of a created range only: how many
+// orders it has, on all of its pages.
 type Page struct {
 	Orders []Order `json:"orders"`
 	Next   string  `json:"next"`
+	Total  *int    `json:"total,omitempty"`
 }
 
 // Mark is the body of PUT /orders/{id}/synced.

@@ -21,11 +21,15 @@ CREATE TABLE IF NOT EXISTS orders (
 	id         TEXT    NOT NULL UNIQUE,
 	status     TEXT    NOT NULL,
 	version    INTEGER NOT NULL,
-	updated_at INTEGER NOT NULL, -- microseconds
+	created_at INTEGER NOT NULL, -- seconds
+	updated_at INTEGER NOT NULL, -- seconds
+	deleted    INTEGER NOT NULL DEFAULT 0,
 	invoice_id TEXT    NOT NULL,
 	body       TEXT    NOT NULL  -- the order as JSON; the columns above win
 ) STRICT;
 CREATE INDEX IF NOT EXISTS orders_by_status ON orders (status, invoice_id, seq);
+CREATE INDEX IF NOT EXISTS orders_by_change ON orders (updated_at, id);
+CREATE INDEX IF NOT EXISTS orders_by_creation ON orders (created_at);
 CREATE TABLE IF NOT EXISTS outbox (
 	seq          INTEGER PRIMARY KEY,
 	order_id     TEXT    NOT NULL,
@@ -36,7 +40,7 @@ CREATE TABLE IF NOT EXISTS outbox (
 	UNIQUE (order_id, version)
 ) STRICT;`
 
-const columns = `seq, id, status, version, updated_at, invoice_id, body`
+const columns = `seq, id, status, version, updated_at, deleted, invoice_id, body`
 
 // Store is the shop's storage.
 type Store struct {
@@ -68,6 +72,7 @@ type row struct {
 	Status    Status `db:"status"`
 	Version   int64  `db:"version"`
 	UpdatedAt int64  `db:"updated_at"`
+	Deleted   bool   `db:"deleted"`
 	InvoiceID string `db:"invoice_id"`
 	Body      string `db:"body"`
 }
@@ -77,8 +82,8 @@ func (r row) order() (Order, error) {
 	if err := json.Unmarshal([]byte(r.Body), &o); err != nil {
 		return o, fmt.Errorf("shop: read order %s: %w", r.ID, err)
 	}
-	o.Status, o.Version, o.InvoiceID = r.Status, r.Version, r.InvoiceID
-	o.UpdatedAt = time.UnixMicro(r.UpdatedAt).UTC()
+	o.Status, o.Version, o.InvoiceID, o.Deleted = r.Status, r.Version, r.InvoiceID, r.Deleted
+	o.UpdatedAt = time.Unix(r.UpdatedAt, 0).UTC()
 	return o, nil
 }
 
@@ -103,12 +108,13 @@ func (s *Store) Add(ctx context.Context, orders ...Order) error {
 	defer func() { _ = tx.Rollback() }()
 	var added []Webhook
 	for _, o := range orders {
+		o.UpdatedAt = o.UpdatedAt.UTC().Truncate(time.Second)
 		body, err := json.Marshal(o)
 		if err != nil {
 			return fmt.Errorf("shop: add order %s: %w", o.ID, err)
 		}
-		_, err = tx.ExecContext(ctx, `INSERT INTO orders (id, status, version, updated_at, invoice_id, body) VALUES (?, ?, 1, ?, ?, ?)`,
-			o.ID, o.Status, o.UpdatedAt.UnixMicro(), o.InvoiceID, string(body))
+		_, err = tx.ExecContext(ctx, `INSERT INTO orders (id, status, version, created_at, updated_at, invoice_id, body) VALUES (?, ?, 1, ?, ?, ?, ?)`,
+			o.ID, o.Status, o.CreatedAt.Unix(), o.UpdatedAt.Unix(), o.InvoiceID, string(body))
 		if err != nil {
 			return fmt.Errorf("shop: add order %s: %w", o.ID, err)
 		}
@@ -135,41 +141,16 @@ func (s *Store) tell(w Webhook) {
 	}
 }
 
-// Filter chooses the orders of a page. Empty fields choose all.
-type Filter struct {
-	Status Status
-	// Unsynced leaves out the orders that carry a mark.
-	Unsynced bool
-	// After is the position after which the page starts, and Limit the most
-	// orders it may have.
-	After int64
-	Limit int
-}
-
-// page returns the chosen orders, oldest first, and the position of the last.
-func (s *Store) page(ctx context.Context, f Filter) ([]Order, int64, error) {
-	var rows []row
-	err := s.db.SelectContext(ctx, &rows, `SELECT `+columns+` FROM orders
-		WHERE seq > ? AND (? = '' OR status = ?) AND (NOT ? OR invoice_id = '') ORDER BY seq LIMIT ?`,
-		f.After, f.Status, f.Status, f.Unsynced, f.Limit)
-	if err != nil {
-		return nil, 0, fmt.Errorf("shop: list orders: %w", err)
-	}
-	last := f.After
-	if len(rows) > 0 {
-		last = rows[len(rows)-1].Seq
-	}
-	orders, err := ordersOf(rows)
-	return orders, last, err
-}
-
-// Orders returns every order, oldest first.
+// Orders returns every order as it is, oldest first, the deleted ones too.
 func (s *Store) Orders(ctx context.Context) ([]Order, error) {
-	orders, _, err := s.page(ctx, Filter{Limit: -1})
-	return orders, err
+	var rows []row
+	if err := s.db.SelectContext(ctx, &rows, `SELECT `+columns+` FROM orders ORDER BY seq`); err != nil {
+		return nil, fmt.Errorf("shop: read all orders: %w", err)
+	}
+	return ordersOf(rows)
 }
 
-// Tally is how many orders stand where.
+// Tally is how many orders stand where. Deleted ones do not count.
 type Tally struct {
 	Paid      int `db:"paid"` // not cancelled, with or without a mark
 	Synced    int `db:"synced"`
@@ -182,21 +163,22 @@ func (s *Store) Tally(ctx context.Context) (Tally, error) {
 	err := s.db.GetContext(ctx, &t, `SELECT
 		count(*) FILTER (WHERE status = 'paid')                       AS paid,
 		count(*) FILTER (WHERE status = 'paid' AND invoice_id <> '')  AS synced,
-		count(*) FILTER (WHERE status = 'cancelled')                  AS cancelled FROM orders`)
+		count(*) FILTER (WHERE status = 'cancelled')                  AS cancelled
+		FROM orders WHERE deleted = 0`)
 	if err != nil {
 		return t, fmt.Errorf("shop: count orders: %w", err)
 	}
 	return t, nil
 }
 
-// Order returns one order.
+// Order returns one order that is not deleted.
 func (s *Store) Order(ctx context.Context, id string) (Order, error) {
 	return find(ctx, s.db, id)
 }
 
 func find(ctx context.Context, q sqlx.QueryerContext, id string) (Order, error) {
 	var r row
-	err := sqlx.GetContext(ctx, q, &r, `SELECT `+columns+` FROM orders WHERE id = ?`, id)
+	err := sqlx.GetContext(ctx, q, &r, `SELECT `+columns+` FROM orders WHERE id = ? AND deleted = 0`, id)
 	if errors.Is(err, sql.ErrNoRows) {
 		return Order{}, rest.Refuse(http.StatusNotFound, CodeUnknownOrder, "there is no order %s", id)
 	}
