@@ -37,6 +37,7 @@ const (
 	Nothing  Verb = "nothing"
 	Start    Verb = "start"    // the saga, for an object that has none
 	Revise   Verb = "revise"   // the saga, at the object's version
+	Again    Verb = "again"    // run the ended work once more, at the revision it has
 	Adopt    Verb = "adopt"    // record in the ledger what the destination has
 	Resume   Verb = "resume"   // wake a work that should have moved
 	Withdraw Verb = "withdraw" // undo what was done for a cancelled object
@@ -44,6 +45,16 @@ const (
 	Ask      Verb = "review"   // a person decides
 	Halt     Verb = "halt"     // stop the job: what was found cannot be
 )
+
+// Acts reports whether the verb is carried out by itself. The others are words to a person, or nothing.
+func (v Verb) Acts() bool {
+	switch v {
+	case Start, Revise, Again, Adopt, Resume, Withdraw:
+		return true
+	default:
+		return false
+	}
+}
 
 // Finding is what was found about one natural key.
 type Finding struct {

@@ -3,14 +3,14 @@ package drift
 // Plan says what a comparison found and what would be done about it. Its findings are kept beside it, in the order
 // of their keys. Equal sides give an equal plan, byte for byte: it holds no time and no chance.
 type Plan struct {
-	ID         string     `json:"id"` // over everything below and every finding; an approval names it
-	Job        string     `json:"job"`
-	Mapping    string     `json:"mapping"` // version of what Want makes of objects
-	Generation int64      `json:"generation"`
-	Census     Census     `json:"census"`
-	Tallies    []Tally    `json:"tallies"`            // by class and verb; what is in sync, too
-	Withheld   []Withheld `json:"withheld,omitempty"` // what the bounds keep from being done without an approval
-	Refused    string     `json:"refused,omitempty"`  // why nothing of it may be done: the diagnosis
+	ID         string   `json:"id"` // over everything below and every finding; an approval names it
+	Job        string   `json:"job"`
+	Mapping    string   `json:"mapping"` // version of what Want makes of objects
+	Generation int64    `json:"generation"`
+	Census     Census   `json:"census"`
+	Tallies    []Tally  `json:"tallies"`            // by class and verb; what is in sync, too
+	Withheld   []Excess `json:"withheld,omitempty"` // what the bounds keep from being done without an approval
+	Refused    string   `json:"refused,omitempty"`  // why nothing of it may be done: the diagnosis
 }
 
 // Census counts the sides.
@@ -40,8 +40,8 @@ const (
 	Destroy  Risk = "destroy"
 )
 
-// Withheld is a kind of action that is over its bound.
-type Withheld struct {
+// Excess is a kind of action that is over its bound and is withheld.
+type Excess struct {
 	Risk  Risk   `json:"risk"`
 	Count int64  `json:"count"`
 	Limit int64  `json:"limit"`

@@ -47,6 +47,12 @@ type Known struct {
 	Overdue  bool   // it moves by itself, and has not for longer than it should
 }
 
+// Head is a work as a listing of the ledger tells it.
+type Head struct {
+	Key   string
+	Known Known
+}
+
 // Item is one natural key with its three sides. A side that is nil has nothing.
 type Item struct {
 	Key       string
