@@ -61,7 +61,8 @@ type Ledger interface {
 
 // Reader is the people's side. It reads from the primary and needs no session.
 type Reader interface {
-	// List returns heads in the order of their numbers, at most f.Limit of them, starting behind f.After.
+	// List returns heads in the order of their numbers, at most f.Limit of them, starting behind f.After; or in the order
+	// of their works behind f.AfterWork, see [Filter].
 	List(ctx context.Context, f Filter) ([]Head, error)
 
 	// History returns the whole chain of a work from its first record, whatever snapshots it holds.
@@ -197,6 +198,10 @@ type Filter struct {
 	ExternalID string // works that recorded this external id
 	After      int64  // heads with a greater number only
 	Limit      int    // 0: 100
+	// ByWork lists the works of one Saga in the order of their ids, by bytes, behind AfterWork, instead of by number.
+	// What compares a ledger with other listings reads it so.
+	ByWork    bool
+	AfterWork string
 }
 
 // Duplicate counts starts of a known work that were answered from the ledger.

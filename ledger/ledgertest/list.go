@@ -12,6 +12,7 @@ var listCases = []testCase{
 	{"filters", listFilters},
 	{"prefixes are literal", listPrefix},
 	{"pages", listPages},
+	{"by work", listByWork},
 	{"external ids", listExternalID},
 }
 
@@ -113,6 +114,39 @@ func listPages(b *bench) {
 		if len(seen) != n {
 			b.Errorf("pages of %d list %d works, want %d", limit, len(seen), n)
 		}
+	}
+}
+
+// "ByWork lists the works of one Saga in the order of their ids, by bytes, behind AfterWork": whoever merges the ledger
+// with another listing needs the same order in every database, and pages that neither skip nor repeat a work.
+func listByWork(b *bench) {
+	t := b.session()
+	want := []string{"A", "Z", "a", "a b", "a:1", "a:10", "a:2", "aa", "b_", "z", "ä", "\U0010ffff"} // by bytes
+	for _, i := range []int{7, 2, 11, 0, 5, 9, 1, 4, 10, 3, 8, 6} {
+		b.start(t, want[i], started(), hold)
+	}
+	other := b.fresh(t, "aaa")
+	other.id.Saga = "order-to-crm"
+	other.add(started(), hold)
+	for _, limit := range []int{1, 5, 12, 100} {
+		var got []string
+		for f := (ledger.Filter{Saga: theSaga, ByWork: true, Limit: limit}); ; f.AfterWork = got[len(got)-1] {
+			page := b.list(f)
+			if len(page) == 0 {
+				break
+			}
+			got = append(got, works(page)...)
+			if len(page) > limit || len(got) > len(want) {
+				break
+			}
+		}
+		if !slices.Equal(got, want) {
+			b.Errorf("pages of %d by work: got %q, want %q", limit, got, want)
+		}
+	}
+	page := b.list(ledger.Filter{Saga: theSaga, ByWork: true, AfterWork: "a:1", Prefix: "a", Limit: 2})
+	if got := works(page); !slices.Equal(got, []string{"a:10", "a:2"}) {
+		b.Errorf("behind a:1, with a prefix: got %q", got)
 	}
 }
 

@@ -14,15 +14,20 @@ import (
 // defaultLimit is what a Filter without a limit means.
 const defaultLimit = 100
 
-// List returns heads "in the order of their numbers, at most f.Limit of them, starting behind f.After".
+// List returns heads "in the order of their numbers, at most f.Limit of them, starting behind f.After; or in the order
+// of their works behind f.AfterWork".
 func (l *Ledger) List(ctx context.Context, f ledger.Filter) ([]ledger.Head, error) {
 	_, unlock, err := l.enter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list works: %w", err)
 	}
 	defer unlock()
+	works := l.works
+	if f.ByWork {
+		works = slices.SortedFunc(slices.Values(works), func(a, b *work) int { return strings.Compare(a.head.ID.Work, b.head.ID.Work) })
+	}
 	var heads []ledger.Head
-	for _, w := range l.works {
+	for _, w := range works {
 		if len(heads) == limit(f) {
 			break
 		}
@@ -38,7 +43,11 @@ func limit(f ledger.Filter) int { return cmp.Or(max(f.Limit, 0), defaultLimit) }
 // matches applies a filter: "zero fields do not narrow".
 func (w *work) matches(f *ledger.Filter) bool {
 	h := &w.head
-	return h.Number > f.After &&
+	behind := h.Number > f.After
+	if f.ByWork {
+		behind = h.ID.Work > f.AfterWork
+	}
+	return behind &&
 		matchesID(f, h.ID) &&
 		(f.Status == "" || h.Status == f.Status) &&
 		(f.Reason == "" || h.Reason == f.Reason) &&

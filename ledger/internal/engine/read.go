@@ -16,10 +16,17 @@ import (
 // defaultLimit is what a Filter without a limit means.
 const defaultLimit = 100
 
-// List returns heads in the order of their numbers, at most f.Limit of them, starting behind f.After.
+// List returns heads in the order of their numbers or works, at most f.Limit of them, starting behind f.After or
+// f.AfterWork.
 func (s *Store) List(ctx context.Context, f ledger.Filter) ([]ledger.Head, error) {
 	var w where
-	w.add("h.number > ", f.After)
+	order := "h.number"
+	if f.ByWork { // amends_heads_work is in this order, by bytes
+		order = "h.work"
+		w.add("h.work > ", f.AfterWork)
+	} else {
+		w.add("h.number > ", f.After)
+	}
 	w.work(&f)
 	if f.Status != "" {
 		w.add("h.status = ", string(f.Status))
@@ -32,7 +39,7 @@ func (s *Store) List(ctx context.Context, f ledger.Filter) ([]ledger.Head, error
 		w.text.WriteString(")")
 	}
 	query := `SELECT ` + HeadColumns + ` FROM amends_heads AS h` + w.text.String() +
-		` ORDER BY h.number` + w.limit(f.Limit)
+		` ORDER BY ` + order + w.limit(f.Limit)
 	var rows []HeadRow
 	err := s.db.Read(ctx, func(q Queries) error {
 		rows = rows[:0]
