@@ -4,6 +4,7 @@
 //	PUT  /customers/{ref}      Contact   a Customer; found by our reference or made
 //	POST /invoices             Draft     201 and an Invoice
 //	GET  /invoices?reference=            a List, oldest first
+//	GET  /invoices?mark=&after=&limit=   a List, oldest first: whose reference begins so
 //	GET  /invoices/{id}                  an Invoice
 //	PUT  /invoices/{id}        Update    an Invoice; repeating it changes nothing
 //	POST /invoices/{id}/void             an Invoice; repeating it changes nothing
@@ -15,11 +16,15 @@
 // reference is a text on them, a second POST with the same one makes a second
 // invoice, and an Idempotency-Key is not looked at. A voided invoice keeps its
 // number and its reference, so a lookup still finds it, but it cannot be
-// updated. And a lookup by reference may be behind: an invoice can stay out of
-// it for a while after it was made, and show its old content for a while after
-// it was updated. Asking for an invoice by its id is never behind.
+// updated. And a list, by reference or by mark, may be behind: an invoice can
+// stay out of it for a while after it was made, and show its old content for a
+// while after it was updated. Asking for an invoice by its id is never behind.
 //
-// The memo is a free text that the books keep and never read.
+// A list by mark has 100 invoices when nobody says otherwise, and 200 at most.
+//
+// The memo is a free text that the books keep and never read. People work in the
+// books, too: they write a note on an invoice, which the API only shows, change
+// what the API made, post an invoice, which closes it, or delete one for good.
 package books
 
 import "time"
@@ -41,8 +46,10 @@ const (
 	CodeEmptyInvoice = "empty_invoice"
 	// CodeUnknownInvoice (404): there is no such invoice.
 	CodeUnknownInvoice = "unknown_invoice"
-	// CodeInvoiceVoid (409): a void invoice cannot be updated.
+	// CodeInvoiceVoid (409): a void invoice cannot be updated or posted.
 	CodeInvoiceVoid = "invoice_void"
+	// CodeInvoicePosted (409): a posted invoice cannot be updated or voided.
+	CodeInvoicePosted = "invoice_posted"
 )
 
 // Contact is the body of PUT /customers/{ref}.
@@ -92,13 +99,19 @@ func Total(lines []Line) int64 {
 
 // Invoice is an invoice in the books.
 type Invoice struct {
-	ID         string    `json:"id"` // also its number: inv_0042
-	State      State     `json:"state"`
-	Customer   string    `json:"customer"`
-	Reference  string    `json:"reference"`
-	Memo       string    `json:"memo,omitempty"`
-	TotalCents int64     `json:"totalCents"`
-	CreatedAt  time.Time `json:"createdAt"`
+	ID          string `json:"id"` // also its number: inv_0042
+	State       State  `json:"state"`
+	Posted      bool   `json:"posted,omitempty"` // it can be neither updated nor voided
+	Customer    string `json:"customer"`
+	CustomerRef string `json:"customerRef"`
+	Reference   string `json:"reference"`
+	Memo        string `json:"memo,omitempty"`
+	// Lines are what is sold, and TotalCents what they add up to.
+	Lines      []Line `json:"lines"`
+	TotalCents int64  `json:"totalCents"`
+	// Note is what people wrote on it at the screens of the books.
+	Note      string    `json:"note,omitempty"`
+	CreatedAt time.Time `json:"createdAt"`
 }
 
 // ExternalID is the name others keep to find the invoice again.
@@ -107,7 +120,9 @@ func (i Invoice) ExternalID() string { return i.ID }
 // ExternalID is the name others keep to find the customer again.
 func (c Customer) ExternalID() string { return c.ID }
 
-// List is the answer to GET /invoices.
+// List is the answer to GET /invoices. A list by mark goes on behind Next; an
+// empty page repeats the cursor it was asked with.
 type List struct {
 	Invoices []Invoice `json:"invoices"`
+	Next     string    `json:"next,omitempty"`
 }

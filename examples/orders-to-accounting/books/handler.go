@@ -3,6 +3,7 @@ package books
 import (
 	"context"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/amends-dev/amends/examples/orders-to-accounting/internal/rest"
@@ -48,14 +49,7 @@ func NewHandler(s *Store, o Options) http.Handler {
 		}
 		return http.StatusCreated, inv, err
 	}))
-	mux.Handle("GET /invoices", rest.Endpoint(func(r *http.Request) (int, any, error) {
-		reference := r.URL.Query().Get("reference")
-		if reference == "" {
-			return 0, nil, rest.Refuse(http.StatusBadRequest, "bad_request", "say which reference: /invoices?reference=")
-		}
-		invoices, err := s.Lookup(r.Context(), reference)
-		return http.StatusOK, List{Invoices: invoices}, err
-	}))
+	mux.Handle("GET /invoices", rest.Endpoint(s.lists))
 	mux.Handle("GET /invoices/{id}", rest.Endpoint(func(r *http.Request) (int, any, error) {
 		inv, err := s.Invoice(r.Context(), r.PathValue("id"))
 		return http.StatusOK, inv, err
@@ -73,4 +67,37 @@ func NewHandler(s *Store, o Options) http.Handler {
 		return http.StatusOK, inv, err
 	}))
 	return mux
+}
+
+// Pages have defaultLimit invoices when nobody says otherwise, and never more
+// than maxLimit.
+const (
+	defaultLimit = 100
+	maxLimit     = 200
+)
+
+// lists serves the lists by reference and by mark.
+func (s *Store) lists(r *http.Request) (int, any, error) {
+	q := r.URL.Query()
+	reference, mark := q.Get("reference"), q.Get("mark")
+	if (reference == "") == (mark == "") {
+		return 0, nil, rest.Refuse(http.StatusBadRequest, "bad_request", "say which: /invoices?reference= or /invoices?mark=")
+	}
+	if reference != "" {
+		invoices, err := s.Lookup(r.Context(), reference)
+		return http.StatusOK, List{Invoices: invoices}, err
+	}
+	limit := defaultLimit
+	if text := q.Get("limit"); text != "" {
+		var err error
+		if limit, err = strconv.Atoi(text); err != nil || limit < 1 {
+			return 0, nil, rest.Refuse(http.StatusBadRequest, "bad_request", "limit=%q is not a positive number", text)
+		}
+	}
+	l := List{Next: q.Get("after")}
+	var err error
+	if l.Invoices, err = s.Marked(r.Context(), mark, l.Next, min(limit, maxLimit)); len(l.Invoices) > 0 {
+		l.Next = l.Invoices[len(l.Invoices)-1].ID
+	}
+	return http.StatusOK, l, err
 }

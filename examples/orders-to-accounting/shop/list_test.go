@@ -1,6 +1,7 @@
 package shop_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/url"
 	"path/filepath"
@@ -89,9 +90,27 @@ func TestChangedSince(t *testing.T) {
 			t.Errorf("since %v: %s, want %s", c.at, got, c.want)
 		}
 	}
-	for _, o := range s.page(t, "changedSince", since(0)).Orders {
-		if o.UpdatedAt.Nanosecond() != 0 {
-			t.Errorf("updatedAt is %v, want whole seconds", o.UpdatedAt)
+}
+
+// The shop's times are whole seconds, in what it answers and in what it tells.
+func TestWholeSeconds(t *testing.T) {
+	t.Parallel()
+	s := open(t, filepath.Join(t.TempDir(), "shop.db"))
+	s.add(t, "1", noon, noon.Add(1900*time.Millisecond))
+	s.now = noon.Add(3500 * time.Millisecond)
+	s.do(t, "POST", "/orders/1/cancel", nil, nil)
+	var o shop.Order
+	if s.do(t, "GET", "/orders/1", nil, &o); !o.UpdatedAt.Equal(noon.Add(3 * time.Second)) {
+		t.Errorf("updatedAt is %v", o.UpdatedAt)
+	}
+	told, err := s.store.Outbox(t.Context(), 0, 10)
+	if err != nil || len(told) != 2 {
+		t.Fatalf("told %v, %v", told, err)
+	}
+	for i, want := range []time.Duration{time.Second, 3 * time.Second} {
+		var e shop.Event
+		if err := json.Unmarshal(told[i].Body, &e); err != nil || !e.Timestamp.Equal(noon.Add(want)) || !e.Data.UpdatedAt.Equal(e.Timestamp) {
+			t.Errorf("%s was told with %v and %v, %v", e.Type, e.Timestamp, e.Data.UpdatedAt, err)
 		}
 	}
 }
