@@ -46,7 +46,8 @@ const policy = `
 	STD < reconcile/simulation # only tests
 	coordinator, ledger !< reconcile
 	saga < reconcile/drift # pure, like the machine
-	STD, github.com/robfig/cron/v3 < reconcile/schedule # parsing only: one process cannot know what ran
+	STD, github.com/sirupsen/logrus, github.com/robfig/cron/v3 < reconcile/schedule # cron for parsing only: one process cannot know what ran
+	reconcile/schedule < reconcile/store/memory, reconcile/store/internal/..., reconcile/store/storetest
 	coordinator !< reconcile/webhook
 	reconcile, internal/column, github.com/jmoiron/sqlx < reconcile/store/internal/...
 	reconcile/store/internal/... < reconcile/store/sqlite, reconcile/store/postgres

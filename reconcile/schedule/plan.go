@@ -1,0 +1,162 @@
+package schedule
+
+import (
+	"fmt"
+	"hash/fnv"
+	"time"
+)
+
+// describe writes down what the program says about a job. The last instant that was planned stays, so a new schedule
+// goes on where the old one was: it repeats nothing and leaves nothing out.
+func describe(now time.Time, s *State, j *Job) {
+	was := *s
+	s.Schedule, s.Zone, s.Overlap = j.Schedule, j.Zone, j.Overlap
+	s.CatchUp, s.Jitter, s.Fresh, s.Still = j.CatchUp, j.Jitter, j.Fresh, j.Still
+	if !s.Known() {
+		s.First, s.Planned = now, now
+	}
+	if j.Approved && !s.Approved.Is() {
+		s.Approved = Mark{At: now, By: "the program", Why: "the job is set up as approved"}
+	}
+	if *s != was {
+		s.Described = now
+	}
+}
+
+// plan records what is due: the instants since the last one become one run, or are skipped. Nothing is planned while
+// the job is paused; what comes due meanwhile is missed, and made up for like everything that is missed.
+func plan(now time.Time, a *Agenda) error {
+	s := &a.State
+	if s.Paused.Is() || a.Halt.Is() {
+		return nil
+	}
+	text, err := Parse(s.Schedule, s.Zone)
+	if err != nil {
+		return fmt.Errorf("plan job %s: %w", s.Name, err)
+	}
+	horizon := now.Add(-s.CatchUp)
+	expire(now, horizon, a)
+	if missed, ok := text.stretch(s.Planned, horizon); ok {
+		a.skip(now, missed, fmt.Sprintf("missed, and longer ago than the %s that are made up for", s.CatchUp))
+	}
+	due, ok := text.stretch(s.Planned, now)
+	if !ok {
+		return nil
+	}
+	if obstacle := a.obstacle(); obstacle != "" {
+		a.skip(now, due, obstacle)
+		return nil
+	}
+	r := a.add(now, due)
+	r.Due = r.At.Add(jitter(s, text, r.At))
+	return nil
+}
+
+// expire skips runs that never began and whose time is too long ago. Nobody may have been there to begin them.
+func expire(now, horizon time.Time, a *Agenda) {
+	for i := range a.Open {
+		r := &a.Open[i]
+		if r.Attempt == 0 && !r.ByHand() && r.At.Before(horizon) {
+			r.Verdict, r.Ended = Skipped, now
+			r.Note = fmt.Sprintf("nobody began it within the %s that are made up for", a.State.CatchUp)
+		}
+	}
+}
+
+// obstacle says why an instant that is due gets no run of its own, or "".
+func (a *Agenda) obstacle() string {
+	begun, waiting := "", ""
+	for i := range a.Open {
+		switch r := &a.Open[i]; {
+		case !r.Open():
+		case r.Attempt > 0:
+			begun = r.Instant
+		case !r.ByHand():
+			waiting = r.Instant
+		}
+	}
+	switch {
+	case waiting != "":
+		return fmt.Sprintf("the run of %s is still waiting", waiting)
+	case begun != "" && a.State.Overlap != BufferOne:
+		return fmt.Sprintf("the run of %s goes on", begun)
+	}
+	return ""
+}
+
+// add records a run for a stretch of instants. It is valid until the next one is added.
+func (a *Agenda) add(now time.Time, due stretch) *RunRow {
+	a.State.Planned = due.last
+	a.New = append(a.New, RunRow{
+		Job: a.State.Name, Instant: due.key, At: due.last, From: due.first, Instants: due.count, Due: due.last, Created: now,
+	})
+	return &a.New[len(a.New)-1]
+}
+
+func (a *Agenda) skip(now time.Time, due stretch, why string) {
+	r := a.add(now, due)
+	r.Verdict, r.Note, r.Ended = Skipped, why, now
+}
+
+// stretch is a row of instants of a schedule.
+type stretch struct {
+	first, last time.Time
+	key         string // of the last
+	count       int64  // up to countMost
+}
+
+// countMost bounds how many instants are counted.
+const countMost = 10_000
+
+// stretch returns the instants after one time up to another, that one included.
+func (s Schedule) stretch(after, until time.Time) (stretch, bool) {
+	first := s.Next(after)
+	if first.IsZero() || first.After(until) {
+		return stretch{}, false
+	}
+	d := stretch{first: first.UTC(), last: first, count: 1}
+	for d.count < countMost {
+		next := s.Next(d.last)
+		if next.IsZero() || next.After(until) {
+			break
+		}
+		d.last, d.count = next, d.count+1
+	}
+	if d.count == countMost {
+		d.last = s.lastUntil(d.last, until)
+	}
+	d.last, d.key = d.last.UTC(), s.Instant(d.last)
+	return d, true
+}
+
+// lastUntil finds the last instant up to a time, given one before it.
+func (s Schedule) lastUntil(known, until time.Time) time.Time {
+	// The next instant after before is not after until; the one after late is, or there is none.
+	before, late := known, until
+	for late.Sub(before) > time.Second {
+		middle := before.Add(late.Sub(before) / 2)
+		if next := s.Next(middle); next.IsZero() || next.After(until) {
+			late = middle
+		} else {
+			before = next
+			known = next
+		}
+	}
+	if next := s.Next(known); !next.IsZero() && !next.After(until) {
+		return next
+	}
+	return known
+}
+
+// jitter is by how much a job is late on purpose: the same part of each period, by the hash of its name, so that many
+// jobs do not begin at the same second.
+func jitter(s *State, text Schedule, at time.Time) time.Duration {
+	next := text.Next(at)
+	if s.Jitter == 0 || next.IsZero() {
+		return 0
+	}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(s.Name))
+	most := next.Sub(at) / 100 * time.Duration(s.Jitter)
+	return time.Duration(float64(most) * float64(h.Sum32()) / (1 << 32)).Truncate(time.Microsecond)
+}

@@ -1,0 +1,202 @@
+package schedule
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Runner runs jobs when they are due. Any number of processes may run the same jobs on one store.
+type Runner struct {
+	store  Store
+	jobs   []Job
+	opts   Options
+	holder string
+	tell   *Listener
+	ran    atomic.Bool
+}
+
+// New returns a runner of jobs. It does nothing before [Runner.Run]. Every fault of the jobs and of o is reported at
+// once; nil options mean the defaults.
+func New(s Store, jobs []Job, o *Options) (*Runner, error) {
+	opts := o.withDefaults()
+	faults := []error{opts.validate()}
+	if len(jobs) == 0 {
+		faults = append(faults, errors.New("there are no jobs: nothing would be run"))
+	}
+	names := map[string]bool{}
+	all := make([]Job, len(jobs))
+	for i := range jobs {
+		all[i] = jobs[i].withDefaults()
+		faults = append(faults, all[i].validate())
+		if names[all[i].Name] {
+			faults = append(faults, fmt.Errorf("two jobs are called %q", all[i].Name))
+		}
+		names[all[i].Name] = true
+	}
+	if err := errors.Join(faults...); err != nil {
+		return nil, fmt.Errorf("new runner: %w", err)
+	}
+	holder := rand.Text()[:10]
+	if opts.Holder != "" {
+		holder = opts.Holder + " " + holder
+	}
+	return &Runner{store: s, jobs: all, opts: opts, holder: holder, tell: tee(logTo(opts.Log), opts.Listener)}, nil
+}
+
+// Run runs the jobs until ctx ends. Then nothing new is begun, the contexts of those at work end, their runs are given
+// back, and Run returns nil when all of them have returned. A store that fails is tried again. A runner runs once.
+func (r *Runner) Run(ctx context.Context) error {
+	if r.ran.Swap(true) {
+		return errors.New("this runner has run already; make a new one")
+	}
+	var workers sync.WaitGroup
+	for i := range r.jobs {
+		w := &worker{Runner: r, job: &r.jobs[i]}
+		workers.Go(func() { w.run(ctx) })
+	}
+	workers.Wait()
+	return nil
+}
+
+// worker runs one job in this process.
+type worker struct {
+	*Runner
+
+	job       *Job
+	described bool
+	swept     time.Time // when old runs were last deleted, by our clock
+	mu        sync.Mutex
+	stale     bool
+}
+
+// run looks what is due and does it, until ctx ends.
+func (w *worker) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		began := time.Now()
+		claimed, t, err := w.look(ctx)
+		switch {
+		case err != nil && ctx.Err() == nil:
+			w.opts.Log.WithField("job", w.job.Name).WithError(err).Warn("looking what is due failed; trying again")
+			pause(ctx, min(w.opts.Poll, time.Second))
+		case err == nil && claimed != nil:
+			w.attempt(ctx, claimed, &t.agenda.State, began)
+		case err == nil:
+			pause(ctx, min(t.agenda.quiet(t.now), w.opts.Poll))
+		}
+	}
+}
+
+// turned is what a turn left behind, for when it is known to be stored.
+type turned struct {
+	now    time.Time
+	agenda *Agenda
+	fault  error // of the plan, which keeps nobody from working
+}
+
+// turn is one turn at the job. It plans what is due first, whatever it is for: instants that come during a run are
+// judged while it is known to go on.
+func (w *worker) turn(ctx context.Context, decide func(now time.Time, a *Agenda) error) (turned, error) {
+	var t turned
+	err := w.store.Turn(ctx, w.job.Name, func(now time.Time, a *Agenda) error {
+		if !w.described {
+			describe(now, &a.State, w.job)
+		}
+		t = turned{now: now, agenda: a, fault: plan(now, a)}
+		return decide(now, a)
+	})
+	if err != nil {
+		return t, err
+	}
+	w.told(&t)
+	return t, nil
+}
+
+// look claims what is to be done now, if anything is.
+func (w *worker) look(ctx context.Context) (claimed *RunRow, t turned, err error) {
+	sweep := w.opts.Keep > 0 && (w.swept.IsZero() || time.Since(w.swept) > day)
+	t, err = w.turn(ctx, func(now time.Time, a *Agenda) error {
+		if claimed = claim(now, a, w.holder, w.job.Lease); claimed != nil {
+			row := *claimed
+			claimed = &row
+		}
+		if sweep {
+			a.Forget = now.Add(-w.opts.Keep)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, t, err
+	}
+	w.described = true
+	if sweep {
+		w.swept = time.Now()
+	}
+	return claimed, t, nil
+}
+
+// quiet is for how long nothing will be due: a hint, since all that counts is the database's clock at the next turn.
+func (a *Agenda) quiet(now time.Time) time.Duration {
+	next := now.Add(day)
+	sooner := func(t time.Time) {
+		if !t.IsZero() && t.Before(next) {
+			next = t
+		}
+	}
+	if a.pause().Is() {
+		return day // until somebody unpauses
+	}
+	for _, rows := range [][]RunRow{a.Open, a.New} {
+		for i := range rows {
+			switch r := &rows[i]; {
+			case r.Running() && r.Until.After(now):
+				return r.Until.Sub(now) // who is at it looks for himself when he is done
+			case r.Open():
+				sooner(r.Due)
+			}
+		}
+	}
+	if text, err := Parse(a.State.Schedule, a.State.Zone); err == nil {
+		sooner(text.Next(a.State.Planned))
+	}
+	return max(next.Sub(now), 0)
+}
+
+// told tells the listener what a turn did.
+func (w *worker) told(t *turned) {
+	if t.fault != nil {
+		w.opts.Log.WithError(t.fault).Warn("the schedule in the database cannot be followed; a newer program may have described it")
+	}
+	for _, rows := range [][]RunRow{t.agenda.Open, t.agenda.New} {
+		for i := range rows {
+			switch r := &rows[i]; {
+			case !r.Open():
+				w.tell.Ended(r)
+			case r.Number != 0 && r.Created.Equal(t.now):
+				w.tell.Planned(r)
+			}
+		}
+	}
+	why := Stale(t.now, &t.agenda.State)
+	w.mu.Lock()
+	changed := w.stale != (why != "")
+	w.stale = why != ""
+	w.mu.Unlock()
+	if changed {
+		w.tell.Stale(w.job.Name, why)
+	}
+}
+
+// pause waits for d, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
