@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"sync"
 	"time"
-
-	"golang.org/x/time/rate"
 )
 
 // Source is one source of truth as a [Hearer] knows it.
@@ -28,6 +26,8 @@ type Source struct {
 	// them at once. 10, and as many as a second's.
 	Rate  float64
 	Burst int
+	// Quota, if set, bounds the fetches instead of Rate and Burst. Sweeps of the same source share it.
+	Quota *Quota
 	// Workers is how many objects of the source are worked on at once, so that a slow source keeps no worker
 	// from the others. Three quarters of Options.Workers.
 	Workers int
@@ -35,8 +35,9 @@ type Source struct {
 
 func (s Source) withDefaults(workers int) Source {
 	s.Policy = s.Policy.withDefaults()
-	s.Rate = cmp.Or(s.Rate, 10)
-	s.Burst = cmp.Or(s.Burst, max(1, int(s.Rate)))
+	if s.Quota == nil {
+		s.Quota = NewQuota(Limits{PerSecond: s.Rate, Burst: s.Burst})
+	}
 	s.Workers = cmp.Or(s.Workers, max(1, workers*3/4))
 	return s
 }
@@ -52,6 +53,9 @@ func (s *Source) validate() error {
 	if s.Rate < 0 || s.Burst < 0 || s.Workers < 0 {
 		faults = append(faults, errors.New("its Rate, Burst or Workers is negative"))
 	}
+	if s.Quota != nil && (s.Rate != 0 || s.Burst != 0) {
+		faults = append(faults, errors.New("it has a Quota and a Rate or Burst beside it: say it once, in the limits of the quota"))
+	}
 	return errors.Join(append(faults, s.Policy.validate())...)
 }
 
@@ -59,14 +63,8 @@ func (s *Source) validate() error {
 type source struct {
 	Source
 	mu      sync.Mutex
-	bucket  *rate.Limiter
 	working int       // objects in hand
-	paused  time.Time // the source asked not to be asked before
 	queue   time.Time // the end of the queue of fetches that wait for their turn
-}
-
-func newSource(s Source) *source {
-	return &source{Source: s, bucket: rate.NewLimiter(rate.Limit(s.Rate), s.Burst)}
 }
 
 // admit says whether an object may be worked on, or how long from now its turn will be. A turn is not a
@@ -74,11 +72,11 @@ func newSource(s Source) *source {
 func (s *source) admit(fetch bool, now time.Time) (wait time.Duration, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.working < s.Workers && (!fetch || (!s.paused.After(now) && s.bucket.AllowN(now, 1))) {
+	if s.working < s.Workers && (!fetch || s.Quota.hint(now)) {
 		s.working++
 		return 0, true
 	}
-	s.queue = latest(s.queue, now, s.paused).Add(s.turn())
+	s.queue = latest(s.queue, now, s.Quota.closedUntil(now)).Add(s.Quota.turn())
 	return s.queue.Sub(now), false
 }
 
@@ -92,36 +90,13 @@ func (s *source) nextTurn(now time.Time, none time.Duration) time.Duration {
 	if !s.queue.After(now) {
 		return none
 	}
-	return max(shortestTurn, s.paused.Sub(now), s.turn())
-}
-
-// turn is the time between two fetches.
-func (s *source) turn() time.Duration {
-	return time.Duration(float64(time.Second) / float64(s.bucket.Limit()))
+	return max(shortestTurn, s.Quota.closedUntil(now).Sub(now), s.Quota.turn())
 }
 
 func (s *source) done() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.working--
-}
-
-// slowest is how far the rate of a source may shrink.
-const slowest = 1.0 / 64
-
-// asked learns from how the source answered: it is asked half as often when it said that it was too often, and
-// with every answer a little more often again (E6).
-func (s *source) asked(err error, now time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	limit := float64(s.bucket.Limit())
-	switch wait := askedToWait(err); {
-	case wait > 0:
-		s.paused = latest(s.paused, now.Add(wait))
-		s.bucket.SetLimitAt(now, rate.Limit(max(limit/2, s.Rate*slowest)))
-	case err == nil && limit < s.Rate:
-		s.bucket.SetLimitAt(now, rate.Limit(min(limit*1.1, s.Rate)))
-	}
 }
 
 func latest(times ...time.Time) time.Time {
@@ -142,7 +117,7 @@ func newSources(given map[string]Source, workers int) (map[string]*source, error
 		if err := s.validate(); err != nil {
 			faults = append(faults, fmt.Errorf("source %q: %w", name, err))
 		}
-		sources[name] = newSource(s.withDefaults(workers))
+		sources[name] = &source{Source: s.withDefaults(workers)}
 	}
 	return sources, errors.Join(faults...)
 }

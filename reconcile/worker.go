@@ -65,7 +65,7 @@ func (j *job) fetch(ctx context.Context) (finished bool, err error) {
 		return err
 	})
 	took := time.Since(began)
-	j.s.asked(j.round.fetch, time.Now())
+	j.s.Quota.Answered(j.round.fetch)
 	if j.round.fetch != nil {
 		j.h.tell.Fetched(j.e.Object, hints, took, "no answer", j.round.fetch)
 		return false, nil //nolint:nilerr // what was accepted before is still delivered; end stores the failure
