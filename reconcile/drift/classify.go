@@ -27,6 +27,7 @@ const (
 	SourceGone      Class = "source-gone"
 	Stuck           Class = "stuck"
 	DupLedger       Class = "dup-ledger"
+	Unreadable      Class = "unreadable"
 )
 
 // Verb is what to do about a difference.
@@ -125,9 +126,13 @@ func (c *classifier) classify() Finding {
 		return c.unsettled()
 	case k != nil && k.Overdue:
 		return Finding{Class: Stuck, Do: Resume, Why: "the work is " + string(k.Status) + " and should have moved by now"}
+	case k != nil && k.Status == saga.Paused:
+		return Finding{Class: Stuck, Do: Ask, Why: "a person has paused the work", Propose: "amends resume " + c.item.Key}
 	case k != nil && k.Status.Live():
 		return Finding{Class: InSync, Do: Nothing, Why: "it is being worked on"}
-	case len(c.live) > 1:
+	case t != nil && t.Unreadable != "":
+		return Finding{Class: Unreadable, Do: Ask, Why: t.Unreadable, Propose: "correct the object at the source, or how it is read; its document is left alone"}
+	case len(c.live)+c.item.Unnamed > 1:
 		return c.several()
 	case t == nil:
 		return c.unspoken()
@@ -160,7 +165,7 @@ func (c *classifier) several() Finding {
 		}
 	}
 	return Finding{
-		Class: Duplicate, Do: Ask, Why: fmt.Sprintf("the destination has %d of them under one mark", len(c.live)),
+		Class: Duplicate, Do: Ask, Why: fmt.Sprintf("the destination has %d of them under one mark", len(c.live)+c.item.Unnamed),
 		Propose: "keep " + keep + ": " + why + ". Nothing is voided by itself",
 	}
 }
@@ -189,6 +194,8 @@ func (c *classifier) unwanted() Finding {
 		return Finding{Class: SourceGone, Do: Ask, Why: "the source cancelled it, and its document is posted or paid", Propose: "credit " + c.live[0].ID + "; it cannot be voided"}
 	case k == nil:
 		return Finding{Class: Orphan, Do: Ask, Why: "the source cancelled it, and the ledger does not know who made " + c.live[0].ID, Propose: "void " + c.live[0].ID}
+	case k.Status != saga.Completed:
+		return Finding{Class: Orphan, Do: Ask, Why: "the work is " + string(k.Status) + ", and " + c.live[0].ID + " stands", Propose: "void " + c.live[0].ID}
 	default:
 		return Finding{Class: SourceGone, Do: Withdraw, Why: "the source cancelled it at " + t.Revision}
 	}
@@ -205,7 +212,7 @@ func (c *classifier) absent() Finding {
 	case k.Status != saga.Completed:
 		return c.reopened()
 	case c.policy.Recreate:
-		return Finding{Class: PhantomDone, Do: Revise, Why: "its document is gone; the policy says to make it anew"}
+		return Finding{Class: PhantomDone, Do: Again, Why: "its document is gone; the policy says to make it anew"}
 	default:
 		return Finding{Class: PhantomDone, Do: Ask, Why: "the ledger says done, and the document is not there", Propose: "was it deleted on purpose? If not, make it anew"}
 	}
@@ -255,6 +262,8 @@ func (c *classifier) unknown(d *Document, changes []Change) Finding {
 	switch {
 	case k != nil:
 		return Finding{Class: Orphan, Do: Ask, Changes: changes, Why: "the work is " + string(k.Status) + ", and " + d.ID + " stands", Propose: "void it, or begin the work again"}
+	case len(changes) > 0 && d.Intact && d.Revision != "" && saga.CompareRevisions(d.Revision, c.item.Truth.Revision) < 0:
+		return Finding{Class: LedgerLost, Do: Adopt, Changes: changes, Why: "the destination has it as it was at " + d.Revision + ", untouched, and the ledger does not know"}
 	case len(changes) > 0:
 		return Finding{Class: AdoptMismatch, Do: Ask, Changes: changes, Why: "the mark matches and the content does not", Propose: "correct " + d.ID + " or the source, then adopt"}
 	default:
@@ -264,24 +273,28 @@ func (c *classifier) unknown(d *Document, changes []Change) Finding {
 
 // diverged: somebody changed at the destination what is ours.
 func (c *classifier) diverged(d *Document, changes []Change) Finding {
-	f := Finding{Class: Diverged, Do: Nothing, Changes: changes, Why: "fields of ours were changed at the destination; the policy leaves them"}
+	var rules struct{ review, enforce, ignore bool }
 	for _, ch := range changes {
 		switch c.policy.Fields[ch.Field] {
 		case Ignore:
+			rules.ignore = true
 		case Enforce:
-			if f.Do == Nothing && !d.Locked {
-				f.Do, f.Why = Revise, "fields of ours were changed at the destination; the policy writes them again"
-				continue
-			}
-			if d.Locked {
-				f.Do = Ask
-			}
+			rules.enforce = true
 		default:
-			f.Do = Ask
+			rules.review = true
 		}
 	}
-	if f.Do == Ask {
-		f.Why, f.Propose = "fields of ours were changed at the destination", "keep the change and correct the source, or write ours again"
+	f := Finding{Class: Diverged, Do: Ask, Changes: changes, Why: "fields of ours were changed at the destination", Propose: "keep the change and correct the source, or write ours again"}
+	switch {
+	case rules.review:
+	case !rules.enforce:
+		f.Do, f.Why, f.Propose = Nothing, f.Why+"; the policy leaves them", ""
+	case d.Locked:
+		f.Why += ", and the document is posted or paid"
+	case rules.ignore:
+		f.Why += "; to write some again would also write those that the policy leaves"
+	default:
+		f.Do, f.Why, f.Propose = Again, f.Why+"; the policy writes them again", ""
 	}
 	return f
 }

@@ -1,14 +1,18 @@
 package drift
 
+import "slices"
+
 // Plan says what a comparison found and what would be done about it. Its findings are kept beside it, in the order
 // of their keys. Equal sides give an equal plan, byte for byte: it holds no time and no chance.
 type Plan struct {
 	ID         string   `json:"id"` // over everything below and every finding; an approval names it
 	Job        string   `json:"job"`
-	Mapping    string   `json:"mapping"` // version of what Want makes of objects
+	Mapping    string   `json:"mapping"`                  // version of what Want makes of objects
+	Before     string   `json:"mapping_before,omitempty"` // of the job's plan before this one
 	Generation int64    `json:"generation"`
 	Census     Census   `json:"census"`
-	Tallies    []Tally  `json:"tallies"`            // by class and verb; what is in sync, too
+	Spread     Spread   `json:"spread"`
+	Tallies    []Tally  `json:"tallies"`            // in the order of the table of classes; what is in sync, too
 	Withheld   []Excess `json:"withheld,omitempty"` // what the bounds keep from being done without an approval
 	Refused    string   `json:"refused,omitempty"`  // why nothing of it may be done: the diagnosis
 }
@@ -26,19 +30,9 @@ type Census struct {
 type Tally struct {
 	Class Class `json:"class"`
 	Do    Verb  `json:"do"`
+	Risk  Risk  `json:"risk,omitempty"` // Harmless is left out
 	Count int64 `json:"count"`
 }
-
-// Risk groups verbs by what they can break.
-type Risk string
-
-// The risks, each with a bound of its own.
-const (
-	Harmless Risk = "harmless" // nothing, look, resume, adopt, review: no document is made, changed or undone
-	Create   Risk = "create"
-	Update   Risk = "update"
-	Destroy  Risk = "destroy"
-)
 
 // Excess is a kind of action that is over its bound and is withheld.
 type Excess struct {
@@ -46,4 +40,30 @@ type Excess struct {
 	Count int64  `json:"count"`
 	Limit int64  `json:"limit"`
 	Why   string `json:"why"`
+}
+
+// Count returns how many findings the plan has for which f is true.
+func (p *Plan) Count(f func(Tally) bool) int64 {
+	var n int64
+	for _, t := range p.Tallies {
+		if f(t) {
+			n += t.Count
+		}
+	}
+	return n
+}
+
+// Acts returns how many actions of one risk the plan holds; those of Harmless, too.
+func (p *Plan) Acts(r Risk) int64 {
+	return p.Count(func(t Tally) bool { return t.Do.Acts() && t.Risk == r })
+}
+
+// Drifts returns how many keys are not as they should be.
+func (p *Plan) Drifts() int64 {
+	return p.Count(func(t Tally) bool { return t.Class != InSync && t.Class != Foreign && t.Class != DivergedForeign })
+}
+
+// Withholds reports whether actions of a risk are over their bound.
+func (p *Plan) Withholds(r Risk) bool {
+	return slices.ContainsFunc(p.Withheld, func(e Excess) bool { return e.Risk == r })
 }

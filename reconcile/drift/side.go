@@ -1,6 +1,7 @@
 package drift
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -19,10 +20,13 @@ type Truth struct {
 	// Wanted: the object is to have a document. A cancelled or deleted one is not wanted.
 	Wanted bool
 	// Proven: that the object is not there has been proven (a complete listing, a look by its id, a time of grace).
-	// It matters for objects that are gone without a trace; one that says that it is cancelled proves it.
-	Proven  bool
-	Fields  Fields    // what its document should say
-	Changed time.Time // at the source
+	// It matters for objects that are gone without a trace; one that says that it is cancelled proves it. Of such an
+	// object without a version it is true as well.
+	Proven bool
+	// Unreadable: why nobody can say what its document should be. Empty: it can be read.
+	Unreadable string
+	Fields     Fields    // what its document should say
+	Changed    time.Time // at the source
 }
 
 // Document is something at the destination.
@@ -34,6 +38,12 @@ type Document struct {
 	Locked  bool   // posted, paid, or in a closed period: it cannot be changed
 	Foreign bool   // fields that are not ours differ from what we wrote
 	Created time.Time
+
+	// Revision of the object which the document shows, by its own mark. Empty: the mark does not say.
+	Revision string
+	// Intact: it says what was written for Revision, word for word; nobody has touched it since. Only who has seen
+	// that revision, or a digest in the mark, can tell.
+	Intact bool
 }
 
 // Known is what the ledger knows of the work with that key.
@@ -58,6 +68,7 @@ type Item struct {
 	Key       string
 	Truth     *Truth
 	Documents []Document // all that carry the mark, void ones too
+	Unnamed   int        // live documents beyond Documents, when a listing has too many to name
 	Looked    int        // how often the destination was asked and had none
 	Known     *Known
 }
@@ -70,7 +81,9 @@ func (i *Item) live() []Document {
 			live = append(live, d)
 		}
 	}
-	slices.SortStableFunc(live, func(a, b Document) int { return a.Created.Compare(b.Created) })
+	slices.SortStableFunc(live, func(a, b Document) int {
+		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID))
+	})
 	return live
 }
 
