@@ -20,7 +20,6 @@ type facts struct {
 	orders   []shop.Order
 	invoices []books.Invoice
 	messages []mail.Message
-	asOf     time.Time
 }
 
 // clean is a world in which all went well: two paid orders of one customer,
@@ -56,7 +55,9 @@ func (f *facts) invoice(n int) {
 	f.invoices = append(f.invoices, books.Invoice{ID: fmt.Sprintf("inv_%d", len(f.invoices)+1), State: books.Live, Reference: fmt.Sprintf("shop:order:%d", n), TotalCents: 1000})
 }
 
-func (f *facts) audit() audit.Result { return audit.Check(f.orders, f.invoices, f.messages, f.asOf) }
+func (f *facts) audit(known ...audit.Option) audit.Result {
+	return audit.Check(f.orders, f.invoices, f.messages, known...)
+}
 
 // A world in which all went well has no findings, and its figures are these.
 func TestClean(t *testing.T) {
@@ -66,7 +67,7 @@ func TestClean(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"orders":3,"invoices":2,"receipts":2,"compensated":1,"duplicates":0,"missing":0,"orphans":0,"mismatches":0,"findings":[]}`
+	want := `{"orders":3,"invoices":2,"receipts":2,"compensated":1,"duplicates":0,"missing":0,"orphans":0,"mismatches":0,"findings":[],"receiptsUnconfirmed":0}`
 	if string(got) != want || !r.Clean() {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
@@ -158,6 +159,21 @@ func TestPlantedFaults(t *testing.T) {
 			"mismatch: shop:order:3: the order was cancelled, but is marked with inv_3\n" +
 				"orphan: shop:order:3: the order was cancelled, but inv_3 is live",
 		},
+		"deleted, invoice live": {
+			func(f *facts) { f.orders[0].Deleted = true },
+			"orphan: shop:order:1: the order was deleted, but inv_1 is live",
+		},
+		"deleted before the mark, receipt sent": {
+			func(f *facts) {
+				f.orders[0].Deleted, f.orders[0].InvoiceID = true, ""
+				f.invoices[0].State = books.Void
+			},
+			"orphan: shop:order:1: the order was deleted, but a receipt was sent: 1.eml",
+		},
+		"deleted after the mark, two receipts": {
+			func(f *facts) { f.orders[0].Deleted = true; f.invoices[0].State = books.Void; f.message(1) },
+			"duplicate: shop:order:1: the receipt went out again: 3.eml",
+		},
 		"edited, invoice old": {
 			func(f *facts) { f.orders[0].TotalCents = 1200 },
 			"mismatch: shop:order:1: inv_1 is over 10.00, the order over 12.00",
@@ -197,19 +213,17 @@ func TestPlantedFaults(t *testing.T) {
 // too much.
 func TestAsOf(t *testing.T) {
 	t.Parallel()
-	f := &facts{orders: clean().orders[:1], asOf: paidAt.Add(-time.Second)}
+	f := &facts{orders: clean().orders[:1]}
 	f.orders[0].InvoiceID = ""
-	if r := f.audit(); !r.Clean() {
+	if r := f.audit(audit.AsOf(paidAt.Add(-time.Second))); !r.Clean() {
 		t.Errorf("not due yet, but found %v", r.Findings)
 	}
-	f.asOf = paidAt
-	if r := f.audit(); r.Missing != 3 {
+	if r := f.audit(audit.AsOf(paidAt)); r.Missing != 3 {
 		t.Errorf("due, but found %v", r.Findings)
 	}
-	f.asOf = paidAt.Add(-time.Second)
 	f.invoice(1)
 	f.invoice(1)
-	if r := f.audit(); r.Duplicates != 1 {
+	if r := f.audit(audit.AsOf(paidAt.Add(-time.Second))); r.Duplicates != 1 {
 		t.Errorf("invoiced twice before it is due, but found %v", r.Findings)
 	}
 }

@@ -223,6 +223,6 @@ func (w *World) Quiet(ctx context.Context) (bool, error) {
 func (w *World) Mailbox() *mail.Mailbox { return w.mailbox }
 
 // Audit compares shop, books and mailbox, expecting every order to be done.
-func (w *World) Audit(ctx context.Context) (audit.Result, error) {
-	return audit.Run(ctx, w.shop, w.books, w.mailbox, time.Time{})
+func (w *World) Audit(ctx context.Context, known ...audit.Option) (audit.Result, error) {
+	return audit.Run(ctx, w.shop, w.books, w.mailbox, known...)
 }
