@@ -3,6 +3,8 @@ package drift
 import (
 	"context"
 	"errors"
+	"fmt"
+	"iter"
 	"time"
 )
 
@@ -114,6 +116,44 @@ type FindingQuery struct {
 
 // Part is a range of keys: behind From, up to and with Until. An empty Until is the end.
 type Part struct{ From, Until string }
+
+// Has reports whether the part has a key.
+func (p Part) Has(key string) bool { return key > p.From && (p.Until == "" || key <= p.Until) }
+
+// Hold refuses findings that lie outside of the part, or have no key.
+func (p Part) Hold(fs []Finding) error {
+	for i := range fs {
+		if !p.Has(fs[i].Key) {
+			return fmt.Errorf("%q does not lie behind %q, up to %q", fs[i].Key, p.From, p.Until)
+		}
+	}
+	return nil
+}
+
+// Each reads the findings that q selects, page by page. It needs nothing but Findings of a [Plans].
+func Each(ctx context.Context, p Plans, q FindingQuery) iter.Seq2[Row, error] {
+	return func(yield func(Row, error) bool) {
+		if q.Limit <= 0 {
+			q.Limit = 1000
+		}
+		for {
+			rows, err := p.Findings(ctx, q)
+			if err != nil {
+				yield(Row{}, err)
+				return
+			}
+			for _, r := range rows {
+				if !yield(r, nil) {
+					return
+				}
+			}
+			if len(rows) < q.Limit {
+				return
+			}
+			q.After = rows[len(rows)-1].Key
+		}
+	}
+}
 
 // Drift is one difference that was found, and since when.
 type Drift struct {

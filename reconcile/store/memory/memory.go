@@ -35,6 +35,7 @@ type Store struct {
 	heard   map[event]*memory
 	entries map[reconcile.Object]*reconcile.Entry
 	agenda  agenda // when each entry can be claimed
+	shelf   shelf
 }
 
 // event is what makes two deliveries one.
@@ -66,6 +67,7 @@ func New(o *Options) *Store {
 		rows:    map[int64]*reconcile.Delivery{},
 		heard:   map[event]*memory{},
 		entries: map[reconcile.Object]*reconcile.Entry{},
+		shelf:   newShelf(),
 	}
 	if o != nil && o.Now != nil {
 		s.now = o.Now

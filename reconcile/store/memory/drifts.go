@@ -1,0 +1,75 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/amends-dev/amends/reconcile/drift"
+)
+
+// Remember "makes the drift of a job what fs says for the keys of part".
+func (s *Store) Remember(ctx context.Context, job string, plan int64, part drift.Part, fs []drift.Finding) error {
+	if err := part.Hold(fs); err != nil {
+		return fmt.Errorf("remember the drift of %s: %w", job, err)
+	}
+	now, unlock, err := s.enter(ctx)
+	if err != nil {
+		return fmt.Errorf("remember the drift of %s: %w", job, err)
+	}
+	defer unlock()
+	before, after := s.shelf.drifts[job], map[string]*remembered{}
+	for key, r := range before {
+		if !part.Has(key) {
+			after[key] = r
+		}
+	}
+	for _, f := range fs {
+		if f.Class == drift.InSync {
+			continue
+		}
+		r := &remembered{drift.Drift{Job: job, Finding: copyFinding(f), First: now, Last: now, Times: 1}, plan}
+		if old := before[f.Key]; old != nil && old.Class == f.Class {
+			r.First, r.Times = old.First, old.Times+1
+			if old.plan == plan { // "telling the same part of the same plan twice counts once"
+				r.Times = old.Times
+			}
+		}
+		after[f.Key] = r
+	}
+	s.shelf.drifts[job] = after
+	return nil
+}
+
+// Drifts returns drift, "that which was found first at first; then by job and key".
+func (s *Store) Drifts(ctx context.Context, q drift.DriftQuery) ([]drift.Drift, error) {
+	_, unlock, err := s.enter(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list drift: %w", err)
+	}
+	defer unlock()
+	var found []drift.Drift
+	for _, rows := range s.shelf.drifts {
+		for _, r := range rows {
+			if d := &r.Drift; (q.Job == "" || d.Job == q.Job) && (q.Key == "" || d.Key == q.Key) && (q.Class == "" || d.Class == q.Class) &&
+				d.Times >= q.Times && (q.After == nil || compareDrifts(*d, *q.After) > 0) {
+				found = append(found, *d)
+			}
+		}
+	}
+	slices.SortFunc(found, compareDrifts)
+	limit := q.Limit
+	if limit <= 0 {
+		limit = 100
+	}
+	found = found[:min(limit, len(found))]
+	for i := range found {
+		found[i].Finding = copyFinding(found[i].Finding)
+	}
+	return found, nil
+}
+
+func compareDrifts(a, b drift.Drift) int {
+	return cmp.Or(a.First.Compare(b.First), cmp.Compare(a.Job, b.Job), cmp.Compare(a.Key, b.Key))
+}
