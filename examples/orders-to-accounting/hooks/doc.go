@@ -12,5 +12,7 @@
 // The body is a [shop.Event], signed as Standard Webhooks does. To read it with
 // package reconcile/webhook:
 //
-//	webhook.Standard(webhook.Mapping{Version: "data.version", Clock: reconcile.CounterClock})
+//	webhook.Standard(webhook.Mapping{
+//		Version: "data.version", Clock: reconcile.CounterClock, Deleted: []string{string(shop.TopicDeleted)},
+//	})
 package hooks

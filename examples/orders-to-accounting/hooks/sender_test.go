@@ -240,6 +240,29 @@ func TestOnce(t *testing.T) {
 	}
 }
 
+// Who drops everything and sends once reaches nobody, not even with a copy, and
+// is quiet all the same; what somebody forges arrives, and is refused.
+func TestAllDropped(t *testing.T) {
+	t.Parallel()
+	store, in := orders(t, 40), &inbox{}
+	s := send(t, store, hooks.Options{
+		Plan: hooks.Plan{Seed: 1, Drops: 1, Duplicates: 0.5, Forgeries: 0.3}, Receivers: []string{serve(t, door(t, in))}, Once: true,
+	})
+	store.Changed = func(shop.Webhook) { s.Wake() }
+	for n := range 10 {
+		if _, err := store.Cancel(t.Context(), fmt.Sprint(n+1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := settled(t, s)
+	if got.Made != 50 || got.Dropped != 50 || got.Lost != 50 || got.Sent+got.Copies+got.Acknowledged+got.Unheard != 0 || len(in.events) != 0 {
+		t.Errorf("%+v, %d arrived", got, len(in.events))
+	}
+	if got.Forged == 0 || got.Refused != got.Forged {
+		t.Errorf("%d forged, %d refused", got.Forged, got.Refused)
+	}
+}
+
 // A receiver that takes anything is found out.
 func TestCredulous(t *testing.T) {
 	t.Parallel()

@@ -43,6 +43,12 @@ func (c Config) CancelledLate(order string) bool {
 	return faults.Draw(c.Seed, "late-cancel/"+order) < c.LateCancels
 }
 
+// Deleted reports whether the shop's owner deletes this order once it is marked,
+// after its edits and its late cancel.
+func (c Config) Deleted(order string) bool {
+	return faults.Draw(c.Seed, "delete/"+order) < c.Deletes
+}
+
 // meanwhile is the customer who changes their mind at the worst moment: the
 // invoice is booked, and nobody has heard of it yet.
 func (w *World) meanwhile(ctx context.Context, inv books.Invoice) {
@@ -57,14 +63,16 @@ func (w *World) meanwhile(ctx context.Context, inv books.Invoice) {
 	}
 }
 
-// Changes is how often customers changed their minds, early cancels apart.
+// Changes is how often orders were changed, early cancels apart.
 type Changes struct {
 	Meanwhile   int `json:"meanwhile"` // edits between the invoice and the mark
 	Edits       int `json:"edits"`     // after the mark
 	LateCancels int `json:"lateCancels"`
+	Deletes     int `json:"deletes"` // by the shop's owner
 }
 
-// crowd are the customers, who change their minds after their orders were marked.
+// crowd are the customers, who change their minds after their orders were marked,
+// and the shop's owner, who tidies up behind them.
 type crowd struct {
 	config Config
 	shop   *shop.Store
@@ -125,7 +133,7 @@ func (c *crowd) rush(ctx context.Context, order string) {
 	c.done.Meanwhile++
 }
 
-// change is all that the customer of one order still wants.
+// change is all that happens to one order still.
 func (c *crowd) change(ctx context.Context, order string) error {
 	first, err := c.shop.Order(ctx, order)
 	if err != nil {
@@ -142,15 +150,24 @@ func (c *crowd) change(ctx context.Context, order string) error {
 		}
 		c.count(func(done *Changes) { done.Edits++ })
 	}
-	if !c.config.CancelledLate(order) {
+	if c.config.CancelledLate(order) {
+		if err := c.think(ctx, order, 0); err != nil {
+			return err
+		}
+		if _, err := c.shop.Cancel(ctx, order); err != nil {
+			return err
+		}
+		c.count(func(done *Changes) { done.LateCancels++ })
+	}
+	if !c.config.Deleted(order) {
 		return nil
 	}
 	if err := c.think(ctx, order, 0); err != nil {
 		return err
 	}
-	_, err = c.shop.Cancel(ctx, order)
+	err = c.shop.Delete(ctx, order)
 	if err == nil {
-		c.count(func(done *Changes) { done.LateCancels++ })
+		c.count(func(done *Changes) { done.Deletes++ })
 	}
 	return err
 }

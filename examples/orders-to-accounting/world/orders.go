@@ -19,6 +19,9 @@ import (
 // give equal orders on any day.
 var opening = time.Date(2026, time.January, 5, 8, 0, 0, 0, time.UTC)
 
+// checkout is how long a customer takes to pay.
+const checkout = 2 * time.Minute
+
 var (
 	firstNames = []string{"Ada", "Björn", "Chiara", "Dmitri", "Elif", "Farid", "Greta", "Hana", "Ines", "Jonas", "Kofi", "Léa"}
 	lastNames  = []string{"Adler", "Baptiste", "Costa", "Dvořák", "Eriksen", "Fontaine", "García", "Horváth", "Ito", "Jansen", "Kaya", "Lindqvist"}
@@ -42,7 +45,7 @@ func Orders(c Config) []shop.Order {
 		paid := opening.Add(time.Duration(i) * 97 * time.Second)
 		o := shop.Order{
 			ID: strconv.Itoa(10001 + i), Status: shop.Paid, Version: 1, Currency: "EUR",
-			Customer: customers[r.IntN(len(customers))], PaidAt: paid, UpdatedAt: paid,
+			Customer: customers[r.IntN(len(customers))], CreatedAt: paid.Add(-checkout), PaidAt: paid, UpdatedAt: paid,
 		}
 		for range 1 + r.IntN(4) {
 			line := goods[r.IntN(len(goods))]

@@ -10,7 +10,8 @@
 // Customers change their minds at two times: some cancel or edit as soon as their
 // invoice is booked, others edit or cancel after the order is marked. Whoever
 // moves the order hears of it by webhook, or by asking; of an early cancel also
-// by the shop's refusal to mark.
+// by the shop's refusal to mark. The shop's owner deletes some orders, and
+// people work in the books without a word to anybody; see [World.Tamper].
 //
 // A world runs in the supervisor's process, which nobody kills.
 package world
@@ -54,6 +55,11 @@ type Config struct {
 	// LateCancels is the share of orders that are cancelled after they were
 	// marked, and after their edits.
 	LateCancels float64
+	// Deletes is the share of orders that the shop's owner deletes after they were
+	// marked, and after their edits and late cancels.
+	Deletes float64
+	// Tampering says what people do in the books when Tamper is called.
+	Tampering Tampering
 	// Webhooks says who hears of changes and what happens on the way; its seed
 	// is the world's. Without receivers nobody hears.
 	Webhooks hooks.Options
@@ -76,6 +82,7 @@ type World struct {
 	mailbox *mail.Mailbox
 	faults  *faults.Injector
 	crowd   *crowd
+	desk    desk
 	sender  *hooks.Sender  // nil: nobody hears
 	closers []func() error // in the order of opening
 }
