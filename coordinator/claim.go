@@ -32,6 +32,9 @@ func (c *Coordinator) claim(ctx context.Context, s *session) (again bool, err er
 	}
 	var fresh []saga.ID
 	for i := range heads {
+		if heads[i].Status == saga.Paused { // whoever adopts it reads nothing before the end, and it is due then
+			continue
+		}
 		switch w := c.reclaim(s, heads[i].ID); {
 		case w == nil:
 			fresh = append(fresh, heads[i].ID)
@@ -87,11 +90,14 @@ func (c *Coordinator) take(s *session, chain *ledger.Chain) {
 		c.opts.Log.WithError(err).Error("a claimed chain does not fold; run amends check")
 		return
 	}
+	if st.Adopting {
+		return // whoever adopts it has it released
+	}
 	w := c.newWork(s, id, c.programFor(st))
 	w.st, w.head, w.inHead = st, chain.Head.Number, true
 	w.spoken.Store(len(chain.Signals) > 0)
 	w.idle = commands(st, chain.Signals)
-	if !c.adopt(w) {
+	if !c.keep(w) {
 		return
 	}
 	c.tell.claimed(id)

@@ -291,8 +291,8 @@ func (c *Coordinator) hold(w *work) bool {
 	return true
 }
 
-// adopt takes a claimed work in hand. The ledger has given it to us, so room is not asked for.
-func (c *Coordinator) adopt(w *work) bool {
+// keep takes a claimed work in hand. The ledger has given it to us, so room is not asked for.
+func (c *Coordinator) keep(w *work) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.isStopping() {

@@ -152,7 +152,9 @@ func (w *work) judge(ev saga.Event) (saga.Decision, error) {
 	spec := w.spec()
 	if spec == nil {
 		d := saga.Park(w.st, fmt.Sprintf("no process that is running knows %s version %d", w.id.Saga, w.st.Version))
-		d.Record.Signals = w.idle
+		if d.Record != nil {
+			d.Record.Signals = w.idle
+		}
 		return d, nil
 	}
 	d, err := saga.Decide(spec, w.st, ev)

@@ -97,6 +97,9 @@ const (
 // not changed; fold the record into it with [State.Apply] once the ledger has stored it. An error means that
 // the event does not fit the chain: the caller's view is wrong, and it must load the chain again.
 func Decide(spec *Spec, st *State, ev Event) (Decision, error) {
+	if st.Adopting { // whoever adopts the work goes on with it, and nobody else (A1)
+		return Decision{Do: Command{Do: Rest}}, nil
+	}
 	m := machine{spec: spec, st: st.clone(), ev: ev, turned: st.Turned}
 	if err := m.learn(); err != nil {
 		return Decision{}, fmt.Errorf("%s at record %d: %w", st.ID, st.Seq, err)

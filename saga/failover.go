@@ -29,7 +29,10 @@ func (st *State) forget(r *Record) error {
 			ss = &st.Steps[len(st.Steps)-1]
 		}
 		e := &ss.Forward
-		if e.Key == "" {
+		switch {
+		case st.Adopting: // when its key was used first, nobody knows
+			ss.Evidence = KindAdopted
+		case e.Key == "":
 			e.Key, e.FirstArmed = l.Key, st.Updated // not before the last thing we know
 		}
 		if e.Phase != Started {
@@ -41,12 +44,12 @@ func (st *State) forget(r *Record) error {
 }
 
 // acquit takes the doubt from what a fail-over may have forgotten behind ss: it was not done, so nothing behind it can
-// have been armed.
+// have been armed. A ledger that was lost may have seen more than one revision, so there it proves nothing.
 func (st *State) acquit(ss *StepState) {
 	behind := false
 	for i := range st.Steps {
 		next := &st.Steps[i]
-		if f := &next.Forward; behind && f.Phase == InDoubt && f.Attempts == next.Earlier {
+		if f := &next.Forward; behind && f.Phase == InDoubt && f.Attempts == next.Earlier && next.Evidence != KindAdopted {
 			*f = Effort{Attempts: f.Attempts, Reissue: f.Reissue, Quiet: f.Quiet}
 		}
 		behind = behind || next == ss

@@ -35,6 +35,7 @@ const (
 	KindHeard      Kind = "heard"      // the source has a newer version; it waits for a step boundary. Body is its input, empty when the source cancelled
 	KindRevised    Kind = "revised"    // the work begins again for a newer version of its source object
 	KindForgotten  Kind = "forgotten"  // the database went back: what the work armed since is not known
+	KindAdopted    Kind = "adopted"    // the ledger was lost: what stands of a step, as its destination tells; Body is its output
 )
 
 // HashSize is the number of bytes kept of a record's SHA-256.

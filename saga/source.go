@@ -73,8 +73,11 @@ func (st *State) revise(r *Record) error {
 	}
 	st.Revision, st.Version, st.Input, st.Newer, st.Turned = r.Revision, r.Version, p.Input, nil, false
 	for i := range st.Steps {
-		if ss := &st.Steps[i]; !slices.Contains(p.Keep, ss.Name) {
+		switch ss := &st.Steps[i]; {
+		case !slices.Contains(p.Keep, ss.Name):
 			ss.again()
+		case ss.Undo.Phase == Skipped: // it went back then, and is looked at anew
+			ss.Undo.Phase = ""
 		}
 	}
 	return nil

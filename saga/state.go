@@ -18,11 +18,13 @@ type State struct {
 	Tail     Hash   `json:"tail"`
 	Base     int64  `json:"base"` // seq of the latest record with a snapshot; 1 when there is none
 
-	Status Status    `json:"status"`
-	Reason Reason    `json:"reason,omitempty"`
-	Note   string    `json:"note,omitempty"`   // why it was parked, in words
-	Turned bool      `json:"turned,omitempty"` // going back: compensating, compensated, or in review on the way
-	Due    time.Time `json:"due,omitzero"`     // when the latest record wants attention
+	Status Status `json:"status"`
+	Reason Reason `json:"reason,omitempty"`
+	Note   string `json:"note,omitempty"`   // why it was parked, in words
+	Turned bool   `json:"turned,omitempty"` // going back: compensating, compensated, or in review on the way
+	// Adopting: the work is being taken over from what stands at its destinations, and nothing else may happen to it.
+	Adopting bool      `json:"adopting,omitempty"`
+	Due      time.Time `json:"due,omitzero"` // when the latest record wants attention
 
 	Input    json.RawMessage `json:"input"`
 	Newer    *Newer          `json:"newer,omitempty"` // waits for a step boundary
@@ -50,10 +52,12 @@ type StepState struct {
 	ExternalID string          `json:"externalId,omitempty"`
 	Output     json.RawMessage `json:"output,omitempty"`
 	Dropped    bool            `json:"dropped,omitempty"`    // the output was not kept
-	Evidence   Kind            `json:"evidence,omitempty"`   // done by: KindDone, KindFound, KindResolved
+	Evidence   Kind            `json:"evidence,omitempty"`   // done by: KindDone, KindFound, KindResolved, KindAdopted
 	Unfinished *Result         `json:"unfinished,omitempty"` // what a lookup found half-made
 	Previous   *Result         `json:"previous,omitempty"`   // what an earlier revision left at the destination
 	Earlier    int             `json:"earlier,omitempty"`    // attempts of earlier revisions; later ones are counted on
+	// Unconfirmed: adopted as done because nobody can tell whether it happened.
+	Unconfirmed bool `json:"unconfirmed,omitempty"`
 }
 
 // Effort is one direction of a step: all its attempts.
@@ -145,6 +149,9 @@ func (st *State) learn(r *Record) error {
 	if st.Status.Terminal() && !reopens(r) {
 		return fmt.Errorf("%s follows the end of the chain (%s)", r.Kind, st.Status)
 	}
+	if st.Adopting && !st.admits(r) {
+		return fmt.Errorf("%s comes between the records of an adoption", r.Kind)
+	}
 	st.Consumed = append(st.Consumed, r.Signals...)
 	switch r.Kind { //nolint:exhaustive // all others speak of a step
 	case KindStarted:
@@ -152,7 +159,7 @@ func (st *State) learn(r *Record) error {
 			return fmt.Errorf("the work is started twice")
 		}
 		st.Version, st.Revision, st.Input, st.Started, st.Base = r.Version, r.Revision, r.Body, r.At.UTC(), 1
-		st.Heard = r.Revision
+		st.Heard, st.Adopting = r.Revision, r.Status == Paused
 		return nil
 	case KindArmed, KindParked:
 		return nil
@@ -160,6 +167,8 @@ func (st *State) learn(r *Record) error {
 		return st.learnSource(r)
 	case KindForgotten:
 		return st.forget(r)
+	case KindAdopted:
+		return st.adopt(r)
 	}
 	ss := st.Step(r.Step)
 	if ss == nil {
@@ -243,7 +252,7 @@ func (ss *StepState) evidence(e *Effort, r *Record) {
 		ss.Unfinished = &Result{ExternalID: r.ExternalID, Output: r.Body}
 	case KindNotFound:
 		e.Phase, e.Unanswered, e.Quiet = Ready, time.Time{}, time.Time{}
-		ss.Unfinished = nil
+		ss.Unfinished, ss.Evidence = nil, ""
 		if r.Reason == ReasonInDoubt { // the step's kind does not let it be sent again on a lookup's word
 			e.Stuck = ReasonInDoubt
 		}
@@ -259,7 +268,7 @@ func (ss *StepState) resolve(e *Effort, r *Record) {
 	}
 	*e = Effort{Phase: Ready, Attempts: e.Attempts, Reissue: e.Reissue + 1, Quiet: e.unsettled()}
 	if r.Direction == Forward {
-		ss.Unfinished = nil
+		ss.Unfinished, ss.ExternalID = nil, "" // what stood in quarantine is not ours
 	}
 }
 
@@ -270,6 +279,7 @@ func (ss *StepState) done(e *Effort, r *Record) {
 		return
 	}
 	ss.ExternalID, ss.Output, ss.Dropped, ss.Evidence, ss.Unfinished = r.ExternalID, r.Body, r.BodyDropped, r.Kind, nil
+	ss.Unconfirmed = false
 	if ss.Previous != nil && ss.ExternalID == "" {
 		ss.ExternalID = ss.Previous.ExternalID // an update need not say again what it updated
 	}
@@ -383,8 +393,11 @@ func (ss *StepState) mayHaveHappened() bool {
 }
 
 // stands reports whether the step's effect is or may be at the destination. Where nothing but a person's word says
-// that it is not, and spec has no undo that could make sure, the word counts.
+// that it is not, and spec has no undo that could make sure, the word counts. What an adoption skipped (A7) does not.
 func (ss *StepState) stands(spec *Spec) bool {
+	if ss.Undo.Phase == Skipped {
+		return false
+	}
 	f := &ss.Forward
 	word := (f.Phase == Ready || f.Phase == "") && f.Unanswered.IsZero() && ss.Previous == nil && ss.Unfinished == nil
 	return ss.mayHaveHappened() && (!word || !spec.hasNoUndo(ss.Name))

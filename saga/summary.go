@@ -36,16 +36,18 @@ type InputSummary struct {
 
 // StepSummary is one step of a [Summary].
 type StepSummary struct {
-	Done       bool            `json:"done"` // the effect is there: done and not undone
-	Status     string          `json:"status"`
-	ExternalID string          `json:"externalId"`
-	Attempts   int             `json:"attempts"`
-	Error      string          `json:"error"`
-	Key        string          `json:"key,omitempty"`
-	Repeat     Repeat          `json:"repeat,omitempty"`
-	Evidence   Kind            `json:"evidence,omitempty"` // how we know that it is done
-	Undo       *StepSummary    `json:"undo,omitempty"`
-	Output     json.RawMessage `json:"-"` // for programs; not shown
+	Done       bool   `json:"done"` // the effect is there: done and not undone
+	Status     string `json:"status"`
+	ExternalID string `json:"externalId"`
+	Attempts   int    `json:"attempts"`
+	Error      string `json:"error"`
+	Key        string `json:"key,omitempty"`
+	Repeat     Repeat `json:"repeat,omitempty"`
+	Evidence   Kind   `json:"evidence,omitempty"` // how we know that it is done
+	// Unconfirmed: it counts as done because nobody can tell whether it happened.
+	Unconfirmed bool            `json:"unconfirmed,omitempty"`
+	Undo        *StepSummary    `json:"undo,omitempty"`
+	Output      json.RawMessage `json:"-"` // for programs; not shown
 }
 
 // Result returns the external id and output of a step that is done.
@@ -92,7 +94,7 @@ func (ss *StepState) summary(r Repeat) StepSummary {
 	f, u := &ss.Forward, &ss.Undo
 	s := StepSummary{
 		Done: f.Phase == Done && u.Phase != Done, Status: string(f.Phase), ExternalID: ss.ExternalID, Attempts: f.Attempts,
-		Key: f.Key, Repeat: r, Evidence: ss.Evidence, Output: ss.Output,
+		Key: f.Key, Repeat: r, Evidence: ss.Evidence, Unconfirmed: ss.Unconfirmed, Output: ss.Output,
 	}
 	if f.Phase != Done {
 		s.Error = f.Error
@@ -126,6 +128,9 @@ func Next(spec *Spec, st *State) string {
 	case Review:
 		return nextInReview(spec, st)
 	case Paused:
+		if st.Adopting {
+			return "It is being taken over from what its destinations have. If that was cut off, rebuild again: it goes on where it was."
+		}
 		return "An operator holds it back; it goes on when it is resumed."
 	case Compensating:
 		return "It is being undone, newest step first. Nothing to do."
@@ -162,6 +167,8 @@ func nextInReview(spec *Spec, st *State) string {
 	resolve := fmt.Sprintf("amends resolve %s --saga %s --step %s --reason WHY", st.ID.Work, st.ID.Saga, ss.Name)
 	look := fmt.Sprintf("Look at the destination of %s for key %s or the work id.", what, e.Key)
 	switch {
+	case e.Class == Refused && e.Stuck == ReasonInDoubt: // in quarantine
+		look = fmt.Sprintf("Something stands under the mark of %s and was not taken over (see the note): look at it. To give the work up, cancel it.", what)
 	case e.Phase == Rebuff && dir == Forward:
 		look = fmt.Sprintf("The destination refused %s: mend the cause there first.", what)
 	case st.Reason == ReasonPoison || st.Reason == ReasonExhausted:

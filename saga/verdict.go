@@ -7,6 +7,9 @@ import (
 
 // Park decides that nobody here can run the work: its definition's version is unknown. One that has ended stays so.
 func Park(st *State, words string) Decision {
+	if st.Adopting {
+		return Decision{Do: Command{Do: Rest}}
+	}
 	if st.Status.Terminal() {
 		return Decision{Record: &Record{Kind: KindNoted, Status: st.Status, Error: clean(words, maxText)}, Do: Command{Do: Rest}}
 	}

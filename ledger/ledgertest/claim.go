@@ -15,6 +15,7 @@ var claimCases = []testCase{
 	{"works of dead sessions", claimOrphans},
 	{"works of expired sessions", claimExpired},
 	{"parked and terminal works", claimParked},
+	{"a work that begins parked", claimBegunParked},
 	{"unknown definitions", claimUnknown},
 	{"unknown definitions of dead sessions", claimUnknownOrphans},
 	{"parked for an unknown definition", claimParkedUnknown},
@@ -49,6 +50,30 @@ func claimDue(b *bench) {
 		}
 	}
 	now.view(other).add(arming(doing(saga.KindArmed, saga.Running), 1), hold) // a claim does not touch the chain
+}
+
+// A work may begin parked: nobody is given it before a record releases it. What was posted meanwhile makes it due then.
+func claimBegunParked(b *bench) {
+	t := b.session()
+	r := started()
+	r.Status = saga.Paused
+	c := b.start(0, "adopted", r, release)
+	if h := c.now(); h.Status != saga.Paused || h.Session != 0 || !h.Due.IsZero() || !h.Finished.IsZero() {
+		b.Errorf("a work that begins parked: %+v", h)
+	}
+	c.add(doing(saga.KindAdopted, saga.Paused), keep)
+	if got := b.claim(t, 10); len(got) != 0 {
+		b.Fatalf("claimed %v, which is parked", works(got))
+	}
+	b.post(c.id, "news")
+	c.add(doing(saga.KindAdopted, saga.Completed), release)
+	h := c.now()
+	if h.Status != saga.Completed || h.Finished.IsZero() || h.Due.IsZero() {
+		b.Errorf("a work that was released with an unread signal: %+v", h)
+	}
+	if got := b.claim(t, 10); len(got) != 1 || got[0].ID != c.id {
+		b.Errorf("claimed %v, want the work that has an unread signal", works(got))
+	}
 }
 
 // The longest overdue work comes first, and no more than Limit.

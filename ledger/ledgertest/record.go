@@ -155,7 +155,7 @@ func recordDiff(got, want saga.Record) (diff string) {
 	return diff
 }
 
-// Every kind of record and every status is storable, with and without each other's fields.
+// Every kind of record, class and status is storable, with and without each other's fields.
 func recordWords(b *bench) {
 	t := b.session()
 	c := b.start(t, "w", started(), hold)
@@ -164,8 +164,14 @@ func recordWords(b *bench) {
 		saga.KindArmed, saga.KindDone, saga.KindNotSent, saga.KindRefused, saga.KindUnknown, saga.KindLost,
 		saga.KindFault, saga.KindFound, saga.KindUnfinished, saga.KindNotFound, saga.KindUnclear, saga.KindSeveral,
 		saga.KindResolved, saga.KindCancelled, saga.KindNoted, saga.KindParked, saga.KindResumed,
+		saga.KindHeard, saga.KindForgotten, saga.KindAdopted,
 	} {
 		written = append(written, c.write(doing(k, saga.Running), keep))
+	}
+	for _, class := range []saga.Class{saga.Unknown, saga.Unsent, saga.Refused, saga.Fault, "stopped"} {
+		r := doing(saga.KindNotSent, saga.Running)
+		r.Class = class
+		written = append(written, c.write(r, keep))
 	}
 	for _, s := range []saga.Status{
 		saga.Running, saga.Retrying, saga.Waiting, saga.Compensating, saga.Paused, saga.Completed, saga.Compensated,

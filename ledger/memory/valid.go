@@ -93,7 +93,7 @@ var (
 		saga.KindStarted, saga.KindArmed, saga.KindDone, saga.KindNotSent, saga.KindRefused, saga.KindUnknown,
 		saga.KindLost, saga.KindFault, saga.KindFound, saga.KindUnfinished, saga.KindNotFound, saga.KindUnclear,
 		saga.KindSeveral, saga.KindResolved, saga.KindCancelled, saga.KindNoted, saga.KindParked, saga.KindResumed,
-		saga.KindHeard, saga.KindRevised, saga.KindForgotten,
+		saga.KindHeard, saga.KindRevised, saga.KindForgotten, saga.KindAdopted,
 	}
 	directions = []saga.Direction{"", saga.Forward, saga.Undo}
 )

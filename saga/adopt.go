@@ -1,0 +1,346 @@
+package saga
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Adoption is what stands of a work whose ledger was lost, as far as its source and its destinations tell. [Adopt] puts
+// it on record.
+type Adoption struct {
+	Revision string          // the version of the source object, as the source has it now
+	Input    json.RawMessage // the input of that version
+
+	// Effects says what is known of steps. A step that is not named is taken as its class allows (A4).
+	Effects map[string]Effect
+	// Cancelled: the source cancelled the object.
+	Cancelled bool
+	// Quarantine says, to a person, why something that stands cannot be taken over. Nothing is started for the work
+	// before somebody has decided.
+	Quarantine string
+
+	Actor  string // who adopts
+	Reason string // why, in that actor's words
+}
+
+// Effect is what an [Adoption] says of one step. Zero means that its effect stands, and has no external id.
+type Effect struct {
+	ExternalID string
+	Output     json.RawMessage // as the action would have returned it; nil when it is not known
+	Revision   string          // of the source object, that it shows; empty: the adoption's
+	Unknown    bool            // nobody can tell whether it happened; it counts as done and is never done again
+	NotDone    bool            // there is evidence that it did not happen, or is gone
+	Foreign    bool            // it stands under our mark and does not match: Quarantine says why
+}
+
+// Adopt returns the next record by which the work takes a over, not yet sealed; nil when there is none: the adoption is
+// on record, or st is a work of another kind, which adopting does not change. Append it, fold it, ask again. The error
+// says everything that is wrong with a.
+func Adopt(spec *Spec, st *State, a *Adoption) (*Record, error) {
+	if st.Seq > 0 && !st.Adopting {
+		return nil, nil //nolint:nilnil // there is nothing to record, and that is no fault
+	}
+	m := adopter{machine: machine{spec: spec, st: st.clone()}, a: a}
+	if err := m.check(); err != nil {
+		return nil, fmt.Errorf("%s cannot be adopted:\n%w", st.ID, err)
+	}
+	r := m.next()
+	if r.Status == "" {
+		r.Status = Paused
+	}
+	r.Error, r.ExternalID = clean(r.Error, maxText), clean(r.ExternalID, maxExternalID)
+	return r, nil
+}
+
+// adopter is one record of an adoption in the making. It needs no event: an adoption has no clock.
+type adopter struct {
+	machine
+	a *Adoption
+}
+
+// check says everything that is wrong with the adoption.
+func (m *adopter) check() error {
+	faults := []error{CheckRevision(m.a.Revision)}
+	wrong := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	if m.st.Seq > 0 && m.st.Version != m.spec.Version {
+		wrong("it was begun with version %d of the definition, not with %d: go on with that one", m.st.Version, m.spec.Version)
+	}
+	if _, dropped := keep(m.a.Input, MaxInput); dropped || len(m.a.Input) == 0 {
+		wrong("it has no input that can be kept (JSON, at most %d bytes)", MaxInput)
+	}
+	foreign := 0
+	for name, e := range m.a.Effects {
+		if m.spec.index(name) < 0 {
+			wrong("step %q is not one of %s version %d", name, m.spec.Saga, m.spec.Version)
+		}
+		if n := flag(e.Unknown) + flag(e.NotDone) + flag(e.Foreign); n > 1 {
+			wrong("step %q: only one can hold of: unknown, not done, foreign", name)
+		}
+		if err := CheckRevision(e.Revision); err != nil {
+			wrong("step %q: %w", name, err)
+		} else if CompareRevisions(m.shows(e), m.revision()) > 0 {
+			wrong("step %q shows revision %s, which is newer than %s: ask the source again", name, m.shows(e), m.revision())
+		}
+		foreign += int(flag(e.Foreign))
+	}
+	if foreign > 0 && m.a.Quarantine == "" {
+		wrong("something stands that does not match, and Quarantine does not say why")
+	}
+	slices.SortFunc(faults, func(a, b error) int { return cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)) }) // maps have no order
+	return errors.Join(faults...)
+}
+
+// revision is the version at which the work is, or will be by the next record.
+func (m *adopter) revision() string {
+	if CompareRevisions(m.st.Revision, m.a.Revision) > 0 {
+		return m.st.Revision
+	}
+	return m.a.Revision
+}
+
+// shows is the version of the source object that an effect shows.
+func (m *adopter) shows(e Effect) string { return cmp.Or(e.Revision, m.a.Revision) }
+
+// next is the record that comes next. What was recorded before the adoption was cut off is not recorded again.
+func (m *adopter) next() *Record {
+	input, _ := keep(m.a.Input, MaxInput)
+	switch {
+	case m.st.Seq == 0:
+		return &Record{Kind: KindStarted, Version: m.spec.Version, Revision: m.a.Revision, Body: input, Error: m.says("adopted")}
+	case CompareRevisions(m.a.Revision, m.st.Revision) > 0: // the source went on before the adoption did
+		return m.revised(Newer{Revision: m.a.Revision, Version: m.spec.Version}, input)
+	}
+	missing := m.missing()
+	if len(missing) > 1 || len(missing) == 1 && missing[0].Kind != KindAdopted {
+		return missing[0]
+	}
+	r := &Record{Kind: KindAdopted, Revision: m.st.Revision}
+	if len(missing) == 1 {
+		r = missing[0]
+	}
+	m.release(r)
+	return r
+}
+
+// missing are the records that are still to be written, in their order: what is in quarantine, what has to be asked
+// for, and what stands.
+func (m *adopter) missing() (rs []*Record) {
+	if m.a.Quarantine != "" {
+		rs = m.add(rs, &Record{Step: m.suspect(), Class: Refused, ExternalID: m.a.Effects[m.suspect()].ExternalID, Error: m.a.Quarantine})
+	}
+	if r := m.asked(); r != nil {
+		rs = append(rs, r)
+	}
+	for i := range m.spec.Steps {
+		s := &m.spec.Steps[i]
+		if m.a.Quarantine != "" && s.Name == m.suspect() {
+			continue
+		}
+		if r := m.taken(s); r != nil {
+			rs = m.add(rs, r)
+		}
+	}
+	return rs
+}
+
+// add adds a record of a step, unless the work says that already.
+func (m *adopter) add(rs []*Record, r *Record) []*Record {
+	r.Kind, r.Direction = KindAdopted, Forward
+	r.Revision = cmp.Or(r.Revision, m.st.Revision)
+	if ss := m.st.Step(r.Step); ss != nil && same(ss, adopted(r, m.st.Revision)) {
+		return rs
+	}
+	return append(rs, r)
+}
+
+// same compares by what a snapshot would keep.
+func same(a, b *StepState) bool {
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errX == nil && errY == nil && string(x) == string(y)
+}
+
+// suspect is the step that a quarantine is about: the one that is foreign; else the first that is not said to stand.
+func (m *adopter) suspect() string {
+	for i := range m.spec.Steps {
+		if name := m.spec.Steps[i].Name; m.a.Effects[name].Foreign {
+			return name
+		}
+	}
+	for i := range m.spec.Steps {
+		name := m.spec.Steps[i].Name
+		if e, ok := m.a.Effects[name]; !ok || e.NotDone {
+			return name
+		}
+	}
+	return m.spec.Steps[0].Name
+}
+
+// taken is the record of one step, or nil when nothing is to be said of it.
+func (m *adopter) taken(s *StepSpec) *Record {
+	e, told := m.a.Effects[s.Name]
+	r := &Record{Step: s.Name}
+	switch known := m.st.Step(s.Name) != nil; {
+	case e.Unknown, !told && !known && s.unguarded():
+		r.Class, r.Error = Unknown, "nobody can tell whether it happened; it counts as done and is not done again"
+	case !told, e.NotDone && !known:
+		return nil
+	case e.NotDone:
+		r.Class = Unsent
+	default:
+		r.ExternalID = clean(e.ExternalID, maxExternalID)
+		r.Body, r.BodyDropped = keep(e.Output, MaxOutput)
+		if !s.oncePerWork() && CompareRevisions(m.shows(e), m.st.Revision) < 0 {
+			r.Revision = m.shows(e)
+		}
+	}
+	return r
+}
+
+// unguarded reports whether the step may neither be repeated nor settled by asking: nobody knows when its key was
+// used first, and an at-most-once step is not sent again on the strength of a lookup.
+func (s *StepSpec) unguarded() bool {
+	return s.Repeat == RepeatAtMostOnce || s.Repeat == RepeatKeyed && !s.Find
+}
+
+// asked is the record that puts every step in doubt which nobody spoke of and which can be asked for: it may stand all
+// the same. nil when there is none.
+func (m *adopter) asked() *Record {
+	if m.a.Cancelled { // it says that nothing stands but what it names
+		return nil
+	}
+	var ls []lapse
+	for _, l := range m.lapses() {
+		s := m.step(l.Step)
+		_, told := m.a.Effects[l.Step]
+		quarantined := m.a.Quarantine != "" && l.Step == m.suspect()
+		if s.Find && !s.unguarded() && !told && !quarantined && m.st.Step(l.Step) == nil {
+			ls = append(ls, l)
+		}
+	}
+	if len(ls) == 0 {
+		return nil
+	}
+	body, err := json.Marshal(ls)
+	if err != nil { // names, keys and durations always marshal
+		panic(fmt.Sprintf("saga: %v", err))
+	}
+	return &Record{Kind: KindForgotten, Body: body, Error: "the ledger was lost, and nobody says whether it happened: it is asked for"}
+}
+
+// release makes r the last record of the adoption: it says where the work stands.
+func (m *adopter) release(r *Record) {
+	r.Status, r.Reason = Paused, ""
+	if err := m.st.learn(r); err != nil { // what is adopted was checked
+		panic(fmt.Sprintf("saga: %v", err))
+	}
+	switch {
+	case m.a.Quarantine != "":
+		r.Status, r.Reason, r.Error = Review, ReasonInDoubt, m.a.Quarantine
+	case m.a.Cancelled && !m.stands():
+		r.Status = Compensated
+	case m.a.Cancelled && m.hasWayBack():
+		r.Status = Compensating
+	case m.a.Cancelled:
+		r.Status, r.Reason, r.Error = Review, ReasonConflict, parkedBecause[ReasonConflict]
+	case m.all(Done):
+		r.Status = Completed
+	default:
+		r.Status = Running
+	}
+}
+
+// all reports whether every step of the definition is in phase p.
+func (m *machine) all(p Phase) bool {
+	return !slices.ContainsFunc(m.spec.Steps, func(s StepSpec) bool {
+		ss := m.st.Step(s.Name)
+		return ss == nil || ss.Forward.Phase != p
+	})
+}
+
+func (m *adopter) says(words string) string {
+	return says(&Signal{Actor: m.a.Actor, Reason: m.a.Reason}, words)
+}
+
+// stands reports whether anything is owed an undo now that the source has cancelled. What nobody can tell is so only
+// where the adoption names it and there is an undo, which makes sure.
+func (m *adopter) stands() bool {
+	return slices.ContainsFunc(m.st.Steps, func(ss StepState) bool {
+		_, told := m.a.Effects[ss.Name]
+		return ss.mayHaveHappened() && (!ss.Unconfirmed || told && !m.spec.hasNoUndo(ss.Name))
+	})
+}
+
+// admits reports whether r may be part of an adoption that is not at its end: nothing else may come between, and
+// nothing is armed.
+func (st *State) admits(r *Record) bool {
+	switch r.Kind {
+	case KindAdopted:
+		return r.Arm == nil
+	case KindRevised, KindForgotten:
+		return r.Arm == nil && r.Status == Paused
+	default:
+		return false
+	}
+}
+
+// adopt folds what an adoption says of one step, and at its end of the whole work.
+func (st *State) adopt(r *Record) error {
+	if !st.Adopting {
+		return fmt.Errorf("%s stands in a work that was not begun by an adoption", r.Kind)
+	}
+	if r.Step != "" {
+		if r.Attempt != 0 || r.Direction != Forward {
+			return fmt.Errorf("%s speaks of attempt %d (%s) of step %q", r.Kind, r.Attempt, r.Direction, r.Step)
+		}
+		if ss := st.Step(r.Step); ss != nil {
+			*ss = *adopted(r, st.Revision)
+		} else {
+			st.Steps = append(st.Steps, *adopted(r, st.Revision))
+		}
+	}
+	if r.Status == Paused {
+		return nil
+	}
+	st.Adopting = false
+	switch {
+	case r.Reason == ReasonConflict: // as if it had been heard now
+		st.Newer = &Newer{Revision: st.Revision, Gone: true}
+	case r.Status == Compensated: // what stands then is what nobody can tell of
+		for i := range st.Steps {
+			st.Steps[i].Undo.Phase = Skipped
+		}
+	}
+	return nil
+}
+
+// adopted is the state of a step after a record that adopts it, in a work at the given revision.
+func adopted(r *Record, revision string) *StepState {
+	ss := &StepState{Name: r.Step}
+	switch {
+	case r.Class == Refused: // it waits for a person
+		ss.ExternalID = r.ExternalID
+		ss.Forward = Effort{Phase: InDoubt, Class: r.Class, Error: r.Error, Stuck: ReasonInDoubt}
+	case r.Class == Unsent:
+		ss.Forward.Phase = Ready
+	case r.Revision != revision: // an older revision left it, and it is to be brought up to date
+		ss.Previous = &Result{ExternalID: r.ExternalID, Output: r.Body}
+	default:
+		ss.Forward.Phase, ss.Evidence, ss.Unconfirmed = Done, KindAdopted, r.Class == Unknown
+		ss.ExternalID, ss.Output, ss.Dropped = r.ExternalID, r.Body, r.BodyDropped
+	}
+	return ss
+}
+
+// Unconfirmed returns the steps that were adopted as done because nobody can tell whether they happened.
+func (st *State) Unconfirmed() (steps []string) {
+	for i := range st.Steps {
+		if st.Steps[i].Unconfirmed {
+			steps = append(steps, st.Steps[i].Name)
+		}
+	}
+	return steps
+}
