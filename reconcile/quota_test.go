@@ -79,7 +79,7 @@ func TestDay(t *testing.T) {
 		if n := take(); n != 70 {
 			t.Errorf("sweeps made %d calls of 100 a day", n)
 		}
-		time.Sleep(25 * time.Hour)
+		<-time.After(25 * time.Hour)
 		if n := take(); n != 70 {
 			t.Errorf("on the next day sweeps made %d calls of 100", n)
 		}
