@@ -237,7 +237,7 @@ func TestFewInvoices(t *testing.T) {
 	}
 	slices.Sort(orders)
 	want := []string{"shop:order:10004", "shop:order:10005", "shop:order:10006", "shop:order:10007", "shop:order:10008"}
-	if strings.Join(deeds, ", ") != "noted, voided, noted, noted, noted" || !slices.Equal(orders, want) {
+	if !slices.Equal(deeds, slices.Insert(slices.Repeat([]string{"noted"}, 4), 1, "voided")) || !slices.Equal(orders, want) {
 		t.Errorf("did %v to %v", deeds, orders)
 	}
 }
