@@ -27,7 +27,8 @@ type laterError struct {
 
 func (e laterError) Unwrap() error { return e.error }
 
-func isPermanent(err error) bool {
+// IsPermanent reports whether err is marked by [Permanent].
+func IsPermanent(err error) bool {
 	_, ok := errors.AsType[permanentError](err)
 	return ok
 }

@@ -89,8 +89,8 @@ func (r *round) err() error { return errors.Join(r.fetch, r.deliver) }
 // to ask it since, and no delivery is left to try; or the saga refuses for good and the source has nothing more to
 // say.
 func (r *round) hopeless(e *Entry) bool {
-	refused := isPermanent(r.fetch) && e.Dirty <= r.ticket && (r.deliver == nil || isPermanent(r.deliver))
-	return refused || isPermanent(r.deliver) && e.Dirty == e.Clean && e.Reread.IsZero()
+	refused := IsPermanent(r.fetch) && e.Dirty <= r.ticket && (r.deliver == nil || IsPermanent(r.deliver))
+	return refused || IsPermanent(r.deliver) && e.Dirty == e.Clean && e.Reread.IsZero()
 }
 
 // finish ends a lease after a round of work. News that came meanwhile is worked on at once, whatever became of

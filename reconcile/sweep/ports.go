@@ -3,21 +3,34 @@ package sweep
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/drift"
 )
 
+// ErrExpired is matched by the error of a listing whose cursor the provider does not know any more.
+var ErrExpired = errors.New("the cursor has expired")
+
 // Source is the source of truth as a sweep reads it. Changed or All may be nil: then there is no incremental, or no
 // full sweep. Whatever a function cannot answer is an error, never an empty page: an empty page says that there is
-// nothing. See reconcile.Later for an answer of "too many requests".
+// nothing. See [reconcile.Later] for an answer of "too many requests", [reconcile.Permanent] for one that will not
+// change, and [ErrExpired].
 type Source struct {
 	// Object names the source, tenant and type of the objects; its ID is empty.
 	Object reconcile.Object
-	// Changed lists objects that changed at or after q.Since, ordered by (Changed, ID) if the provider can. The lower bound is
-	// inclusive. It lists deleted objects only if the provider does.
+	// Quota bounds the calls; the source's Hearer shares it. Nil: one of its own with the default limits.
+	Quota *reconcile.Quota
+	// Changed lists objects that changed at or after q.Since, in the order of (Changed, ID). The lower bound is
+	// inclusive. It lists deleted objects only if the provider does. A provider that pages by time alone gives the
+	// time of the last object as Next.
 	Changed func(ctx context.Context, q Query) (Page, error)
+	// Unordered: Changed lists in another order. A pass that is interrupted and whose cursor is lost begins anew.
+	Unordered bool
+	// Offset: the provider's cursors are places in a list from which objects move away while it is read. A listing then
+	// counts when two passes in a row agree.
+	Offset bool
 	// Partitions names the parts in which the source is listed whole, with what each holds if the provider counts:
 	// ranges of creation time, for example. An object never leaves its part. Nil: one part, without a count.
 	Partitions func(ctx context.Context) ([]Partition, error)
@@ -37,10 +50,13 @@ type Source struct {
 
 // Destination is where documents are made.
 type Destination struct {
+	// Quota bounds the calls. Nil: one of its own with the default limits.
+	Quota *reconcile.Quota
 	// Marked lists everything that carries our mark, void and posted ones too.
 	Marked func(ctx context.Context, q Query) (Documents, error)
-	// Partitions are as those of a Source.
+	// Partitions and Offset are as those of a Source.
 	Partitions func(ctx context.Context) ([]Partition, error)
+	Offset     bool
 	// Find asks for everything under one natural key. It asks by list or by id where a search index may be behind.
 	Find func(ctx context.Context, key string) ([]drift.Document, error)
 	// Settle is how long the destination may take until everybody who asks is told of what was made. 2 seconds.
@@ -83,6 +99,7 @@ type Documents struct {
 type Partition struct {
 	Name  string
 	Count int64 // what it holds by the provider's word; -1: it does not say
+	Hot   bool  // young, unpaid, in doubt: a rolling listing reads it with every run
 }
 
 // Side says whose listing it is.
@@ -101,7 +118,7 @@ type Sighting struct {
 	Partition   string
 	Generation  int64
 	Revision    string           // source: of the object; destination: which it says it shows, if it says so
-	Fingerprint reconcile.Digest // of Fields and the mapping's version
+	Fingerprint reconcile.Digest // of Fields and the mapping's version; see [Fingerprint]
 	Flags       Flags
 	Created     time.Time // destination: of the document; source: when it changed
 	Fields      drift.Fields
