@@ -18,6 +18,9 @@ import (
 // key now says something else. The work goes on with its first input.
 var ErrConflict = errors.New("the work is known with another input")
 
+// ErrNotCompleted is matched by the error of running a work again that is not at its end, or was undone.
+var ErrNotCompleted = errors.New("only a completed work is run again")
+
 // ErrUnknownSaga is matched by the error of a start of a saga that is not registered here.
 var ErrUnknownSaga = errors.New("no such saga is registered")
 

@@ -81,7 +81,7 @@ func (m *adopter) check() error {
 		}
 		if err := CheckRevision(e.Revision); err != nil {
 			wrong("step %q: %w", name, err)
-		} else if CompareRevisions(m.shows(e), m.revision()) > 0 {
+		} else if CompareRevisions(BaseRevision(m.shows(e)), BaseRevision(m.revision())) > 0 {
 			wrong("step %q shows revision %s, which is newer than %s: ask the source again", name, m.shows(e), m.revision())
 		}
 		foreign += int(flag(e.Foreign))
@@ -93,12 +93,19 @@ func (m *adopter) check() error {
 	return errors.Join(faults...)
 }
 
-// revision is the version at which the work is, or will be by the next record.
+// revision is the version at which the work is, or will be by the next record: the source's, or the newest sub-revision
+// of it that an effect shows, so that its keys are not used a second time.
 func (m *adopter) revision() string {
-	if CompareRevisions(m.st.Revision, m.a.Revision) > 0 {
+	newest := m.a.Revision
+	for _, e := range m.a.Effects {
+		if r := m.shows(e); CompareRevisions(r, newest) > 0 && CompareRevisions(BaseRevision(r), BaseRevision(m.a.Revision)) == 0 {
+			newest = r
+		}
+	}
+	if CompareRevisions(m.st.Revision, newest) > 0 {
 		return m.st.Revision
 	}
-	return m.a.Revision
+	return newest
 }
 
 // shows is the version of the source object that an effect shows.
@@ -109,9 +116,9 @@ func (m *adopter) next() *Record {
 	input, _ := keep(m.a.Input, MaxInput)
 	switch {
 	case m.st.Seq == 0:
-		return &Record{Kind: KindStarted, Version: m.spec.Version, Revision: m.a.Revision, Body: input, Error: m.says("adopted")}
-	case CompareRevisions(m.a.Revision, m.st.Revision) > 0: // the source went on before the adoption did
-		return m.revised(Newer{Revision: m.a.Revision, Version: m.spec.Version}, input)
+		return &Record{Kind: KindStarted, Version: m.spec.Version, Revision: m.revision(), Body: input, Error: m.says("adopted")}
+	case CompareRevisions(m.revision(), m.st.Revision) > 0: // the source went on before the adoption did
+		return m.revised(Newer{Revision: m.revision(), Version: m.spec.Version}, input)
 	}
 	missing := m.missing()
 	if len(missing) > 1 || len(missing) == 1 && missing[0].Kind != KindAdopted {
@@ -193,7 +200,7 @@ func (m *adopter) taken(s *StepSpec) *Record {
 	default:
 		r.ExternalID = clean(e.ExternalID, maxExternalID)
 		r.Body, r.BodyDropped = keep(e.Output, MaxOutput)
-		if !s.oncePerWork() && CompareRevisions(m.shows(e), m.st.Revision) < 0 {
+		if !s.oncePerWork() && CompareRevisions(m.shows(e), BaseRevision(m.st.Revision)) < 0 {
 			r.Revision = m.shows(e)
 		}
 	}

@@ -10,18 +10,24 @@ import (
 )
 
 // Rule: numbers compare as numbers and times as times, whatever their zone or precision; within an epoch every time is
-// newer than every number; a newer epoch beats both; no revision is older than every one, and no revision text at all
+// newer than every number; a sub-revision is newer than its version and older than the next; a newer epoch beats both; no revision is older than every one, and no revision text at all
 // is older still.
 func TestCompareRevisions(t *testing.T) {
 	t.Parallel()
 	ascending := [][]string{ // what stands together is the same version
 		{"garbage"},
 		{""},
+		{"+1"},
+		{"+2"},
 		{"0", "00", "0/0"},
 		{"9", "09", "0/9", "00/9"},
+		{"9+1", "09+1", "0/9+1"},
+		{"9+2"},
+		{"9+10"},
 		{"10"},
 		{"18446744073709551615"},
 		{"2026-03-01T12:00:00Z", "2026-03-01T13:00:00+01:00", "2026-03-01T12:00:00.000Z", "0/2026-03-01T12:00:00Z"},
+		{"2026-03-01T12:00:00Z+1", "2026-03-01T13:00:00+01:00+1", "0/2026-03-01T12:00:00.0Z+1"},
 		{"2026-03-01T12:00:00.25Z", "2026-03-01T12:00:00.250Z"},
 		{"2026-03-01T12:00:00.250000001Z"},
 		{"1/0"},
@@ -47,13 +53,15 @@ func sign(n int) int { return min(max(n, -1), 1) }
 // Rule: what is no revision is refused, and the refusal names the text and what would do.
 func TestCheckRevision(t *testing.T) {
 	t.Parallel()
-	for _, s := range []string{"", "0", "17", "2/17", "2026-11-20T10:00:00.25Z", "3/2026-11-20T10:00:00+02:00", "18446744073709551615"} {
+	for _, s := range []string{"", "0", "17", "2/17", "2026-11-20T10:00:00.25Z", "3/2026-11-20T10:00:00+02:00", "18446744073709551615",
+		"+1", "17+1", "2/17+2147483647", "2026-11-20T10:00:00+02:00+7",
+	} {
 		if err := CheckRevision(s); err != nil {
 			t.Errorf("%q is refused: %v", s, err)
 		}
 	}
 	for _, s := range []string{
-		"v7", "-1", "+1", "1.5", " 1", "1 ", "0x10", "1_000", "18446744073709551616", "2026-11-20", "2026-11-20 10:00:00Z", "/", "1/", "/1", "1/2/3",
+		"v7", "-1", "+0", "+", "17+", "17+0", "17+01", "17+1+1", "17+-1", "17+x", "17+2147483648", "1/+1", "+1/1", "2026-11-20T10:00:00+1", "1.5", " 1", "1 ", "0x10", "1_000", "18446744073709551616", "2026-11-20", "2026-11-20 10:00:00Z", "/", "1/", "/1", "1/2/3",
 		"-1/1", "2147483648/1", "1/garbage", "\x00",
 	} {
 		err := CheckRevision(s)
@@ -80,7 +88,8 @@ func drawRevision(t *rapid.T, name string) string {
 	case 2:
 		return epoch + rapid.StringOfN(rapid.RuneFrom([]rune("0123456789TZ:-/+. ")), 0, 12, -1).Draw(t, name)
 	default:
-		return rapid.SampledFrom([]string{"", "0", "1", "2", "10"}).Draw(t, name)
+		sub := rapid.SampledFrom([]string{"", "+1", "+2", "+10", "+0"}).Draw(t, name+" count")
+		return rapid.SampledFrom([]string{"", "0", "1", "2", "10", "2026-11-20T10:00:00+01:00"}).Draw(t, name) + sub
 	}
 }
 
@@ -133,4 +142,29 @@ func FuzzCompareRevisions(f *testing.F) {
 		f.Add(seed[0], seed[1], seed[2])
 	}
 	f.Fuzz(func(t *testing.T, a, b, c string) { orders(t, a, b, c) })
+}
+
+// Rule: the next sub-revision is a revision, newer than what it repeats, and older than every later version of the source.
+func TestSubRevision(t *testing.T) {
+	for revision, want := range map[string]string{
+		"": "+1", "+1": "+2", "17": "17+1", "17+1": "17+2", "17+9": "17+10", "2/17": "2/17+1",
+		"2026-11-20T10:00:00Z": "2026-11-20T10:00:00Z+1", "2026-11-20T10:00:00+01:00": "2026-11-20T10:00:00+01:00+1",
+	} {
+		if got := SubRevision(revision); got != want {
+			t.Errorf("behind %q comes %q, want %q", revision, got, want)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := drawRevision(t, "a"), drawRevision(t, "b")
+		if CheckRevision(a) != nil || CheckRevision(b) != nil {
+			t.Skip("no revisions")
+		}
+		sub := SubRevision(a)
+		switch {
+		case CheckRevision(sub) != nil || CompareRevisions(sub, a) <= 0 || BaseRevision(sub) != BaseRevision(a):
+			t.Fatalf("%q behind %q", sub, a)
+		case CompareRevisions(BaseRevision(b), BaseRevision(a)) > 0 && CompareRevisions(sub, b) >= 0:
+			t.Fatalf("%q is not older than %q", sub, b)
+		}
+	})
 }

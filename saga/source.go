@@ -193,7 +193,7 @@ func (m *machine) hearNews(s *Signal) error {
 		m.unparked = m.st.Reason != ReasonUnknownVersion // it may have waited for the newer version alone
 		r.Kind, r.Error = KindCancelled, says(s, "the source cancelled it; it has turned already")
 		return m.foldSignal(s, r)
-	case !gone && m.ev.Same && !m.st.Turned && (m.st.Newer == nil || !m.st.Newer.Gone):
+	case !gone && m.ev.Same && !isSub(s.Revision) && !m.st.Turned && (m.st.Newer == nil || !m.st.Newer.Gone):
 		return note("a newer version that says the same")
 	case gone && m.st.Reason != ReasonUnknownVersion && m.hasWayBack():
 		m.unparked = true
@@ -210,13 +210,19 @@ func (m *machine) hearNews(s *Signal) error {
 	return m.foldSignal(s, r)
 }
 
+// isSub reports whether a revision asks for the version that the work has once more (V15).
+func isSub(revision string) bool {
+	_, sub := splitRevision(revision)
+	return sub > 0
+}
+
 // revised is the record that begins n. input is nil when it was heard before.
 func (m *machine) revised(n Newer, input json.RawMessage) *Record {
 	p := page{Input: input}
 	for i := range m.spec.Steps {
 		s := &m.spec.Steps[i]
 		ss := m.st.Step(s.Name)
-		if s.oncePerWork() && ss != nil && ss.Forward.Phase == Done && ss.Undo.Phase != Done {
+		if ss != nil && s.keeps(ss) && ss.Forward.Phase == Done && ss.Undo.Phase != Done {
 			p.Keep = append(p.Keep, s.Name)
 		}
 	}
@@ -225,6 +231,12 @@ func (m *machine) revised(n Newer, input json.RawMessage) *Record {
 		panic(fmt.Sprintf("saga: %v", err))
 	}
 	return &Record{Kind: KindRevised, Revision: n.Revision, Version: max(n.Version, m.st.Version), Body: body}
+}
+
+// keeps reports whether the step, once done, stays done when the work is revised. One that nobody can tell of does:
+// there is nothing to update, and it must not be made a second time.
+func (s *StepSpec) keeps(ss *StepState) bool {
+	return s.oncePerWork() || ss.Unconfirmed && s.Repeat != RepeatIdempotent && !s.Each
 }
 
 // begin takes up what was heard of the source, now that the work is at a step boundary.
