@@ -72,8 +72,8 @@ type RunRow struct {
 	Attempt int // how many there were
 	Crashes int // how many of them ended without a word
 	Fence   int64
-	Holder  string    // who is at it
-	Until   time.Time // when his lease is over, unless renewed
+	Holder  string    // who is, or was last, at it
+	Until   time.Time // when his lease is over, unless renewed; zero: nobody is at it
 
 	Outcome        // while it runs: what it reported last
 	Error   string // why it failed
@@ -83,7 +83,7 @@ type RunRow struct {
 func (r *RunRow) Open() bool { return r.Verdict == "" }
 
 // Running reports whether somebody holds r. His lease may be over.
-func (r *RunRow) Running() bool { return r.Open() && r.Holder != "" }
+func (r *RunRow) Running() bool { return r.Open() && !r.Until.IsZero() }
 
 // ByHand reports whether a person asked for r.
 func (r *RunRow) ByHand() bool { return r.By != "" }

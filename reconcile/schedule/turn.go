@@ -79,7 +79,7 @@ func renew(now time.Time, r *RunRow, lease time.Duration, sofar Outcome) {
 
 // release gives a run back whose work was cut short by the end of its process. Another one goes on with it at once.
 func release(now time.Time, r *RunRow, sofar Outcome) {
-	r.Holder, r.Until, r.Due, r.Outcome = "", time.Time{}, now, sofar
+	r.Until, r.Due, r.Outcome = time.Time{}, now, sofar
 	r.Verdict = ""
 }
 
@@ -105,7 +105,7 @@ func finish(now time.Time, a *Agenda, r *RunRow, out Outcome, err error) {
 // close ends a run with a verdict and learns from it. What was asked for by hand and is not the scheduled work says
 // nothing about the schedule.
 func (a *Agenda) close(now time.Time, r *RunRow, v Verdict) {
-	r.Verdict, r.Ended, r.Holder, r.Until = v, now, "", time.Time{}
+	r.Verdict, r.Ended, r.Until = v, now, time.Time{}
 	s := &a.State
 	switch {
 	case r.Ask != "":

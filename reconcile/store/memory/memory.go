@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/schedule"
 )
 
 // Options sets what a test may want to decide. The zero value is ready to use.
@@ -36,6 +37,7 @@ type Store struct {
 	entries map[reconcile.Object]*reconcile.Entry
 	agenda  agenda // when each entry can be claimed
 	shelf   shelf
+	runs    runs // of jobs
 }
 
 // event is what makes two deliveries one.
@@ -68,6 +70,7 @@ func New(o *Options) *Store {
 		heard:   map[event]*memory{},
 		entries: map[reconcile.Object]*reconcile.Entry{},
 		shelf:   newShelf(),
+		runs:    runs{jobs: map[string]schedule.State{}},
 	}
 	if o != nil && o.Now != nil {
 		s.now = o.Now

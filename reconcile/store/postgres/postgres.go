@@ -121,7 +121,12 @@ func (s *Store) database() people.Database {
 			err = s.people.QueryRowxContext(ctx, `SELECT clock_timestamp()`).Scan(&now)
 			return now, err
 		},
-		Moment:  func(t time.Time) any { return t },
+		Moment: func(t time.Time) any { return t },
+		Clock: func(ctx context.Context, q people.Queries) (now time.Time, err error) {
+			err = q.QueryRowxContext(ctx, `SELECT clock_timestamp()`).Scan(&now)
+			return now.UTC(), err
+		},
+		Lock:    ` FOR UPDATE`,
 		Explain: pgdb.Explain,
 	}
 }

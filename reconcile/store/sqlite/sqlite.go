@@ -108,6 +108,10 @@ func (s *Store) database() people.Database {
 		Bind:    func(query string) string { return query },
 		Now:     func(context.Context) (time.Time, error) { return s.now(), nil },
 		Moment:  rows.Micros,
+		Clock: func(context.Context, people.Queries) (time.Time, error) {
+			_, now := s.clock()
+			return now, nil
+		},
 		Explain: func(_ context.Context, err error) error { return sqlitedb.Explain(err) },
 	}
 }

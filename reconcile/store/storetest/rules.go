@@ -35,6 +35,16 @@ const (
 	SurvivesKill Rule = "survives-kill"
 	// OwedKept: what nobody has judged is purged.
 	OwedKept Rule = "owed-kept"
+	// TurnLocks: two turns at one job go on at once, and the later one overwrites what the other left.
+	TurnLocks Rule = "turn-locks"
+	// TurnErrorStoresNothing: what a callback left of a job when it failed is stored.
+	TurnErrorStoresNothing Rule = "turn-error-stores-nothing"
+	// InstantOnce: a second run of an instant is recorded.
+	InstantOnce Rule = "instant-once"
+	// TurnOneTransaction: runs are stored first, and the job a moment later.
+	TurnOneTransaction Rule = "turn-one-transaction"
+	// HaltKnown: the pause of everything is no pause of a job.
+	HaltKnown Rule = "halt-known"
 )
 
 // Rules are all rules, each with the test of the suite that is named for it.
@@ -49,6 +59,12 @@ var Rules = map[Rule]string{
 	CommitFirst:        "inbox/stored_when_answered",
 	SurvivesKill:       "crash/what_was_answered_is_there",
 	OwedKept:           "retention/never_what_is_owed",
+
+	TurnLocks:              "turn/the_job_is_locked",
+	TurnErrorStoresNothing: "turn/an_error_stores_nothing",
+	InstantOnce:            "turn/an_instant_has_one_run",
+	TurnOneTransaction:     "turn/one_transaction",
+	HaltKnown:              "turn/the_pause_of_everything",
 }
 
 // Break returns s with one rule broken. It really breaks it: the database behind s holds what the rule forbids, or
@@ -73,6 +89,8 @@ func Break(s Store, r Rule) Store {
 		return hasty{s}
 	case OwedKept:
 		return careless{s}
+	case TurnLocks, TurnErrorStoresNothing, InstantOnce, TurnOneTransaction, HaltKnown:
+		return breakTurn(s, r)
 	default:
 		panic(fmt.Sprintf("storetest: there is no rule %q", r))
 	}

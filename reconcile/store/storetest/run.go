@@ -9,6 +9,7 @@ import (
 
 	"github.com/amends-dev/amends/internal/prove"
 	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/schedule"
 )
 
 // Store is what a store of package reconcile implements.
@@ -16,6 +17,8 @@ type Store interface {
 	reconcile.Inbox
 	reconcile.Gate
 	reconcile.Reader
+	schedule.Store
+	schedule.Reader
 	Close() error
 }
 
@@ -71,6 +74,8 @@ var groups = []group{
 	{"retention", retentionCases},
 	{"race", raceCases},
 	{"crash", crashCases},
+	{"turn", turnCases},
+	{"runs", runCases},
 }
 
 // bench is one test with its store.

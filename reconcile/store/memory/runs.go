@@ -1,0 +1,132 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/amends-dev/amends/reconcile/schedule"
+)
+
+// runs are the jobs that are known and their runs, in the order of their numbers.
+type runs struct {
+	jobs map[string]schedule.State
+	rows []schedule.RunRow
+	last int64
+}
+
+var (
+	_ schedule.Store  = (*Store)(nil)
+	_ schedule.Reader = (*Store)(nil)
+)
+
+// Turn hands out "the agenda of a job", whose row is locked because everything is.
+func (s *Store) Turn(ctx context.Context, job string, decide func(time.Time, *schedule.Agenda) error) error {
+	now, unlock, err := s.enter(ctx)
+	if err != nil {
+		return fmt.Errorf("turn at job %q: %w", job, err)
+	}
+	defer unlock()
+	a := schedule.Agenda{State: s.runs.jobs[job], Halt: s.runs.jobs[schedule.Everything].Paused}
+	a.State.Name = job
+	var open []int // where they lie
+	for i, r := range s.runs.rows {
+		if r.Job == job && r.Open() {
+			a.Open, open = append(a.Open, r), append(open, i)
+		}
+	}
+	if err := decide(now, &a); err != nil {
+		return err // "as it is, and nothing is stored"
+	}
+	a.State.Name = job
+	s.runs.jobs[job] = a.State
+	for n, i := range open {
+		was := &s.runs.rows[i]
+		a.Open[n].Number, a.Open[n].Job, a.Open[n].Instant = was.Number, job, was.Instant
+		*was = a.Open[n]
+	}
+	for i := range a.New {
+		s.runs.add(job, &a.New[i])
+	}
+	s.runs.rows = slices.DeleteFunc(s.runs.rows, func(r schedule.RunRow) bool {
+		return r.Job == job && !r.Open() && r.Ended.Before(a.Forget)
+	})
+	return nil
+}
+
+// add records a run and numbers it, but for one whose "(job, instant) is known".
+func (rs *runs) add(job string, r *schedule.RunRow) {
+	r.Job, r.Number = job, 0
+	if slices.ContainsFunc(rs.rows, func(known schedule.RunRow) bool { return known.Job == job && known.Instant == r.Instant }) {
+		return
+	}
+	rs.last++
+	r.Number = rs.last
+	rs.rows = append(rs.rows, *r)
+}
+
+// Paused returns "the pause that a job is under: its own, else that of everything".
+func (s *Store) Paused(ctx context.Context, job string) (schedule.Mark, error) {
+	_, unlock, err := s.enter(ctx)
+	if err != nil {
+		return schedule.Mark{}, fmt.Errorf("is job %q paused: %w", job, err)
+	}
+	defer unlock()
+	if own := s.runs.jobs[job].Paused; own.Is() {
+		return own, nil
+	}
+	return s.runs.jobs[schedule.Everything].Paused, nil
+}
+
+// Jobs returns "all jobs in the order of their names".
+func (s *Store) Jobs(ctx context.Context) (schedule.Board, error) {
+	now, unlock, err := s.enter(ctx)
+	if err != nil {
+		return schedule.Board{}, fmt.Errorf("list jobs: %w", err)
+	}
+	defer unlock()
+	b := schedule.Board{Now: now, Halt: s.runs.jobs[schedule.Everything].Paused}
+	for name, j := range s.runs.jobs {
+		if name != schedule.Everything && j.Known() {
+			b.Jobs = append(b.Jobs, j)
+		}
+	}
+	slices.SortFunc(b.Jobs, func(a, b schedule.State) int { return cmp.Compare(a.Name, b.Name) })
+	return b, nil
+}
+
+// Runs returns runs, "the newest first".
+func (s *Store) Runs(ctx context.Context, f schedule.Filter) ([]schedule.RunRow, error) {
+	_, unlock, err := s.enter(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list runs: %w", err)
+	}
+	defer unlock()
+	var found []schedule.RunRow
+	for _, r := range slices.Backward(s.runs.rows) {
+		if len(found) == cmp.Or(f.Limit, pageSize) {
+			break
+		}
+		if (f.Job == "" || r.Job == f.Job) && (f.Verdict == "" || r.Verdict == f.Verdict) && (!f.Open || r.Open()) && (f.Before == 0 || r.Number < f.Before) {
+			found = append(found, r)
+		}
+	}
+	return found, nil
+}
+
+// Run returns one; "an unknown number matches ErrNotFound".
+func (s *Store) Run(ctx context.Context, number int64) (schedule.RunRow, error) {
+	_, unlock, err := s.enter(ctx)
+	if err != nil {
+		return schedule.RunRow{}, fmt.Errorf("run %d: %w", number, err)
+	}
+	defer unlock()
+	for _, r := range s.runs.rows {
+		if r.Number == number {
+			return r, nil
+		}
+	}
+	return schedule.RunRow{}, fmt.Errorf("run %d: %w", number, schedule.ErrNotFound)
+}
