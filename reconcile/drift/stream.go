@@ -6,12 +6,31 @@ import "fmt"
 // true, or reports false at the end. Whatever it cannot read is an error, never an end.
 type Stream[T any] func(*T) (bool, error)
 
-// Pages makes a stream of pages. next returns at most limit rows with keys behind after, in the order of their keys;
-// fewer mean that these are the last. A page may end in the middle of a key: what belongs to that key is read once
-// more, with the next page.
-func Pages[T any](limit int, key func(*T) string, next func(after string, limit int) ([]T, error)) Stream[T] {
-	p := &pages[T]{limit: max(limit, 2), key: key, next: next}
-	return p.row
+// Pages makes a stream of pages. next returns at most limit rows behind last, in order; last is nil for the first page,
+// and fewer rows mean that these are the last. It gets pages of its own: what it returned once stays as it is.
+func Pages[T any](limit int, next func(last *T, limit int) ([]T, error)) Stream[T] {
+	var (
+		page []T
+		last *T
+		end  bool
+	)
+	return func(row *T) (bool, error) {
+		if len(page) == 0 {
+			if end {
+				return false, nil
+			}
+			var err error
+			if page, err = next(last, limit); err != nil {
+				return false, err
+			}
+			if end = len(page) < limit; len(page) == 0 {
+				return false, nil
+			}
+			last = &page[len(page)-1]
+		}
+		*row, page = page[0], page[1:]
+		return true, nil
+	}
 }
 
 // Rows makes a stream of rows that are at hand.
@@ -22,54 +41,6 @@ func Rows[T any](rows []T) Stream[T] {
 		}
 		*row, rows = rows[0], rows[1:]
 		return true, nil
-	}
-}
-
-type pages[T any] struct {
-	limit int
-	key   func(*T) string
-	next  func(after string, limit int) ([]T, error)
-
-	page  []T
-	after string
-	last  bool // there is no page behind this one
-}
-
-func (p *pages[T]) row(row *T) (bool, error) {
-	if len(p.page) == 0 {
-		if p.last {
-			return false, nil
-		}
-		if err := p.turn(); err != nil {
-			return false, err
-		}
-		if len(p.page) == 0 {
-			return false, nil
-		}
-	}
-	*row, p.page = p.page[0], p.page[1:]
-	return true, nil
-}
-
-// turn reads the next page, and takes off its end the rows of a key of which there may be more.
-func (p *pages[T]) turn() error {
-	for limit := p.limit; ; limit *= 2 {
-		page, err := p.next(p.after, limit)
-		if err != nil {
-			return err
-		}
-		if p.last = len(page) < limit; p.last {
-			p.page = page
-			return nil
-		}
-		cut := len(page) - 1
-		for key := p.key(&page[cut]); cut > 0 && p.key(&page[cut-1]) == key; {
-			cut--
-		}
-		if cut > 0 { // else the whole page is one key
-			p.page, p.after = page[:cut], p.key(&page[cut-1])
-			return nil
-		}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/store/internal/group"
 	"github.com/amends-dev/amends/reconcile/store/internal/people"
+	"github.com/amends-dev/amends/reconcile/store/internal/shelf"
 )
 
 // Options tunes a store. The zero value is ready to use.
@@ -56,14 +57,18 @@ func (o *Options) withDefaults() Options {
 // [reconcile.Reader].
 type Store struct {
 	*desk
+	*plans
 	statements
 
 	inbox, gate, people *sqlx.DB // one pool for each urgency
 	group               *group.Group[deliveries]
 }
 
-// desk is the part of the store that SQLite has as well.
-type desk = people.Desk
+// desk and plans are the parts of the store that SQLite has as well.
+type (
+	desk  = people.Desk
+	plans = shelf.Shelf
+)
 
 var (
 	_ reconcile.Inbox  = (*Store)(nil)
@@ -104,6 +109,7 @@ func open(ctx context.Context, dsn string, o Options) (_ *Store, err error) {
 		return nil, err
 	}
 	s.desk = people.New(s.database())
+	s.plans = shelf.New(s.shelf())
 	s.group = group.New(o.Writers, o.Batch, func(d deliveries) int { return len(d) }, s.write)
 	return s, nil
 }

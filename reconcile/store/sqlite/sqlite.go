@@ -14,6 +14,7 @@ import (
 	"github.com/amends-dev/amends/reconcile/store/internal/group"
 	"github.com/amends-dev/amends/reconcile/store/internal/people"
 	"github.com/amends-dev/amends/reconcile/store/internal/rows"
+	"github.com/amends-dev/amends/reconcile/store/internal/shelf"
 )
 
 // Options tunes a store. The zero value is ready to use.
@@ -49,6 +50,7 @@ func (o *Options) withDefaults() Options {
 // [reconcile.Reader].
 type Store struct {
 	*desk
+	*plans
 	statements
 
 	path    string
@@ -58,8 +60,11 @@ type Store struct {
 	group   *group.Group[job]
 }
 
-// desk is the part of the store that Postgres has as well.
-type desk = people.Desk
+// desk and plans are the parts of the store that Postgres has as well.
+type (
+	desk  = people.Desk
+	plans = shelf.Shelf
+)
 
 var (
 	_ reconcile.Inbox  = (*Store)(nil)
@@ -93,6 +98,7 @@ func open(ctx context.Context, path string, o Options) (_ *Store, err error) {
 		return nil, err
 	}
 	s.desk = people.New(s.database())
+	s.plans = shelf.New(s.shelf())
 	s.group = group.New(1, o.Batch, func(j job) int { return j.size }, s.commit)
 	return s, nil
 }

@@ -35,6 +35,12 @@ const (
 	SurvivesKill Rule = "survives-kill"
 	// OwedKept: what nobody has judged is purged.
 	OwedKept Rule = "owed-kept"
+	// DraftDies: a draft lives on beside the next one of its job.
+	DraftDies Rule = "draft-dies"
+	// InSyncOut: what turned out to be in sync stays found.
+	InSyncOut Rule = "in-sync-out"
+	// DriftLasts: drift begins anew with every run.
+	DriftLasts Rule = "drift-lasts"
 	// TurnLocks: two turns at one job go on at once, and the later one overwrites what the other left.
 	TurnLocks Rule = "turn-locks"
 	// TurnErrorStoresNothing: what a callback left of a job when it failed is stored.
@@ -59,6 +65,9 @@ var Rules = map[Rule]string{
 	CommitFirst:        "inbox/stored_when_answered",
 	SurvivesKill:       "crash/what_was_answered_is_there",
 	OwedKept:           "retention/never_what_is_owed",
+	DraftDies:          "plans/a_draft_dies_with_the_next",
+	InSyncOut:          "plans/in_sync_takes_a_key_out",
+	DriftLasts:         "drifts/what_lasts_keeps_its_first",
 
 	TurnLocks:              "turn/the_job_is_locked",
 	TurnErrorStoresNothing: "turn/an_error_stores_nothing",

@@ -9,6 +9,7 @@ import (
 
 	"github.com/amends-dev/amends/internal/prove"
 	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/drift"
 	"github.com/amends-dev/amends/reconcile/schedule"
 )
 
@@ -19,6 +20,8 @@ type Store interface {
 	reconcile.Reader
 	schedule.Store
 	schedule.Reader
+	drift.Plans
+	drift.Drifts
 	Close() error
 }
 
@@ -72,6 +75,8 @@ var groups = []group{
 	{"read", readCases},
 	{"replay", replayCases},
 	{"retention", retentionCases},
+	{"plans", planCases},
+	{"drifts", driftCases},
 	{"race", raceCases},
 	{"crash", crashCases},
 	{"turn", turnCases},

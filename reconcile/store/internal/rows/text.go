@@ -48,6 +48,9 @@ func name(s string) string {
 	return whole(s[:nameLimit-40]) + "…" + hex.EncodeToString(d[:])
 }
 
+// Name is s for an index, as a parameter of a statement.
+func Name(s string) string { return name(s) }
+
 // whole takes the first part of a rune off the end of s.
 func whole(s string) string { return strings.ToValidUTF8(s, "") }
 

@@ -1,0 +1,412 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/amends-dev/amends/reconcile/drift"
+)
+
+var planCases = []testCase{
+	{"findings come back whole", plansFindings},
+	{"the same key again replaces", plansReplace},
+	{"in sync takes a key out", plansInSync},
+	{"pages", plansPages},
+	{"a draft is nobody's plan", plansDraft},
+	{"a draft dies with the next", plansDraftDies},
+	{"finished is final", plansFinal},
+	{"by id", plansByID},
+	{"the newest stay", plansKept},
+	{"approval", plansApproval},
+	{"what became of actions", plansOutcomes},
+	{"values", plansValues},
+	{"drafts race", plansRace},
+}
+
+// finding is a finding about a key.
+func finding(key string, c drift.Class, do drift.Verb) drift.Finding {
+	return drift.Finding{Key: key, Class: c, Do: do, Why: "the test says so"}
+}
+
+func missing(keys ...string) []drift.Finding {
+	fs := make([]drift.Finding, len(keys))
+	for i, key := range keys {
+		fs[i] = finding(key, drift.Missing, drift.Start)
+	}
+	return fs
+}
+
+func (b *bench) draft(job string, fs ...drift.Finding) int64 {
+	b.Helper()
+	number, err := b.Draft(b.Context(), job)
+	if err != nil {
+		b.Fatalf("draft: %v", err)
+	}
+	b.find(number, fs...)
+	return number
+}
+
+func (b *bench) find(number int64, fs ...drift.Finding) {
+	b.Helper()
+	if err := b.Find(b.Context(), number, fs); err != nil {
+		b.Fatalf("find: %v", err)
+	}
+}
+
+// plan makes a plan with an id.
+func (b *bench) plan(job, id string, fs ...drift.Finding) int64 {
+	b.Helper()
+	number := b.draft(job, fs...)
+	b.finish(number, job, id)
+	return number
+}
+
+func (b *bench) finish(number int64, job, id string) {
+	b.Helper()
+	if _, err := b.Finish(b.Context(), number, &drift.Plan{ID: id, Job: job}); err != nil {
+		b.Fatalf("finish: %v", err)
+	}
+}
+
+// keys are the keys of what a query finds.
+func (b *bench) keys(q drift.FindingQuery) string {
+	b.Helper()
+	rows, err := b.Findings(b.Context(), q)
+	if err != nil {
+		b.Fatalf("findings: %v", err)
+	}
+	var keys []string
+	for i := range rows {
+		keys = append(keys, rows[i].Key)
+	}
+	return fmt.Sprint(keys)
+}
+
+// Findings are returned "in the order of the bytes of their keys", with everything they say.
+func plansFindings(b *bench) {
+	f := drift.Finding{
+		Key: "shop:order:2", Class: drift.Diverged, Do: drift.Ask, Why: `<"why"> & more`, Revision: "7", Applied: "6",
+		Changes: []drift.Change{{Field: "total", Is: "4100", Want: "4200"}}, Documents: []string{"inv_1", "inv_2"}, Propose: "look",
+	}
+	number := b.draft("books", missing("shop:order:ä", "shop:order:a", "shop:order:Z", "shop:order:10")...)
+	b.find(number, f)
+	if got, want := b.keys(drift.FindingQuery{Number: number}), "[shop:order:10 shop:order:2 shop:order:Z shop:order:a shop:order:ä]"; got != want {
+		b.Errorf("got %s, want %s", got, want)
+	}
+	rows, err := b.Findings(b.Context(), drift.FindingQuery{Number: number, Class: drift.Diverged})
+	if err != nil || len(rows) != 1 || !reflect.DeepEqual(rows[0], drift.Row{Finding: f}) {
+		b.Errorf("got %+v, %v; want %+v", rows, err, f)
+	}
+	if got := b.keys(drift.FindingQuery{Number: number + 1000}); got != "[]" {
+		b.Errorf("a plan that is not there has %s", got)
+	}
+}
+
+// "The same key again replaces what was found", in one call, too.
+func plansReplace(b *bench) {
+	number := b.draft("books", finding("1", drift.Missing, drift.Look), finding("1", drift.Stale, drift.Revise))
+	b.find(number, finding("2", drift.Missing, drift.Start), finding("1", drift.Orphan, drift.Ask))
+	if got := b.keys(drift.FindingQuery{Number: number, Class: drift.Orphan}); got != "[1]" {
+		b.Errorf("orphans: %s, want [1]", got)
+	}
+	if got := b.keys(drift.FindingQuery{Number: number, Acting: true}); got != "[2]" {
+		b.Errorf("acting: %s, want [2]", got)
+	}
+	if got := b.keys(drift.FindingQuery{Number: number}); got != "[1 2]" {
+		b.Errorf("all: %s, want [1 2]", got)
+	}
+}
+
+// "one that is in sync takes its key out".
+func plansInSync(b *bench) {
+	number := b.draft("books", missing("1", "2", "3")...)
+	b.find(number, finding("2", drift.InSync, drift.Nothing), finding("4", drift.InSync, drift.Nothing))
+	if got := b.keys(drift.FindingQuery{Number: number}); got != "[1 3]" {
+		b.Errorf("got %s, want [1 3]", got)
+	}
+}
+
+// "After: keys behind this one"; "Limit 0: 100". One call may bring thousands.
+func plansPages(b *bench) {
+	const n = 4500
+	var keys []string
+	for i := range n {
+		keys = append(keys, fmt.Sprintf("shop:order:%05d", i))
+	}
+	number := b.draft("books", missing(keys...)...)
+	var got []string
+	pages := 0
+	for r, err := range drift.Each(b.Context(), b, drift.FindingQuery{Number: number, Limit: 1000}) {
+		if err != nil {
+			b.Fatal(err)
+		}
+		got = append(got, r.Key)
+	}
+	if !slices.Equal(got, keys) {
+		b.Errorf("page by page there are %d, want %d", len(got), n)
+	}
+	for q := (drift.FindingQuery{Number: number, Class: drift.Missing, After: keys[n-250]}); ; pages++ {
+		rows, err := b.Findings(b.Context(), q)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if want := []int{100, 100, 49, 0}[pages]; len(rows) != want {
+			b.Fatalf("page %d has %d, want %d", pages, len(rows), want)
+		}
+		if len(rows) == 0 {
+			return
+		}
+		q.After = rows[len(rows)-1].Key
+	}
+}
+
+// "Nobody reads a draft as a plan."
+func plansDraft(b *bench) {
+	number := b.draft("books", missing("1")...)
+	if _, err := b.Latest(b.Context(), "books"); !errors.Is(err, drift.ErrNotFound) {
+		b.Errorf("the latest plan is a draft: %v", err)
+	}
+	if err := b.Done(b.Context(), number, nil); !errors.Is(err, drift.ErrNotFound) {
+		b.Errorf("something became of a draft: %v", err)
+	}
+}
+
+// "What was drafted for that job earlier and never finished is erased, with its findings; who still works on it gets
+// ErrNotFound", "and nothing is stored". Another job's draft stays.
+func plansDraftDies(b *bench) {
+	other := b.draft("tax", missing("1")...)
+	old := b.draft("books", missing("1", "2")...)
+	b.draft("books")
+	if err := b.Find(b.Context(), old, missing("3")); !errors.Is(err, drift.ErrNotFound) {
+		b.Errorf("found for an erased draft: %v", err)
+	}
+	if _, err := b.Finish(b.Context(), old, &drift.Plan{ID: "aa", Job: "books"}); !errors.Is(err, drift.ErrNotFound) {
+		b.Errorf("finished an erased draft: %v", err)
+	}
+	if got := b.keys(drift.FindingQuery{Number: old}); got != "[]" {
+		b.Errorf("the erased draft has %s", got)
+	}
+	b.find(other, missing("2")...)
+	if got := b.keys(drift.FindingQuery{Number: other}); got != "[1 2]" {
+		b.Errorf("the other job's draft has %s", got)
+	}
+}
+
+// "A draft that is finished [...]: ErrNotFound, and nothing is stored"; "Finishing again with the same plan changes
+// nothing."
+func plansFinal(b *bench) {
+	number := b.draft("books", missing("1")...)
+	p := &drift.Plan{ID: "abcd", Job: "books", Mapping: "3", Generation: 9, Census: drift.Census{Source: 4, Keys: 5}, Tallies: []drift.Tally{{Class: drift.Missing, Do: drift.Start, Risk: drift.Create, Count: 1}}}
+	before := b.clock()
+	at, err := b.Finish(b.Context(), number, p)
+	if err != nil || at.Before(before.Add(-1)) {
+		b.Fatalf("finished at %v, %v; the clock was at %v", at, err, before)
+	}
+	if err := b.Find(b.Context(), number, missing("2")); !errors.Is(err, drift.ErrNotFound) {
+		b.Errorf("found for a finished plan: %v", err)
+	}
+	if again, err := b.Finish(b.Context(), number, p); err != nil || !again.Equal(at) {
+		b.Errorf("finished again at %v, %v; want %v", again, err, at)
+	}
+	if _, err := b.Finish(b.Context(), number, &drift.Plan{ID: "beef", Job: "books"}); !errors.Is(err, drift.ErrNotFound) {
+		b.Errorf("finished as another plan: %v", err)
+	}
+	got, err := b.Plan(b.Context(), "abcd")
+	if want := (drift.Stored{Plan: *p, Number: number, Made: at}); err != nil || !reflect.DeepEqual(got, want) {
+		b.Errorf("got %+v, %v; want %+v", got, err, want)
+	}
+	if got := b.keys(drift.FindingQuery{Number: number}); got != "[1]" {
+		b.Errorf("it has %s, want [1]", got)
+	}
+}
+
+// "Plan returns the newest finished plan with that id, or whose id begins so when no plan with another id does.
+// Latest returns the newest finished plan of a job."
+func plansByID(b *bench) {
+	b.plan("books", "a1b2")
+	again := b.plan("books", "a1b2")
+	tax := b.plan("tax", "a1c3")
+	b.draft("books")
+	for id, want := range map[string]int64{"a1b2": again, "a1b": again, "a1c": tax} {
+		if p, err := b.Plan(b.Context(), id); err != nil || p.Number != want {
+			b.Errorf("plan %q is number %d, %v; want %d", id, p.Number, err, want)
+		}
+	}
+	for _, id := range []string{"", "b", "a1b2c", "%", "A1B2"} {
+		if _, err := b.Plan(b.Context(), id); !errors.Is(err, drift.ErrNotFound) {
+			b.Errorf("plan %q: %v", id, err)
+		}
+	}
+	if _, err := b.Plan(b.Context(), "a1"); err == nil || errors.Is(err, drift.ErrNotFound) {
+		b.Errorf("two plans begin with a1, and the answer is: %v", err)
+	}
+	for job, want := range map[string]int64{"books": again, "tax": tax} {
+		if p, err := b.Latest(b.Context(), job); err != nil || p.Number != want {
+			b.Errorf("the latest of %s is number %d, %v; want %d", job, p.Number, err, want)
+		}
+	}
+	if _, err := b.Latest(b.Context(), "shop"); !errors.Is(err, drift.ErrNotFound) {
+		b.Errorf("the latest of a job without plans: %v", err)
+	}
+}
+
+// "Of the job's finished plans the newest Kept stay", with their findings and approvals; of the others nothing does.
+func plansKept(b *bench) {
+	other := b.plan("tax", "ff")
+	first := b.plan("books", "00", missing("1")...)
+	if err := b.Approve(b.Context(), "00", drift.By{Actor: "anna"}); err != nil {
+		b.Fatal(err)
+	}
+	second := b.plan("books", "01", missing("1")...)
+	for i := range drift.Kept - 1 {
+		b.plan("books", fmt.Sprintf("1%02d", i))
+	}
+	if _, err := b.Plan(b.Context(), "00"); !errors.Is(err, drift.ErrNotFound) {
+		b.Errorf("the plan before the %d newest: %v", drift.Kept, err)
+	}
+	if p, err := b.Plan(b.Context(), "01"); err != nil || p.Number != second {
+		b.Errorf("the oldest of the %d newest: %v", drift.Kept, err)
+	}
+	if p, err := b.Plan(b.Context(), "ff"); err != nil || p.Number != other {
+		b.Errorf("the other job's plan: %v", err)
+	}
+	b.plan("shop", "00") // an equal plan of another job, later
+	if p, err := b.Plan(b.Context(), "00"); err != nil || p.Approved != (drift.By{}) {
+		b.Errorf("the approval outlived its plan: %+v, %v", p.Approved, err)
+	}
+	b.draft("books")
+	if got := b.keys(drift.FindingQuery{Number: first}); got != "[]" {
+		b.Errorf("findings outlived their plan: %s", got)
+	}
+	if got := b.keys(drift.FindingQuery{Number: second}); got != "[1]" {
+		b.Errorf("of a plan that stays there are %s", got)
+	}
+}
+
+// "every plan with that id says the same, so it holds for all of them. The first approval stands."
+func plansApproval(b *bench) {
+	b.plan("books", "a1b2")
+	anna, ben := drift.By{Actor: "anna", Reason: "the move\x00 to the new shop"}, drift.By{Actor: "ben"}
+	for _, id := range []string{"", "a1", "ffff"} {
+		if err := b.Approve(b.Context(), id, anna); !errors.Is(err, drift.ErrNotFound) {
+			b.Errorf("approved plan %q: %v", id, err)
+		}
+	}
+	if err := b.Approve(b.Context(), "a1b2", drift.By{Reason: "?"}); err == nil {
+		b.Error("nobody approved it")
+	}
+	before := b.clock()
+	for _, by := range []drift.By{anna, ben} {
+		if err := b.Approve(b.Context(), "a1b2", by); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.plan("books", "a1b2")
+	b.plan("books", "cccc")
+	p, err := b.Plan(b.Context(), "a1b2")
+	if err != nil || p.Approved.Actor != "anna" || !strings.HasSuffix(p.Approved.Reason, "to the new shop") || p.When.Before(before) {
+		b.Errorf("approved by %+v at %v, %v", p.Approved, p.When, err)
+	}
+	if p, err := b.Latest(b.Context(), "books"); err != nil || p.Approved != (drift.By{}) || !p.When.IsZero() {
+		b.Errorf("a plan nobody approved: %+v at %v, %v", p.Approved, p.When, err)
+	}
+}
+
+// "Done notes what became of actions of a finished plan: Outcome and Error of rows, by Key. [...] At is the
+// database's clock. A key that the plan does not have is left out." What was withheld is still to be done.
+func plansOutcomes(b *bench) {
+	number := b.plan("books", "a1", append(missing("1", "2", "3", "4", "5"), finding("6", drift.Orphan, drift.Ask))...)
+	before := b.clock()
+	err := b.Done(b.Context(), number, []drift.Row{
+		{Finding: missing("1")[0], Outcome: drift.Failed}, {Finding: drift.Finding{Key: "1"}, Outcome: drift.Applied},
+		{Finding: drift.Finding{Key: "2"}, Outcome: drift.Failed, Error: "no\x00 route"},
+		{Finding: drift.Finding{Key: "3"}, Outcome: drift.Withheld}, {Finding: drift.Finding{Key: "6"}, Outcome: drift.ForPerson},
+		{Finding: drift.Finding{Key: "nobody's"}, Outcome: drift.Applied},
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for want, q := range map[string]drift.FindingQuery{
+		"[3 4 5]":       {Acting: true},
+		"[4 5]":         {Acting: true, After: "3"},
+		"[1]":           {Outcome: drift.Applied},
+		"[2]":           {Outcome: drift.Failed, Class: drift.Missing},
+		"[6]":           {Class: drift.Orphan},
+		"[1 2 3 4 5 6]": {},
+	} {
+		q.Number = number
+		if got := b.keys(q); got != want {
+			b.Errorf("%+v: %s, want %s", q, got, want)
+		}
+	}
+	rows, err := b.Findings(b.Context(), drift.FindingQuery{Number: number, Outcome: drift.Failed})
+	if err != nil || len(rows) != 1 || rows[0].At.Before(before) || !strings.HasSuffix(rows[0].Error, " route") || rows[0].Do != drift.Start {
+		b.Errorf("what failed: %+v, %v", rows, err)
+	}
+	if err := b.Done(b.Context(), number, []drift.Row{{Finding: drift.Finding{Key: "3"}}}); err != nil {
+		b.Fatal(err)
+	}
+	if err := b.Done(b.Context(), number+1000, nil); !errors.Is(err, drift.ErrNotFound) {
+		b.Errorf("something became of an unknown plan: %v", err)
+	}
+}
+
+// One bad value does not fail the batch it is in.
+func plansValues(b *bench) {
+	bad := drift.Finding{
+		Key: "shop:order:\x00\xff", Class: drift.Diverged, Do: drift.Ask, Why: "it says \x00\xff", Propose: "x\x00",
+		Changes: []drift.Change{{Field: "note\xff", Is: "\x00", Want: strings.Repeat("ä", 5000)}},
+	}
+	long := finding(strings.Repeat("k", 5000), drift.Missing, drift.Start)
+	number := b.draft(`b"o\oks?`, append(missing("1"), bad, long)...)
+	b.finish(number, `b"o\oks?`, "a1")
+	rows, err := b.Findings(b.Context(), drift.FindingQuery{Number: number})
+	if err != nil || len(rows) != 3 {
+		b.Fatalf("got %d findings, %v", len(rows), err)
+	}
+	for _, r := range rows {
+		if err := b.Done(b.Context(), number, []drift.Row{{Finding: r.Finding, Outcome: drift.Applied}}); err != nil {
+			b.Error(err)
+		}
+	}
+	if rows, err := b.Findings(b.Context(), drift.FindingQuery{Number: number, Outcome: drift.Applied}); err != nil || len(rows) != 3 {
+		b.Errorf("by its own key nothing can be noted: %d of 3, %v", len(rows), err)
+	}
+}
+
+// Who drafts anew ends whoever still writes the draft before: of what that one adds at the same time nothing is left.
+func plansRace(b *bench) {
+	other := b.again()
+	for range 5 {
+		old := b.draft("books")
+		var wg sync.WaitGroup
+		started := make(chan struct{})
+		wg.Go(func() {
+			for i := 0; ; i++ {
+				err := b.Find(b.Context(), old, missing(fmt.Sprintf("%04d", i)))
+				if i == 0 {
+					close(started)
+				}
+				if errors.Is(err, drift.ErrNotFound) {
+					return
+				}
+				if err != nil {
+					b.Errorf("find: %v", err)
+					return
+				}
+			}
+		})
+		<-started
+		if _, err := other.Draft(b.Context(), "books"); err != nil {
+			b.Errorf("draft: %v", err)
+		}
+		wg.Wait()
+		if got := b.keys(drift.FindingQuery{Number: old}); got != "[]" {
+			b.Fatalf("of the draft that died there is left %s", got)
+		}
+	}
+}
