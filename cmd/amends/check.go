@@ -3,9 +3,7 @@ package main
 import (
 	"fmt"
 	"strings"
-	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
 	"github.com/amends-dev/amends/ledger"
@@ -32,9 +30,13 @@ that somebody rewrote together with all its later hashes.`,
 		f.Work = strings.Join(args, "")
 		var report ledger.Report
 		err := a.with(cmd.Context(), func(s store) (err error) {
-			progress, done := a.progress()
-			defer done()
-			report, err = ledger.Check(cmd.Context(), s, &ledger.CheckOptions{Filter: f, Progress: progress})
+			p := a.progress("works checked")
+			defer p.done()
+			report, err = ledger.Check(cmd.Context(), s, &ledger.CheckOptions{Filter: f, Progress: func(r ledger.Report) {
+				p.at(r.Works, func() string {
+					return fmt.Sprintf("%d works checked, %d records, %d findings so far", r.Works, r.Records, len(r.Findings))
+				})
+			}})
 			return err
 		})
 		if err != nil {
@@ -46,27 +48,6 @@ that somebody rewrote together with all its later hashes.`,
 		return a.report(&report)
 	}
 	return cmd
-}
-
-// progress shows on stderr how far a check is: a line that counts on a terminal, now and then a line of its own
-// elsewhere. Whoever wants JSON is not told.
-func (a *app) progress() (tell func(ledger.Report), done func()) {
-	if a.json {
-		return nil, func() {}
-	}
-	if screenOf(a.err).terminal {
-		bar := progressbar.NewOptions64(-1, progressbar.OptionSetWriter(a.err), progressbar.OptionSetDescription("works checked"),
-			progressbar.OptionShowCount(), progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(100*time.Millisecond))
-		return func(r ledger.Report) { _ = bar.Set64(r.Works) }, func() { _ = bar.Finish() }
-	}
-	const interval = 10 * time.Second
-	last := a.now()
-	return func(r ledger.Report) {
-		if now := a.now(); now.Sub(last) >= interval {
-			last = now
-			a.sayf("%d works checked, %d records, %d findings so far", r.Works, r.Records, len(r.Findings))
-		}
-	}, func() {}
 }
 
 // reportJSON is what a check found.

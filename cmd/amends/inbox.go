@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -25,8 +23,8 @@ var inboxVerbs = []func(*app) *cobra.Command{
 }
 
 func (a *app) inbox() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "inbox VERB [flags]",
+	return a.group(&cobra.Command{
+		Use:   "inbox",
 		Short: "Show and replay what was heard from sources of truth",
 		Long: `Show what was heard from sources of truth: webhooks that were verified and stored, what the gate made of each,
 and what is known of the objects they speak of.
@@ -38,28 +36,7 @@ the object, written as SOURCE:TYPE:ID, or SOURCE:TENANT:TYPE:ID.`,
   amends inbox show 4711                           # one delivery: why it did what it did
   amends inbox objects --blocked                   # what waits for a person
   amends inbox replay 4711 --reason "the books are back" --dry-run`,
-		Args: inboxVerb,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	for _, verb := range inboxVerbs {
-		c := verb(a)
-		c.Flags().SortFlags = false
-		c.DisableFlagsInUseLine = true
-		cmd.AddCommand(c)
-	}
-	return cmd
-}
-
-// inboxVerb refuses a verb that does not exist.
-func inboxVerb(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	var names []string
-	for _, c := range cmd.Commands() {
-		names = append(names, c.Name())
-	}
-	return usage("try: amends inbox --help", fmt.Sprintf("amends inbox knows no %q: it knows %s", args[0], strings.Join(names, ", ")))
+	}, inboxVerbs)
 }
 
 // ear is the people's side of what was heard.

@@ -31,13 +31,10 @@ is tried again. It is done as soon as a process that hears runs.`,
   amends inbox replay --source shop --since 2026-11-20T10:00:00Z --until 2026-11-20T12:00:00Z --reason "INC-77" --dry-run`,
 	}
 	s.flags(cmd)
-	fl := cmd.Flags()
-	fl.StringVar(&by.Reason, "reason", "", "why; required, and kept with the deliveries")
-	fl.StringVar(&by.Actor, "actor", "", "who says so (default: the user of the operating system)")
-	fl.BoolVar(&dryRun, "dry-run", false, "say what would be replayed and change nothing")
+	byFlags(cmd, &by, "why; required, and kept with the deliveries")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would be replayed and change nothing")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		o := order{by: by}
-		wrong := append(s.faults(a.now()), o.faults()...)
+		wrong := append(s.faults(a.now()), byFaults(&by)...)
 		numbers, faults := numbersOf(args)
 		s.filter.Numbers = numbers
 		if wrong = append(wrong, faults...); s.empty() {
@@ -46,7 +43,7 @@ is tried again. It is done as soon as a process that hears runs.`,
 		if len(wrong) > 0 {
 			return usage("try: amends inbox replay --help", wrong...)
 		}
-		return a.runReplay(cmd.Context(), &s, o.by, dryRun)
+		return a.runReplay(cmd.Context(), &s, by, dryRun)
 	}
 	return cmd
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/ledger/postgres"
 	"github.com/amends-dev/amends/ledger/sqlite"
+	"github.com/amends-dev/amends/migrations"
 	hearpostgres "github.com/amends-dev/amends/reconcile/store/postgres"
 	hearsqlite "github.com/amends-dev/amends/reconcile/store/sqlite"
 	"github.com/amends-dev/amends/saga"
@@ -106,6 +107,7 @@ func TestSQLite(t *testing.T) {
 	}
 	scripts(t, "sqlite", func(env *testscript.Env) error {
 		env.Setenv("AMENDS_DB", filepath.Join(env.WorkDir, "ledger.db"))
+		env.Setenv("SCHEMA", fmt.Sprint(migrations.Latest(migrations.SQLite)))
 		return os.CopyFS(env.WorkDir, os.DirFS(dir))
 	})
 }
@@ -114,6 +116,7 @@ func TestSQLite(t *testing.T) {
 func TestPostgres(t *testing.T) {
 	server := pgtest.URL(t) // skips here where there is no Postgres, not in every script
 	scripts(t, "postgres", func(env *testscript.Env) error {
+		env.Setenv("SCHEMA", fmt.Sprint(migrations.Latest(migrations.Postgres)))
 		for _, name := range []string{"AMENDS_DB", "EMPTY"} {
 			url, drop, err := pgtest.Database(t.Context(), server)
 			if err != nil {

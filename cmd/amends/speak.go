@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/user"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,37 +27,20 @@ work: within about a second when one runs, otherwise when one is started. With -
 that, prints where the work stands then, and ends with 7 if the time runs out; the signal stays queued.`
 
 func (o *order) flags(cmd *cobra.Command) {
-	fl := cmd.Flags()
-	fl.StringVar(&o.by.Reason, "reason", "", "why; required, and kept in the ledger for ever")
-	fl.StringVar(&o.by.Actor, "actor", "", "who says so (default: the user of the operating system)")
+	byFlags(cmd, &o.by, "why; required, and kept in the ledger for ever")
 	o.flag(cmd)
+	fl := cmd.Flags()
 	fl.DurationVar(&o.wait, "wait", 0, "wait this long until a coordinator has applied it, such as 30s")
 	fl.BoolVar(&o.dryRun, "dry-run", false, "say what would happen and store nothing")
 }
 
 // faults completes o and says what is missing.
 func (o *order) faults() []string {
-	var wrong []string
-	if strings.TrimSpace(o.by.Reason) == "" {
-		wrong = append(wrong, `say why: --reason "…"`)
-	}
-	if o.by.Actor == "" {
-		o.by.Actor = osUser()
-	}
-	if o.by.Actor == "" {
-		wrong = append(wrong, "say who you are: --actor NAME")
-	}
+	wrong := byFaults(&o.by)
 	if o.wait < 0 {
 		wrong = append(wrong, "--wait must not be negative")
 	}
 	return wrong
-}
-
-func osUser() string {
-	if u, err := user.Current(); err == nil && u.Username != "" {
-		return u.Username
-	}
-	return os.Getenv("USER") // a container may know no user by our number
 }
 
 // mailbox is a ledger that remembers what was posted, and in a dry run keeps it to itself. All the checks
