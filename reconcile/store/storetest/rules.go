@@ -98,6 +98,12 @@ func Break(s Store, r Rule) Store {
 		return hasty{s}
 	case OwedKept:
 		return careless{s}
+	case DraftDies:
+		return undying{s}
+	case InSyncOut:
+		return clinging{s}
+	case DriftLasts:
+		return oblivious{s}
 	case TurnLocks, TurnErrorStoresNothing, InstantOnce, TurnOneTransaction, HaltKnown:
 		return breakTurn(s, r)
 	default:
