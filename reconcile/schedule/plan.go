@@ -56,7 +56,7 @@ func plan(now time.Time, a *Agenda) error {
 func expire(now, horizon time.Time, a *Agenda) {
 	for i := range a.Open {
 		r := &a.Open[i]
-		if r.Attempt == 0 && !r.ByHand() && r.At.Before(horizon) {
+		if r.Attempt == 0 && !r.ByHand() && r.Due.Before(horizon) {
 			r.Verdict, r.Ended = Skipped, now
 			r.Note = fmt.Sprintf("nobody began it within the %s that are made up for", a.State.CatchUp)
 		}

@@ -1,0 +1,336 @@
+package schedule_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/amends-dev/amends/reconcile/schedule"
+)
+
+// R1: every planned run is a row, unique on (job, instant), before it runs: three processes run every instant once.
+func TestThreeProcessesRunEachInstantOnce(t *testing.T) {
+	bubble(t, "2026-06-15T10:00:30Z", func(s *stage) {
+		for range 3 {
+			s.run(s.job("*/5 * * * *", "", time.Minute))
+		}
+		s.until("2026-06-16T10:00:40Z")
+		seen := map[string]int{}
+		for _, c := range s.called() {
+			seen[c.Instant]++
+			if late := c.at.Sub(c.At); late < 0 || late > time.Second {
+				t.Errorf("%s ran at %s", c.Instant, c.at)
+			}
+		}
+		if len(seen) != 288 {
+			t.Errorf("%d instants of a day were run, want 288", len(seen))
+		}
+		for instant, n := range seen {
+			if n != 1 {
+				t.Errorf("%s was run %d times", instant, n)
+			}
+		}
+	})
+}
+
+// R4: the time of the database decides, whatever the clocks of the processes say: those of the bubble are in the
+// year 2000.
+func TestTheDatabaseSaysWhen(t *testing.T) {
+	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
+		s.run(s.job("*/5 * * * *", "", 0))
+		s.until("2026-06-15T10:10:01Z")
+		s.want("2026-06-15T10:05:00Z ok", "2026-06-15T10:10:00Z ok")
+	})
+}
+
+// Clocks that change, from the text to the rows: a time that the clocks leap over runs at the leap, one that comes
+// twice runs the first time, and a day has one daily run.
+func TestDaylightSaving(t *testing.T) {
+	for _, c := range []struct {
+		name, text, zone, from, until string
+		want                          []string
+	}{
+		{"spring in New York", "30 2 * * *", "America/New_York", "2026-03-07T12:00:00Z", "2026-03-09T12:00:00Z", []string{
+			"2026-03-08T07:00:00Z 2026-03-08T03:00:00 America/New_York", "2026-03-09T06:30:00Z 2026-03-09T02:30:00 America/New_York",
+		}},
+		{"autumn in New York", "30 1 * * *", "America/New_York", "2026-10-31T12:00:00Z", "2026-11-02T12:00:00Z", []string{
+			"2026-11-01T05:30:00Z 2026-11-01T01:30:00 America/New_York", "2026-11-02T06:30:00Z 2026-11-02T01:30:00 America/New_York",
+		}},
+		{"midnight that does not come", "0 0 * * *", "Africa/Cairo", "2026-04-23T12:00:00Z", "2026-04-25T12:00:00Z", []string{
+			"2026-04-23T22:00:00Z 2026-04-24T01:00:00 Africa/Cairo", "2026-04-24T21:00:00Z 2026-04-25T00:00:00 Africa/Cairo",
+		}},
+		{"every two hours over the leap", "0 */2 * * *", "America/New_York", "2026-03-08T04:30:00Z", "2026-03-08T09:00:00Z", []string{
+			"2026-03-08T05:00:00Z 2026-03-08T00:00:00 America/New_York", "2026-03-08T07:00:00Z 2026-03-08T03:00:00 America/New_York",
+			"2026-03-08T08:00:00Z 2026-03-08T04:00:00 America/New_York",
+		}},
+		{"half an hour, Lord Howe", "45 1 * * *", "Australia/Lord_Howe", "2026-04-03T20:00:00Z", "2026-04-06T00:00:00Z", []string{
+			"2026-04-04T14:45:00Z 2026-04-05T01:45:00 Australia/Lord_Howe", "2026-04-05T15:15:00Z 2026-04-06T01:45:00 Australia/Lord_Howe",
+		}},
+		{"the hour that comes twice rests once", "*/30 * * * *", "Europe/Vienna", "2026-10-24T23:50:00Z", "2026-10-25T02:10:00Z", []string{
+			"2026-10-25T00:00:00Z 2026-10-25T02:00:00 Europe/Vienna", "2026-10-25T00:30:00Z 2026-10-25T02:30:00 Europe/Vienna",
+			"2026-10-25T02:00:00Z 2026-10-25T03:00:00 Europe/Vienna",
+		}},
+		{"UTC has neither", "30 2 * * *", "", "2026-03-07T12:00:00Z", "2026-03-08T12:00:00Z", []string{"2026-03-08T02:30:00Z 2026-03-08T02:30:00Z"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, c.from, func(s *stage) {
+				s.run(s.job(c.text, c.zone, time.Minute))
+				s.run(s.job(c.text, c.zone, time.Minute))
+				s.until(c.until)
+				var got []string
+				for _, run := range s.called() {
+					got = append(got, run.At.Format(time.RFC3339)+" "+run.Instant)
+					if !run.At.Equal(run.at.Truncate(time.Second)) {
+						t.Errorf("%s ran at %s", run.Instant, run.at)
+					}
+				}
+				if strings.Join(got, "\n") != strings.Join(c.want, "\n") {
+					t.Errorf("the runs are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(c.want, "\n"))
+				}
+			})
+		})
+	}
+}
+
+// R5: two runs of a job are never at work at once. Instants that come during one are skipped, and that is recorded with
+// the reason.
+func TestOverlapIsSkipped(t *testing.T) {
+	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
+		for range 2 {
+			s.run(s.job("*/5 * * * *", "", 12*time.Minute))
+		}
+		s.until("2026-06-15T10:21:00Z")
+		s.want("2026-06-15T10:05:00Z ok", "2026-06-15T10:10:00Z skipped", "2026-06-15T10:15:00Z skipped", "2026-06-15T10:20:00Z running")
+		rs, err := s.Runs(s.Context(), schedule.Filter{Verdict: schedule.Skipped})
+		if err != nil || !strings.Contains(rs[0].Note, "the run of 2026-06-15T10:05:00Z goes on") {
+			t.Errorf("it was skipped because %q, %v", rs[0].Note, err)
+		}
+	})
+}
+
+// R5, buffer-one: one instant waits for the end of the run, those after it are skipped.
+func TestOverlapIsBuffered(t *testing.T) {
+	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
+		j := s.job("*/5 * * * *", "", 12*time.Minute)
+		j.Overlap = schedule.BufferOne
+		s.run(j)
+		s.until("2026-06-15T10:18:00Z")
+		s.want("2026-06-15T10:05:00Z ok", "2026-06-15T10:10:00Z running", "2026-06-15T10:15:00Z skipped")
+		if c := s.called(); len(c) != 2 || c[1].at.Before(at(t, "2026-06-15T10:17:00Z")) || c[1].at.After(at(t, "2026-06-15T10:17:01Z")) {
+			t.Errorf("the calls are %+v", c)
+		}
+	})
+}
+
+// R6: after three days down there is exactly one run, for all that was missed within the window; what is older is
+// recorded as skipped.
+func TestThreeDaysDown(t *testing.T) {
+	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
+		stop := s.run(s.job("*/5 * * * *", "", time.Second))
+		s.until("2026-06-15T10:06:00Z")
+		stop()
+		s.until("2026-06-18T10:06:00Z")
+		s.run(s.job("*/5 * * * *", "", time.Second))
+		s.run(s.job("*/5 * * * *", "", time.Second))
+		s.until("2026-06-18T10:11:00Z")
+		s.want("2026-06-15T10:05:00Z ok",
+			"2026-06-17T10:05:00Z skipped for 576", // two days
+			"2026-06-18T10:05:00Z ok for 288",      // one
+			"2026-06-18T10:10:00Z ok")
+		if c := s.called()[1]; !c.From.Equal(at(t, "2026-06-17T10:10:00Z")) || !c.At.Equal(at(t, "2026-06-18T10:05:00Z")) {
+			t.Errorf("it makes up for %s to %s", c.From, c.At)
+		}
+	})
+}
+
+// R6: another schedule goes on behind the last instant of the one before it: nothing is run again, nothing is lost.
+func TestAnotherSchedule(t *testing.T) {
+	bubble(t, "2026-06-15T09:00:00Z", func(s *stage) {
+		stop := s.run(s.job("0 10 * * *", "", 0))
+		s.until("2026-06-15T10:01:00Z")
+		stop()
+		s.run(s.job("0 */4 * * *", "", 0))
+		s.until("2026-06-15T16:01:00Z")
+		s.want("2026-06-15T10:00:00Z ok", "2026-06-15T12:00:00Z ok", "2026-06-15T16:00:00Z ok")
+	})
+}
+
+// R2: what crashed is taken over when its lease is over, under a higher fence, with what it reported.
+func TestCrashIsTakenOver(t *testing.T) {
+	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
+		first := &severed{Store: s.Store}
+		crashing := s.job("*/5 * * * *", "", 0)
+		crashing.Work = func(ctx context.Context, r *schedule.Run) (schedule.Outcome, error) {
+			s.note(r)
+			r.Report(schedule.Outcome{Seen: 17, After: "page 3"})
+			_ = rest(ctx, 30*time.Second)
+			first.cut.Store(true) // from here on nothing of this process reaches the database
+			<-ctx.Done()
+			return schedule.Outcome{}, context.Cause(ctx)
+		}
+		s.runOn(first, crashing)
+		s.until("2026-06-15T10:05:40Z")
+		s.run(s.job("*/5 * * * *", "", time.Second))
+		s.until("2026-06-15T10:09:00Z")
+		s.want("2026-06-15T10:05:00Z ok")
+		c := s.called()
+		if len(c) != 2 || c[1].Attempt != 2 || c[1].Fence <= c[0].Fence || c[1].Reported.After != "page 3" || c[1].Reported.Seen != 17 {
+			t.Fatalf("the calls are %+v", c)
+		}
+		if wait := c[1].at.Sub(at(t, "2026-06-15T10:05:30Z")); wait < 30*time.Second || wait > time.Minute+time.Second {
+			t.Errorf("it was taken over %s after the crash", wait)
+		}
+		if r := s.last(); r.Crashes != 1 || r.Attempt != 2 {
+			t.Errorf("recorded are %d crashes in %d attempts", r.Crashes, r.Attempt)
+		}
+	})
+}
+
+// severed is a store that a process has lost the way to.
+type severed struct {
+	schedule.Store
+
+	cut atomic.Bool
+}
+
+var errSevered = errors.New("there is no way to the database")
+
+func (s *severed) Turn(ctx context.Context, job string, decide func(time.Time, *schedule.Agenda) error) error {
+	if s.cut.Load() {
+		return errSevered
+	}
+	return s.Store.Turn(ctx, job, decide)
+}
+
+// R2: a process that comes back after another has taken its run over may do nothing, and what it writes matches
+// nothing.
+func TestZombieWritesNothing(t *testing.T) {
+	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
+		first := &severed{Store: s.Store}
+		var proceeded error
+		var lost atomic.Int32
+		zombie := s.job("*/5 * * * *", "", 0)
+		zombie.Work = func(ctx context.Context, r *schedule.Run) (schedule.Outcome, error) {
+			first.cut.Store(true)
+			_ = rest(context.WithoutCancel(ctx), 3*time.Minute) // it heeds nothing
+			first.cut.Store(false)
+			proceeded = r.Proceed(context.WithoutCancel(ctx))
+			return schedule.Outcome{Verdict: schedule.OK, Note: "the zombie's"}, nil
+		}
+		r, err := schedule.New(first, []schedule.Job{zombie}, &schedule.Options{Listener: &schedule.Listener{
+			Lost: func(*schedule.RunRow) { lost.Add(1) },
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(s.Context())
+		var running sync.WaitGroup
+		running.Go(func() { _ = r.Run(ctx) })
+		s.until("2026-06-15T10:05:10Z")
+		s.run(s.job("*/5 * * * *", "", time.Second))
+		s.until("2026-06-15T10:09:00Z")
+		stop()
+		running.Wait()
+		if !errors.Is(proceeded, schedule.ErrLost) || lost.Load() != 1 {
+			t.Errorf("the zombie was told %v, and that it lost %d runs", proceeded, lost.Load())
+		}
+		if row := s.last(); row.Verdict != schedule.OK || row.Note != "" || row.Attempt != 2 {
+			t.Errorf("the run is %+v", row)
+		}
+	})
+}
+
+// R3: the process trusts its lease for less than the others wait, counted from before it asked: answers of the
+// database that take long stretch nothing, and the context of the work ends in time.
+func TestTrustEndsEarly(t *testing.T) {
+	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
+		const slow = 20 * time.Second
+		store := &slowly{Store: s.Store, answer: slow}
+		var began, ended time.Time
+		var cause error
+		j := s.job("*/5 * * * *", "", 0)
+		j.Work = func(ctx context.Context, r *schedule.Run) (schedule.Outcome, error) {
+			began = s.now()
+			store.answer = time.Hour // no renewal is answered
+			<-ctx.Done()
+			ended, cause = s.now(), r.Proceed(context.WithoutCancel(ctx))
+			return schedule.Outcome{}, context.Cause(ctx)
+		}
+		s.runOn(store, j)
+		s.until("2026-06-15T10:20:00Z")
+		// The claim was asked for when the one before it was answered; its answer took that long, too.
+		if trusted := ended.Sub(began); trusted != time.Minute*4/5-slow {
+			t.Errorf("a lease of a minute was trusted for %s behind an answer of %s", trusted, slow)
+		}
+		if !errors.Is(cause, schedule.ErrLost) {
+			t.Errorf("the work was told %v", cause)
+		}
+	})
+}
+
+// slowly answers late: what it was asked is stored at once.
+type slowly struct {
+	schedule.Store
+
+	answer time.Duration
+}
+
+func (s *slowly) Turn(ctx context.Context, job string, decide func(time.Time, *schedule.Agenda) error) error {
+	err := s.Store.Turn(ctx, job, decide)
+	return errors.Join(err, rest(ctx, s.answer))
+}
+
+// A run over which five processes died has failed; it does not kill every process for ever.
+func TestPoisonFails(t *testing.T) {
+	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
+		for range 5 {
+			store := &severed{Store: s.Store}
+			j := s.job("0 * * * *", "", 0)
+			j.Work = func(ctx context.Context, r *schedule.Run) (schedule.Outcome, error) {
+				s.note(r)
+				store.cut.Store(true)
+				<-ctx.Done()
+				return schedule.Outcome{}, context.Cause(ctx)
+			}
+			s.runOn(store, j)
+		}
+		s.until("2026-06-15T11:30:00Z")
+		s.run(s.job("0 * * * *", "", time.Second))
+		s.until("2026-06-15T12:30:00Z")
+		s.want("2026-06-15T11:00:00Z failed", "2026-06-15T12:00:00Z ok")
+		rs, err := s.Runs(s.Context(), schedule.Filter{Verdict: schedule.Failed})
+		if err != nil || rs[0].Attempt != 5 || !strings.Contains(rs[0].Error, "5 processes ended in the middle of it") {
+			t.Errorf("it is %+v, %v", rs, err)
+		}
+	})
+}
+
+// A stop is no crash: the run is given back at once, and goes on where it was.
+func TestStopGivesBack(t *testing.T) {
+	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
+		j := s.job("*/5 * * * *", "", 2*time.Minute)
+		work := j.Work
+		j.Work = func(ctx context.Context, r *schedule.Run) (schedule.Outcome, error) {
+			r.Report(schedule.Outcome{After: fmt.Sprint("page ", r.Attempt)})
+			return work(ctx, r)
+		}
+		stop := s.run(j)
+		s.until("2026-06-15T10:05:30Z")
+		stop()
+		s.want("2026-06-15T10:05:00Z waiting")
+		s.run(j)
+		s.until("2026-06-15T10:08:00Z")
+		s.want("2026-06-15T10:05:00Z ok")
+		if c := s.called(); len(c) != 2 || c[1].Attempt != 2 || c[1].Reported.After != "page 1" || c[1].at.After(at(t, "2026-06-15T10:05:31Z")) {
+			t.Errorf("the calls are %+v", c)
+		}
+		if r := s.last(); r.Crashes != 0 {
+			t.Errorf("a stop counts as a crash: %+v", r)
+		}
+	})
+}
