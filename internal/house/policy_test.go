@@ -46,6 +46,7 @@ const policy = `
 	STD < reconcile/simulation # only tests
 	coordinator, ledger !< reconcile
 	saga < reconcile/drift # pure, like the machine
+	reconcile, reconcile/drift < reconcile/sweep < reconcile/store/memory, reconcile/store/internal/..., reconcile/store/storetest
 	reconcile/drift < reconcile/store/memory, reconcile/store/internal/..., reconcile/store/storetest
 	STD, github.com/sirupsen/logrus, github.com/robfig/cron/v3 < reconcile/schedule # cron for parsing only: one process cannot know what ran
 	reconcile/schedule < reconcile/store/memory, reconcile/store/internal/..., reconcile/store/storetest

@@ -59,6 +59,6 @@ type SightingQuery struct {
 	Generation int64  // of this one and newer: a row that a listing under way has seen again is still there
 	After      string // behind this (key, id); an empty AfterID is behind all rows of the key
 	AfterID    string
-	Limit      int
+	Limit      int  // 0: 1,000
 	Bare       bool // leave Fields out
 }

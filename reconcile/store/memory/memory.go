@@ -37,6 +37,7 @@ type Store struct {
 	entries map[reconcile.Object]*reconcile.Entry
 	agenda  agenda // when each entry can be claimed
 	shelf   shelf
+	travels travels
 	runs    runs // of jobs
 }
 
@@ -70,6 +71,7 @@ func New(o *Options) *Store {
 		heard:   map[event]*memory{},
 		entries: map[reconcile.Object]*reconcile.Entry{},
 		shelf:   newShelf(),
+		travels: newTravels(),
 		runs:    runs{jobs: map[string]schedule.State{}},
 	}
 	if o != nil && o.Now != nil {

@@ -1,0 +1,277 @@
+package sweep
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/amends-dev/amends/reconcile"
+)
+
+// cursor is the state of an incremental sweep: how far it has come, and the pass under way. All times but Asked,
+// Began, Wanted.At and Blank are by the source's clock. Its methods decide; they neither ask nor store.
+type cursor struct {
+	High   time.Time     `json:"high,omitzero"`  // the newest change of a pass that came to its end; it never goes back
+	Edge   time.Time     `json:"edge,omitzero"`  // up to where that pass has looked
+	Ahead  time.Duration `json:"ahead,omitzero"` // how far ahead of ours the source's clock was seen
+	Lag    histogram     `json:"lag,omitzero"`
+	Recent recent        `json:"recent,omitzero"` // what the last pass saw near its edge
+	Blank  time.Time     `json:"blank,omitzero"`  // when a pass last found nothing where something was
+	Wanted *wanted       `json:"wanted,omitempty"`
+	Pass   *pass         `json:"pass,omitempty"`
+
+	Spent reconcile.Spending `json:"spent,omitzero"`
+	By    string             `json:"by,omitempty"` // who wrote it, so that two who write the same are told apart
+}
+
+// pass is one way through what changed since a time.
+type pass struct {
+	Began  time.Time        `json:"began"`
+	Since  time.Time        `json:"since,omitzero"`
+	Until  time.Time        `json:"until"`
+	Cursor string           `json:"cursor,omitempty"` // the provider's, of the next page
+	Limit  int              `json:"limit,omitempty"`  // of the next page, where a page was too small to get past one time
+	Page   reconcile.Digest `json:"page,omitzero"`    // the page before
+	Last   time.Time        `json:"last,omitzero"`    // the change of the last object, in an ordered listing
+	Newest time.Time        `json:"newest,omitzero"`  // the newest change that is believed, up to Until
+	Seen   int64            `json:"seen,omitempty"`
+
+	Disorder bool   `json:"disorder,omitempty"` // it is not in the order of changes
+	Rounds   rounds `json:"rounds,omitzero"`
+	Failed   int    `json:"failed,omitempty"` // runs in a row that ended at Cursor
+	Stuck    bool   `json:"stuck,omitempty"`  // more objects of one time than a page can have
+	Recent   recent `json:"recent,omitzero"`
+}
+
+// wanted is a reason why a full sweep is wanted.
+type wanted struct {
+	Why string    `json:"why"`
+	At  time.Time `json:"at"`
+}
+
+// want notes that only a full sweep can tell.
+func (c *cursor) want(why string, now time.Time) {
+	if c.Wanted == nil {
+		c.Wanted = &wanted{Why: why, At: now}
+	}
+}
+
+// covered takes note of a full sweep that has come to its end: what was wanted before it began is done. A pass that
+// could not get past one time goes on behind it, because everything up to its beginning was seen.
+func (c *cursor) covered(full *Complete, o *Config) {
+	if c.Wanted == nil || full == nil || !full.Started.After(c.Wanted.At) {
+		return
+	}
+	c.Wanted = nil
+	if c.Pass != nil && c.Pass.Stuck {
+		c.High = later(c.High, full.Started.Add(-o.Skew))
+		c.Pass = nil
+	}
+}
+
+// overlap is how far behind the cursor to look.
+func (c *cursor) overlap(o *Config) time.Duration {
+	return min(max(o.Overlap, 2*c.Lag.most()), o.MaxOverlap)
+}
+
+// giveUp is how many runs may end at one cursor of the provider's until it is taken for expired.
+const giveUp = 3
+
+// begin goes on with the pass under way, or begins one.
+func (c *cursor) begin(now time.Time, o *Config) {
+	switch p := c.Pass; {
+	case p == nil:
+		c.Pass = &pass{Began: now, Until: now.Add(c.Ahead - o.Safety)}
+		if !c.High.IsZero() {
+			c.Pass.Since = c.High.Add(-c.overlap(o))
+		}
+	case p.Failed >= giveUp && p.Cursor != "":
+		c.expire(o)
+	}
+}
+
+// expire goes on without the provider's cursor: from the last object that was listed, if the listing is in order.
+func (c *cursor) expire(o *Config) {
+	p := c.Pass
+	if !p.Last.IsZero() && !p.Disorder && !o.Source.Unordered && !o.Source.Offset {
+		p.Since = p.Last
+	}
+	p.Cursor, p.Page, p.Limit, p.Failed = "", reconcile.Digest{}, 0, 0
+	p.Last = time.Time{}
+	p.Rounds.again()
+}
+
+func (c *cursor) query(o *Config) Query {
+	p := c.Pass
+	return Query{Since: p.Since, Until: p.Until, Cursor: p.Cursor, Limit: max(p.Limit, o.Page)}
+}
+
+// next is what to do behind a page.
+type next int
+
+const (
+	more   next = iota // store it and ask for the next
+	wider              // leave it: ask for it once more, wider
+	finish             // store it: the pass has come to its end
+	broken             // leave it: the listing makes no sense
+)
+
+// outcome is what a page means.
+type outcome struct {
+	next       next
+	why        string // broken, or why more than an incremental sweep is needed
+	violations int64
+}
+
+// page takes a page in.
+func (c *cursor) page(q Query, p *Page, now time.Time, o *Config) outcome {
+	pass := c.Pass
+	digest := digestOf(p.Objects)
+	if what, ok := noProgress(q, p.Next, len(p.Objects), digest == pass.Page && len(p.Objects) > 0); ok {
+		return c.standing(q, p, what, now, o)
+	}
+	pass.Page, pass.Limit, pass.Failed, pass.Stuck = digest, 0, 0, false
+	var out outcome
+	beyond := len(p.Objects) > 0
+	for i := range p.Objects {
+		changed := p.Objects[i].Changed
+		if !c.object(&p.Objects[i], now, o) {
+			out.violations++
+		}
+		beyond = beyond && changed.After(pass.Until)
+	}
+	pass.Cursor = p.Next
+	if ordered := !pass.Disorder && !o.Source.Unordered; p.Next == "" || beyond && ordered && !o.Source.Offset {
+		out.next, out.why = c.end(now, o)
+	}
+	return out
+}
+
+// noProgress recognises a page that leads nowhere (I8).
+func noProgress(q Query, next string, objects int, same bool) (what string, ok bool) {
+	switch {
+	case objects == 0 && next != "":
+		return "a page is empty, and yet there is said to be a next one", true
+	case next != "" && next == q.Cursor:
+		return "the cursor of the next page is that of this one", true
+	case same:
+		return "the same page was given twice", true
+	}
+	return "", false
+}
+
+// widest is how many times wider than usual a page may be asked for.
+const widest = 16
+
+// standing decides about a page that leads nowhere. If all its objects changed at one time it may only be too small:
+// it is asked for wider (I5). A time is never stepped over.
+func (c *cursor) standing(q Query, p *Page, what string, now time.Time, o *Config) outcome {
+	pass := c.Pass
+	tie := len(p.Objects) > 0
+	for i := range p.Objects {
+		tie = tie && p.Objects[i].Changed.Equal(p.Objects[0].Changed)
+	}
+	if tie && q.Limit*2 <= o.Page*widest {
+		pass.Limit = q.Limit * 2
+		return outcome{next: wider}
+	}
+	pass.Limit = 0
+	if !tie {
+		return outcome{next: broken, why: what, violations: 1}
+	}
+	pass.Stuck = true
+	why := fmt.Sprintf("more than %d objects changed at %s, and the source's pages do not get past that time; a full sweep has to see them",
+		len(p.Objects), p.Objects[0].Changed.UTC().Format(time.RFC3339Nano))
+	c.want(why, now)
+	return outcome{next: broken, why: why, violations: 1}
+}
+
+// object takes an object in. It reports whether the object is what a listing promises. What is not is stored all the
+// same, because the gate can judge it; it only moves no cursor.
+func (c *cursor) object(o *Object, now time.Time, conf *Config) bool {
+	p, changed := c.Pass, o.Changed
+	p.Seen++
+	p.Rounds.add(o)
+	if changed.IsZero() || changed.After(now.Add(conf.Skew)) {
+		return false
+	}
+	inOrder := !changed.Before(p.Last)
+	if p.Last = later(p.Last, changed); !inOrder {
+		p.Disorder = true
+	}
+	if ahead := changed.Sub(now); ahead > c.Ahead {
+		c.Ahead = ahead
+	}
+	c.measure(o, now)
+	if !changed.After(p.Until) {
+		p.Newest = later(p.Newest, changed)
+	}
+	inBounds := p.Since.IsZero() || !changed.Before(p.Since.Add(-max(o.Version.Step, time.Second)))
+	return inBounds && (inOrder || conf.Source.Unordered || conf.Source.Offset)
+}
+
+// measure notes how late the source showed an object: not at all if it changed behind where the last pass has looked,
+// else as long as it took us to see it. What the last pass saw is a repetition, and tells nothing.
+func (c *cursor) measure(o *Object, now time.Time) {
+	hash := hashOf(o)
+	if c.Pass.Recent.has(hash) {
+		return // on an earlier page
+	}
+	c.Pass.Recent.add(o.Changed, hash)
+	switch {
+	case c.Edge.IsZero() || c.Recent.has(hash) || !c.Recent.knows(o.Changed):
+	case o.Changed.After(c.Edge):
+		c.Lag.add(0)
+	default:
+		c.Lag.add(max(0, now.Sub(o.Changed)))
+	}
+}
+
+// end ends a pass, or begins another round of it where the provider's pages move.
+func (c *cursor) end(now time.Time, o *Config) (next, string) {
+	p := c.Pass
+	if o.Source.Offset {
+		switch agreed, enough := p.Rounds.turn(); {
+		case !agreed && !enough:
+			p.Cursor, p.Page, p.Last, p.Seen, p.Disorder = "", reconcile.Digest{}, time.Time{}, 0, false
+			return more, ""
+		case !agreed:
+			why := "the source pages by place and changes faster than it can be read: no two readings agreed"
+			c.want(why, now)
+			c.Pass = nil
+			return broken, why
+		}
+	}
+	blank := p.Seen == 0 && !c.High.IsZero()
+	if blank && now.Sub(c.Blank) > 24*time.Hour {
+		c.Blank = now
+		c.want(fmt.Sprintf("the source lists nothing from %s on, where the newest change was at %s: its clock went back, or what changed last was deleted",
+			p.Since.UTC().Format(time.RFC3339), c.High.UTC().Format(time.RFC3339)), now)
+	}
+	c.High, c.Edge = later(c.High, p.Newest), p.Until
+	c.Recent = p.Recent
+	c.Recent.From = later(c.Recent.From, p.Since)
+	c.Pass = nil
+	return finish, ""
+}
+
+// fail takes note of a run that ended early.
+func (c *cursor) fail() {
+	if c.Pass != nil {
+		c.Pass.Failed++
+	}
+}
+
+// String is where the sweep stands, for people.
+func (c *cursor) String() string {
+	if c.High.IsZero() {
+		return "the beginning"
+	}
+	return c.High.UTC().Format(time.RFC3339Nano)
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,238 @@
+package sweep
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/amends-dev/amends/reconcile"
+)
+
+// generation is the state of the full listings of one side.
+type generation struct {
+	Number   int64     `json:"number"` // the newest
+	Open     bool      `json:"open,omitempty"`
+	Started  time.Time `json:"started,omitzero"`
+	Complete *Complete `json:"complete,omitempty"` // the newest that is
+	Before   int64     `json:"before,omitempty"`   // rows of the complete one before that
+
+	Spent reconcile.Spending `json:"spent,omitzero"`
+	By    string             `json:"by,omitempty"`
+}
+
+// Complete is a listing in which every part came to its end without an error, and held what the provider counted.
+type Complete struct {
+	Generation int64     `json:"generation"`
+	Started    time.Time `json:"started"` // by our clock: what was made or changed later proves nothing by its absence
+	Ended      time.Time `json:"ended"`
+	Rows       int64     `json:"rows"` // objects or documents
+	Parts      int       `json:"parts"`
+}
+
+// Progress says how far the full listing of one side has come.
+type Progress struct {
+	Side       Side
+	Generation int64     // the newest
+	Started    time.Time // of it
+	Open       bool      // it is still being listed; what nobody has seen in it proves nothing
+	Parts      int       // of it
+	Done       int       // of them
+	Failed     []Failure // parts whose last listing ended with an error
+	Oldest     time.Time // when the part was listed whole that was listed longest ago; zero: one never was
+	// Complete is the newest complete listing, nil before the first. Sightings of its generation are what to compare.
+	Complete *Complete
+	// Before is how many rows the complete listing before that had; zero: there was none.
+	Before int64
+}
+
+// Failure is a part that could not be listed.
+type Failure struct {
+	Part string
+	Why  string
+}
+
+// next begins the generation that a run works on, if none is open.
+func (g *generation) next(now time.Time) (began bool) {
+	if g.Open {
+		return false
+	}
+	g.Number, g.Open, g.Started = g.Number+1, true, now
+	return true
+}
+
+// complete ends the generation.
+func (g *generation) complete(now time.Time, rows int64, parts int) {
+	if g.Complete != nil {
+		g.Before = g.Complete.Rows
+	}
+	g.Open = false
+	g.Complete = &Complete{Generation: g.Number, Started: g.Started, Ended: now, Rows: rows, Parts: parts}
+}
+
+// part is the state of one part of a full listing.
+type part struct {
+	Generation int64            `json:"generation"` // in which it is being listed, or was last
+	Cursor     string           `json:"cursor,omitempty"`
+	Page       reconcile.Digest `json:"page,omitzero"` // the page before
+	Count      int64            `json:"count"`         // what it held by the provider's word when its listing began
+	Seen       int64            `json:"seen,omitempty"`
+	Others     int64            `json:"others,omitempty"` // of them, without our mark
+	Rounds     rounds           `json:"rounds,omitzero"`
+	Ended      bool             `json:"ended,omitempty"`  // the listing came to its end
+	Done       bool             `json:"done,omitempty"`   // and held what it should
+	Listed     time.Time        `json:"listed,omitzero"`  // when it was last listed whole
+	Held       int64            `json:"held,omitempty"`   // and what it held then by the provider's word
+	Failed     int              `json:"failed,omitempty"` // runs in a row that ended at Cursor
+	Error      string           `json:"error,omitempty"`  // of the last one
+
+	Spent reconcile.Spending `json:"spent,omitzero"`
+	By    string             `json:"by,omitempty"`
+}
+
+// enter makes the part one of a generation. What was listed for it in that generation stays.
+func (p *part) enter(number, count int64) {
+	if p.Generation != number {
+		*p = part{Generation: number, Count: count, Listed: p.Listed, Held: p.Held}
+		return
+	}
+	if p.Failed >= giveUp && p.Cursor != "" {
+		p.again()
+	}
+	if p.begun() == 0 && !p.Ended {
+		p.Count = count
+	}
+}
+
+// again lists the part from its beginning, in its generation.
+func (p *part) again() {
+	p.Cursor, p.Page, p.Seen, p.Others, p.Failed = "", reconcile.Digest{}, 0, 0, 0
+	p.Rounds, p.Ended, p.Done = rounds{}, false, false
+}
+
+func (p *part) query(name string, limit int) Query {
+	return Query{Partition: name, Cursor: p.Cursor, Limit: limit}
+}
+
+// errNoPart is what a listing that leads nowhere is told as.
+var errNoPart = errors.New("the listing makes no sense")
+
+// page takes a page of rows in.
+func (p *part) page(q Query, next string, rows []Sighting, offset bool) error {
+	sum := make([]string, 0, 2*len(rows))
+	for i := range rows {
+		sum = append(sum, rows[i].ID, rows[i].Revision)
+	}
+	digest := reconcile.DigestOf(sum...)
+	if what, ok := noProgress(q, next, len(rows), digest == p.Page && len(rows) > 0); ok {
+		return fmt.Errorf("%w: %s", errNoPart, what)
+	}
+	p.Cursor, p.Page, p.Failed = next, digest, 0
+	p.Seen += int64(len(rows))
+	for i := range rows {
+		p.Rounds.sum(rows[i].ID)
+		if rows[i].Key == "" {
+			p.Others++
+		}
+	}
+	if next != "" {
+		return nil
+	}
+	if offset {
+		switch agreed, enough := p.Rounds.turn(); {
+		case !agreed && !enough:
+			p.Page, p.Seen, p.Others = reconcile.Digest{}, 0, 0
+			return nil
+		case !agreed:
+			p.again()
+			return errors.New("the provider pages by place and changes faster than it can be read: no two readings agreed")
+		}
+	}
+	p.Ended = true
+	return nil
+}
+
+// count checks what the listing of the part held against what it holds now by the provider's word: U1. Objects come
+// and go meanwhile, so it is to be no less than the smaller count.
+func (p *part) count(held, now int64, at time.Time) {
+	least := min(p.Count, now)
+	if p.Count < 0 || now < 0 {
+		least = max(p.Count, now) // one word is better than none
+	}
+	if held < least {
+		p.again()
+		p.Error = fmt.Sprintf("the provider counts %d, its listing shows %d; it is listed again", least, held)
+		return
+	}
+	p.Done, p.Listed, p.Held, p.Error = true, at, now, ""
+}
+
+func (p *part) fail(why error) {
+	p.Failed++
+	p.Error = why.Error()
+}
+
+// choose says which parts a run lists: those under way, then those that were listed longest ago, and no more than a
+// share of all where listings roll, beside those that are hot.
+func choose(parts []Partition, states map[string]*part, rolling int) []Partition {
+	var cold, chosen []Partition
+	for _, p := range parts {
+		switch s := states[p.Name]; {
+		case p.Hot && rolling > 1:
+			if s.Ended {
+				s.again()
+			}
+			chosen = append(chosen, p)
+		case !s.Ended:
+			cold = append(cold, p)
+		}
+	}
+	slices.SortStableFunc(cold, func(a, b Partition) int {
+		x, y := states[a.Name], states[b.Name]
+		return cmp.Or(cmp.Compare(y.begun(), x.begun()), x.Listed.Compare(y.Listed))
+	})
+	share := (len(parts) + rolling - 1) / rolling
+	return append(chosen, cold[:min(share, len(cold))]...)
+}
+
+// begun is 1 for a part in the middle of its listing.
+func (p *part) begun() int { return min(1, len(p.Cursor)+p.Rounds.N) }
+
+// unequal says which parts hold another number of objects than when they were last listed. Equal numbers prove nothing;
+// others find what was never heard of without listing everything.
+func unequal(parts []Partition, states map[string]*part) []Partition {
+	var chosen []Partition
+	for _, p := range parts {
+		s := states[p.Name]
+		if changed := p.Count >= 0 && (s.Listed.IsZero() && p.Count > 0 || !s.Listed.IsZero() && s.Held != p.Count); !changed && s.begun() == 0 {
+			continue
+		}
+		if s.Ended {
+			s.again()
+			s.Count = p.Count
+		}
+		chosen = append(chosen, p)
+	}
+	return chosen
+}
+
+// progress says how far a listing has come.
+func (g *generation) progress(side Side, names []string, states map[string]*part) Progress {
+	p := Progress{Side: side, Generation: g.Number, Started: g.Started, Open: g.Open, Parts: len(names), Complete: g.Complete, Before: g.Before}
+	oldest := time.Time{}
+	for i, name := range names {
+		s := states[name]
+		if s.Done && s.Generation == g.Number {
+			p.Done++
+		}
+		if s.Error != "" {
+			p.Failed = append(p.Failed, Failure{name, s.Error})
+		}
+		if i == 0 || s.Listed.Before(oldest) {
+			oldest = s.Listed
+		}
+	}
+	p.Oldest = oldest
+	return p
+}

@@ -1,0 +1,419 @@
+package sweep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/amends-dev/amends/reconcile"
+)
+
+// List lists a side whole: it goes on with the listing under way, or begins one, and reads its parts, all of them or
+// the share that Config.Rolling says. The listing is complete when every part came to its end and held what the
+// provider counted; then older sightings are discarded. Errors are told as by [Sweep.Changed].
+func (s *Sweep) List(ctx context.Context, side Side) (Report, error) {
+	return s.full(ctx, side, false)
+}
+
+// Probe lists those parts of a side that hold another number of objects, by the provider's word, than when they were
+// last listed: it finds objects that nobody told of, for one call. It begins no listing and completes none.
+func (s *Sweep) Probe(ctx context.Context, side Side) (Report, error) {
+	return s.full(ctx, side, true)
+}
+
+// Progress says how far the full listing of a side has come.
+func (s *Sweep) Progress(ctx context.Context, side Side) (Progress, error) {
+	l := s.listing(side)
+	if err := l.open(ctx); err != nil {
+		return Progress{}, fmt.Errorf("sweep %s: %w", s.Name, err)
+	}
+	return l.progress(), nil
+}
+
+func (s *Sweep) full(ctx context.Context, side Side, probe bool) (Report, error) {
+	l := s.listing(side)
+	l.report.Verdict = OK
+	if l.page == nil {
+		return l.report, fmt.Errorf("sweep %s: its %s has no way to list everything", s.Name, side)
+	}
+	err := l.run(ctx, probe)
+	l.report.Calls = l.calls.Load()
+	l.report.Listed = l.progress()
+	l.report.After = l.report.Listed.String()
+	if err != nil {
+		l.report.partial(err.Error())
+		if halt(err) {
+			return l.report, fmt.Errorf("sweep %s: %w", s.Name, err)
+		}
+	} else if failed := l.report.Listed.Failed; len(failed) > 0 {
+		l.report.partial(fmt.Sprintf("%d of %d parts could not be listed; part %q: %s", len(failed), l.report.Listed.Parts, failed[0].Part, failed[0].Why))
+	}
+	return l.report, nil
+}
+
+// String is how far the listing has come, for people.
+func (p Progress) String() string {
+	switch {
+	case p.Generation == 0:
+		return "nothing listed"
+	case p.Open:
+		return fmt.Sprintf("listing %d, %d of %d parts", p.Generation, p.Done, p.Parts)
+	default:
+		return fmt.Sprintf("listing %d, complete", p.Generation)
+	}
+}
+
+// listing is one run of a full sweep of one side.
+type listing struct {
+	caller
+
+	side       Side
+	partitions func(context.Context) ([]Partition, error)
+	page       func(context.Context, Query) ([]Sighting, int, string, error)
+	offset     bool
+
+	root   Position
+	state  generation
+	parts  []Partition
+	at     map[string]*Position
+	states map[string]*part
+
+	mu     sync.Mutex // one writer: guards report, and the store from many at once
+	report Report
+}
+
+func (s *Sweep) listing(side Side) *listing {
+	l := &listing{side: side, at: map[string]*Position{}, states: map[string]*part{}}
+	l.Sweep, l.who = s, s.sideName(side)
+	if side == SourceSide {
+		l.quota, l.partitions, l.offset = s.Source.Quota, s.Source.Partitions, s.Source.Offset
+		if s.Source.All != nil {
+			l.page = s.objects
+		}
+		return l
+	}
+	l.quota, l.partitions, l.offset = s.Destination.Quota, s.Destination.Partitions, s.Destination.Offset
+	if s.Destination.Marked != nil {
+		l.page = s.documents
+	}
+	return l
+}
+
+// objects lists a page of the source. It answers the rows, how many objects there were, and the next cursor.
+func (s *Sweep) objects(ctx context.Context, q Query) ([]Sighting, int, string, error) {
+	p, err := s.Source.All(ctx, q)
+	if err != nil {
+		return nil, 0, "", err
+	}
+	rows := make([]Sighting, len(p.Objects))
+	for i := range p.Objects {
+		rows[i] = s.sighting(&p.Objects[i])
+	}
+	return rows, len(rows), p.Next, nil
+}
+
+// documents lists a page of the destination. A document without our mark is none of ours.
+func (s *Sweep) documents(ctx context.Context, q Query) ([]Sighting, int, string, error) {
+	p, err := s.Destination.Marked(ctx, q)
+	if err != nil {
+		return nil, 0, "", err
+	}
+	rows := make([]Sighting, 0, len(p.Documents))
+	for i := range p.Documents {
+		rows = append(rows, document(s.Mapping, &p.Documents[i]))
+	}
+	return rows, len(rows), p.Next, nil
+}
+
+func (l *listing) progress() Progress {
+	names := make([]string, len(l.parts))
+	for i, p := range l.parts {
+		names[i] = p.Name
+	}
+	return l.state.progress(l.side, names, l.states)
+}
+
+// open reads how far the listing has come.
+func (l *listing) open(ctx context.Context) (err error) {
+	if l.root, err = load(ctx, l.Store, l.sideName(l.side), &l.state); err != nil {
+		return err
+	}
+	l.quota.Recall(l.who, l.state.Spent)
+	positions, err := l.Store.Positions(ctx, l.partsName(l.side))
+	if err != nil {
+		return haltError{fmt.Errorf("read where the parts of the sweep %s stand: %w", l.root.Name, err)}
+	}
+	for _, p := range positions {
+		name, state := strings.TrimPrefix(p.Name, l.partsName(l.side)), new(part)
+		if err := decode(p, state); err != nil {
+			return err
+		}
+		l.quota.Recall(l.who, state.Spent)
+		l.at[name], l.states[name] = &p, state
+		l.parts = append(l.parts, Partition{Name: name, Count: -1})
+	}
+	return nil
+}
+
+func (l *listing) run(ctx context.Context, probe bool) error {
+	if err := l.open(ctx); err != nil {
+		return err
+	}
+	l.report.Before = l.progress().String()
+	parts, err := l.divide(ctx)
+	if err != nil {
+		return err
+	}
+	if probe && l.state.Number == 0 {
+		return errors.New("nothing was listed yet that could be compared with what the provider counts")
+	}
+	if !probe && l.state.next(l.Now()) {
+		if err := l.save(ctx); err != nil {
+			return err
+		}
+	}
+	l.enter(parts)
+	chosen := unequal
+	if !probe {
+		chosen = func(ps []Partition, states map[string]*part) []Partition { return choose(ps, states, l.Rolling) }
+	}
+	if err := l.listAll(ctx, chosen(parts, l.states)); err != nil {
+		return err
+	}
+	if err := l.check(ctx); err != nil || !l.state.Open || l.progress().Done < len(parts) {
+		return err
+	}
+	return l.end(ctx)
+}
+
+// divide asks for the parts.
+func (l *listing) divide(ctx context.Context) ([]Partition, error) {
+	if l.partitions == nil {
+		return []Partition{{Name: "all", Count: -1}}, nil
+	}
+	var parts []Partition
+	err := l.ask(ctx, func(ctx context.Context) (err error) {
+		parts, err = l.partitions(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("ask for the parts of the %s: %w", l.side, err)
+	}
+	seen := map[string]bool{}
+	for i, p := range parts {
+		switch {
+		case len(p.Name) > maxName:
+			return nil, fmt.Errorf("the %s has a part with a name of %d bytes; at most %d", l.side, len(p.Name), maxName)
+		case seen[p.Name]:
+			return nil, fmt.Errorf("the %s has two parts named %q", l.side, p.Name)
+		}
+		seen[p.Name] = true
+		parts[i].Count = max(p.Count, -1)
+	}
+	return parts, nil
+}
+
+// enter makes parts those of the generation. One that is not named any more has its objects in others.
+func (l *listing) enter(parts []Partition) {
+	l.parts = parts
+	for _, p := range parts {
+		if l.states[p.Name] == nil {
+			l.states[p.Name] = new(part)
+			l.at[p.Name] = &Position{Name: l.partsName(l.side) + p.Name}
+		}
+		l.states[p.Name].enter(l.state.Number, p.Count)
+	}
+}
+
+// listAll lists parts, several at once. A part that fails keeps no other from being listed.
+func (l *listing) listAll(ctx context.Context, parts []Partition) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	var wait sync.WaitGroup
+	var once sync.Once
+	var fatal error
+	queue := make(chan string)
+	for range min(l.Workers, len(parts)) {
+		wait.Go(func() {
+			for name := range queue {
+				if err := l.list(ctx, name); err != nil {
+					once.Do(func() { fatal = err })
+					stop(err)
+				}
+			}
+		})
+	}
+	for _, p := range parts {
+		select {
+		case queue <- p.Name:
+			continue
+		case <-ctx.Done():
+		}
+		break
+	}
+	close(queue)
+	wait.Wait()
+	if fatal == nil && ctx.Err() != nil {
+		fatal = haltError{context.Cause(ctx)}
+	}
+	return fatal
+}
+
+// list lists one part. It returns what ends the whole run.
+func (l *listing) list(ctx context.Context, name string) error {
+	state := l.states[name]
+	for expired := false; !state.Ended; {
+		q := state.query(name, l.Page)
+		var rows []Sighting
+		var seen int
+		var next string
+		err := l.ask(ctx, func(ctx context.Context) (err error) {
+			rows, seen, next, err = l.page(ctx, q)
+			return err
+		})
+		if errors.Is(err, ErrExpired) && !expired && q.Cursor != "" {
+			expired = true
+			state.again()
+			continue
+		}
+		if err == nil {
+			err = state.page(q, next, rows, l.offset)
+		}
+		if err != nil {
+			return l.fail(ctx, name, err)
+		}
+		state.Error = ""
+		if err := l.store(ctx, name, rows, seen); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fail stores why a part could not be listed. It returns what ends the whole run.
+func (l *listing) fail(ctx context.Context, name string, why error) error {
+	if halt(why) {
+		return why
+	}
+	if errors.Is(why, errNoPart) {
+		l.mu.Lock()
+		l.report.Violations++
+		l.mu.Unlock()
+	}
+	l.states[name].fail(why)
+	if err := l.store(ctx, name, nil, 0); err != nil {
+		return err
+	}
+	if errors.Is(why, reconcile.ErrSpent) {
+		return why
+	}
+	return nil
+}
+
+// store stores a page of a part. There is one writer at a time.
+func (l *listing) store(ctx context.Context, name string, rows []Sighting, seen int) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if seen > 0 {
+		l.report.Pages++
+		l.report.Seen += int64(seen)
+		l.report.Unstable = l.report.Unstable || l.offset
+	}
+	state := l.states[name]
+	for i := range rows {
+		rows[i].Partition, rows[i].Generation = name, state.Generation
+	}
+	rows = slices.DeleteFunc(rows, func(s Sighting) bool { return s.Key == "" })
+	state.By, state.Spent = l.by, l.quota.Spent(l.who)
+	return l.advance(ctx, l.at[name], state, Catch{Name: l.Name, Side: l.side, Sightings: rows})
+}
+
+// check compares what was listed with what the provider counts now, where the first count was not reached.
+func (l *listing) check(ctx context.Context) error {
+	counts := map[string]int64{}
+	short := false
+	for _, p := range l.parts {
+		s := l.states[p.Name]
+		counts[p.Name] = p.Count
+		short = short || s.Ended && !s.Done && s.Seen < s.Count
+	}
+	if short {
+		parts, err := l.divide(ctx)
+		if err != nil {
+			return err
+		}
+		for _, p := range parts {
+			counts[p.Name] = p.Count
+		}
+	}
+	for _, p := range l.parts {
+		s := l.states[p.Name]
+		if !s.Ended || s.Done {
+			continue
+		}
+		if s.count(s.Seen, counts[p.Name], l.Now()); !s.Done {
+			l.report.Violations++
+		}
+		if err := l.store(ctx, p.Name, nil, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// end completes the listing when what is stored is what was counted: an object that was listed in two parts, or twice
+// in one, is one row. Then it discards what was not seen again.
+func (l *listing) end(ctx context.Context) error {
+	q := SightingQuery{Name: l.Name, Side: l.side, Generation: l.state.Number}
+	held, err := l.Store.Tally(ctx, q)
+	if err != nil {
+		return haltError{fmt.Errorf("count what was listed of the %s: %w", l.side, err)}
+	}
+	rows, whole := int64(0), true
+	for _, p := range l.parts {
+		s := l.states[p.Name]
+		rows += held[p.Name]
+		if distinct := held[p.Name] + s.Others; s.Count >= 0 && distinct < min(s.Count, s.Held) {
+			s.count(distinct, s.Held, l.Now())
+		}
+		if s.Done {
+			continue
+		}
+		l.report.Violations++
+		whole = false
+		if err := l.store(ctx, p.Name, nil, 0); err != nil {
+			return err
+		}
+	}
+	if !whole {
+		return nil
+	}
+	l.state.complete(l.Now(), rows, len(l.parts))
+	if err := l.save(ctx); err != nil {
+		return err
+	}
+	return l.discard(ctx, q)
+}
+
+// discardAtOnce is how many rows one transaction erases.
+const discardAtOnce = 5000
+
+func (l *listing) discard(ctx context.Context, q SightingQuery) error {
+	for {
+		n, err := l.Store.Discard(ctx, q, discardAtOnce)
+		if err != nil {
+			return haltError{fmt.Errorf("discard what older listings of the %s saw: %w", l.side, err)}
+		}
+		if n < discardAtOnce {
+			return nil
+		}
+	}
+}
+
+func (l *listing) save(ctx context.Context) error {
+	l.state.By, l.state.Spent = l.by, l.quota.Spent(l.who)
+	return l.advance(ctx, &l.root, &l.state, Catch{})
+}

@@ -1,0 +1,263 @@
+package sweep_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/store/memory"
+	"github.com/amends-dev/amends/reconcile/sweep"
+)
+
+// order is one object of the shop. Its states are listed from the moment they can be seen.
+type order struct {
+	id      string
+	created time.Time
+	changed time.Time
+	seen    time.Time // from when on the shop shows this state
+	total   int
+}
+
+// shop is a source of truth with a clock of its own, and with the habits that a test gives it.
+type shop struct {
+	now    time.Time     // ours
+	ahead  time.Duration // of its clock
+	step   time.Duration // of its clock
+	orders map[string]*order
+
+	most    int  // objects on a page; 0: as many as asked for
+	byTime  bool // it pages by time alone
+	offset  bool // it pages by place
+	deaf    bool // it ignores Since
+	expired func(cursor string) bool
+	before  func(q *sweep.Query) error // called before every page
+	after   func(q *sweep.Query, p *sweep.Page)
+	asked   []sweep.Query
+}
+
+func newShop() *shop {
+	return &shop{now: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC), step: time.Millisecond, orders: map[string]*order{}}
+}
+
+// put changes an order, or makes it. It can be seen after a while.
+func (s *shop) put(id string, total int, late time.Duration) *order {
+	at := s.now.Add(s.ahead).Truncate(s.step)
+	o := s.orders[id]
+	if o == nil {
+		o = &order{id: id, created: at}
+		s.orders[id] = o
+	}
+	o.changed, o.seen, o.total = at, s.now.Add(late), total
+	return o
+}
+
+func (o *order) object(step time.Duration) sweep.Object {
+	body := json.RawMessage(fmt.Sprintf(`{"id": %q, "total": %d}`, o.id, o.total))
+	return sweep.Object{ID: o.id, Version: reconcile.At(o.changed, step), Created: o.created, Changed: o.changed, Body: body}
+}
+
+// Changed lists by (changed, id).
+func (s *shop) Changed(_ context.Context, q sweep.Query) (sweep.Page, error) {
+	return s.page(q, func(o *order) bool { return s.deaf || !o.changed.Before(q.Since) }, func(a, b *order) int {
+		return cmp.Or(a.changed.Compare(b.changed), cmp.Compare(a.id, b.id))
+	})
+}
+
+// All lists by id.
+func (s *shop) All(_ context.Context, q sweep.Query) (sweep.Page, error) {
+	return s.page(q, func(o *order) bool { return q.Partition == "all" || strings.HasPrefix(o.id, q.Partition) }, func(a, b *order) int {
+		return cmp.Compare(a.id, b.id)
+	})
+}
+
+func (s *shop) page(q sweep.Query, in func(*order) bool, less func(a, b *order) int) (p sweep.Page, err error) {
+	s.asked = append(s.asked, q)
+	if s.before != nil {
+		if err := s.before(&q); err != nil {
+			return p, err
+		}
+	}
+	if q.Cursor != "" && s.expired != nil && s.expired(q.Cursor) {
+		return p, fmt.Errorf("410: %w", sweep.ErrExpired)
+	}
+	var rows []*order
+	for _, o := range s.orders {
+		if in(o) && !o.seen.After(s.now) {
+			rows = append(rows, o)
+		}
+	}
+	slices.SortFunc(rows, less)
+	if rows, err = s.from(q, rows); err != nil {
+		return p, err
+	}
+	limit := q.Limit
+	if s.most > 0 {
+		limit = min(limit, s.most)
+	}
+	for _, o := range rows[:min(limit, len(rows))] {
+		p.Objects = append(p.Objects, o.object(s.step))
+	}
+	if len(rows) > limit {
+		p.Next = s.next(q, rows[limit-1], limit)
+	}
+	if s.after != nil {
+		s.after(&q, &p)
+	}
+	return p, nil
+}
+
+// from leaves out what is before the cursor.
+func (s *shop) from(q sweep.Query, rows []*order) ([]*order, error) {
+	if q.Cursor == "" {
+		return rows, nil
+	}
+	switch {
+	case s.offset:
+		n, err := strconv.Atoi(q.Cursor)
+		return rows[min(n, len(rows)):], err
+	case s.byTime:
+		at, err := time.Parse(time.RFC3339Nano, q.Cursor)
+		return slices.DeleteFunc(rows, func(o *order) bool { return o.changed.Before(at) }), err
+	}
+	at, id, _ := strings.Cut(q.Cursor, " ")
+	t, err := time.Parse(time.RFC3339Nano, at)
+	return slices.DeleteFunc(rows, func(o *order) bool {
+		if q.Partition != "" {
+			return o.id <= id
+		}
+		return cmp.Or(o.changed.Compare(t), cmp.Compare(o.id, id)) <= 0
+	}), err
+}
+
+func (s *shop) next(q sweep.Query, last *order, limit int) string {
+	switch {
+	case s.offset:
+		n, _ := strconv.Atoi(q.Cursor)
+		return strconv.Itoa(n + limit)
+	case s.byTime:
+		return last.changed.Format(time.RFC3339Nano)
+	}
+	return last.changed.Format(time.RFC3339Nano) + " " + last.id
+}
+
+// want says that every order wants an invoice over its total.
+func want(o *sweep.Object) (drift.Truth, error) {
+	var b struct {
+		ID    string `json:"id"`
+		Total int    `json:"total"`
+	}
+	if err := json.Unmarshal(o.Body, &b); err != nil {
+		return drift.Truth{}, err
+	}
+	if b.Total < 0 {
+		return drift.Truth{}, errors.New("a negative total")
+	}
+	return drift.Truth{
+		Key: "shop:order:" + b.ID, Revision: o.Version.Revision(), Wanted: b.Total > 0,
+		Fields: drift.Fields{"total": strconv.Itoa(b.Total)}, Changed: o.Changed,
+	}, nil
+}
+
+// bench is a shop with a store and a sweep over both.
+type bench struct {
+	*testing.T
+	*shop
+
+	store  *memory.Store
+	config sweep.Config
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	b := &bench{T: t, shop: newShop()}
+	b.store = memory.New(&memory.Options{Now: func() time.Time { return b.now }})
+	b.config = sweep.Config{
+		Name: "orders", Store: b.store, Now: func() time.Time { return b.now }, Attempts: 1, Mapping: "1",
+		Source: sweep.Source{
+			Object: reconcile.Object{Source: "shop", Type: "order"}, Changed: b.Changed, All: b.All, Want: want,
+			Quota: reconcile.NewQuota(reconcile.Limits{PerSecond: 1e6}),
+		},
+	}
+	return b
+}
+
+func (b *bench) sweep() *sweep.Sweep {
+	b.Helper()
+	s, err := sweep.New(b.config)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return s
+}
+
+// changed runs the incremental sweep as a new process would.
+func (b *bench) changed() sweep.Report {
+	b.Helper()
+	r, err := b.sweep().Changed(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	return r
+}
+
+// list runs the full sweep of the source as a new process would.
+func (b *bench) list() sweep.Report {
+	b.Helper()
+	r, err := b.sweep().List(b.Context(), sweep.SourceSide)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return r
+}
+
+// heard is what the inbox has of an order: its totals, in the order of their coming.
+func (b *bench) heard() map[string][]int {
+	b.Helper()
+	ds, err := b.store.Deliveries(b.Context(), reconcile.DeliveryFilter{Limit: 1_000_000})
+	if err != nil {
+		b.Fatal(err)
+	}
+	slices.Reverse(ds)
+	heard := map[string][]int{}
+	for i := range ds {
+		var body struct{ Total int }
+		if err := json.Unmarshal(ds[i].Body, &body); err != nil {
+			b.Fatal(err)
+		}
+		heard[ds[i].Object.ID] = append(heard[ds[i].Object.ID], body.Total)
+	}
+	return heard
+}
+
+// current fails unless the newest that was heard of every order is what it is.
+func (b *bench) current() {
+	b.Helper()
+	heard := b.heard()
+	for id, o := range b.orders {
+		if totals := heard[id]; len(totals) == 0 || totals[len(totals)-1] != o.total {
+			b.Errorf("order %s of %s is %d, heard was %v", id, o.changed.Format(time.RFC3339Nano), o.total, totals)
+		}
+	}
+}
+
+// sightings are the rows of the newest listing of the source, by id.
+func (b *bench) sightings(generation int64) map[string]sweep.Sighting {
+	b.Helper()
+	seen := map[string]sweep.Sighting{}
+	for row, err := range sweep.Sightings(b.Context(), b.store, sweep.SightingQuery{Name: "orders", Side: sweep.SourceSide, Generation: generation}) {
+		if err != nil {
+			b.Fatal(err)
+		}
+		seen[row.ID] = row
+	}
+	return seen
+}
