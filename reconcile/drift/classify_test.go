@@ -1,6 +1,7 @@
 package drift_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -33,7 +34,12 @@ func doc(id string, f drift.Fields) drift.Document {
 func locked(d drift.Document) drift.Document  { d.Locked = true; return d }
 func foreign(d drift.Document) drift.Document { d.Foreign = true; return d }
 func void(d drift.Document) drift.Document    { d.Void = true; return d }
-func late(d drift.Document) drift.Document    { d.Created = d.Created.Add(time.Hour); return d }
+func touched(d drift.Document) drift.Document { d.Intact = false; return d }
+func intact(d drift.Document, revision string) drift.Document {
+	d.Revision, d.Intact = revision, true
+	return d
+}
+func late(d drift.Document) drift.Document { d.Created = d.Created.Add(time.Hour); return d }
 
 func done() *drift.Known {
 	return &drift.Known{Works: 1, Status: saga.Completed, Revision: "1", Made: "inv_1"}
@@ -52,6 +58,8 @@ func TestClasses(t *testing.T) {
 	doubt.InDoubt = true
 	two := done()
 	two.Works = 2
+	again := done()
+	again.Revision = "1+1"
 	review := stands(saga.Review)
 	review.Reason = saga.ReasonInDoubt
 	for _, c := range []struct {
@@ -71,6 +79,10 @@ func TestClasses(t *testing.T) {
 		{"missing beside a void one", wanted("1"), docs(void(doc("inv_0", sold))), 2, nil, drift.Policy{}, drift.Missing, drift.Start},
 		{"the ledger is lost", wanted("1"), docs(doc("inv_1", sold)), 0, nil, drift.Policy{}, drift.LedgerLost, drift.Adopt},
 		{"adopt, but it differs", wanted("1"), docs(doc("inv_1", changed)), 0, nil, drift.Policy{}, drift.AdoptMismatch, drift.Ask},
+		{"the ledger is lost, and the document is as it was at an older version", wanted("2"), docs(intact(doc("inv_1", changed), "1")), 0, nil, drift.Policy{}, drift.LedgerLost, drift.Adopt},
+		{"the same, but somebody touched it", wanted("2"), docs(touched(intact(doc("inv_1", changed), "1"))), 0, nil, drift.Policy{}, drift.AdoptMismatch, drift.Ask},
+		{"untouched, and it claims the present version", wanted("1"), docs(intact(doc("inv_1", changed), "1")), 0, nil, drift.Policy{}, drift.AdoptMismatch, drift.Ask},
+		{"untouched, and its mark tells no version", wanted("1"), docs(intact(doc("inv_1", changed), "")), 0, nil, drift.Policy{}, drift.AdoptMismatch, drift.Ask},
 		{"in doubt", wanted("1"), nil, 2, doubt, drift.Policy{}, drift.InDoubt, drift.Nothing},
 		{"in review", wanted("1"), nil, 2, review, drift.Policy{}, drift.InDoubt, drift.Ask},
 		{"a phantom, looked for once", wanted("1"), nil, 1, done(), drift.Policy{}, drift.PhantomDone, drift.Look},
@@ -81,6 +93,10 @@ func TestClasses(t *testing.T) {
 		{"changed there, enforced", wanted("1"), docs(doc("inv_1", changed)), 0, done(), drift.Policy{Fields: map[string]drift.Rule{"total": drift.Enforce}}, drift.Diverged, drift.Again},
 		{"changed there and posted, enforced", wanted("1"), docs(locked(doc("inv_1", changed))), 0, done(), drift.Policy{Fields: map[string]drift.Rule{"total": drift.Enforce}}, drift.Diverged, drift.Ask},
 		{"changed there, ignored", wanted("1"), docs(doc("inv_1", changed)), 0, done(), drift.Policy{Fields: map[string]drift.Rule{"total": drift.Ignore}}, drift.Diverged, drift.Nothing},
+		{"changed there, one enforced, one in review", wanted("1"), docs(doc("inv_1", drift.Fields{"total": "1", "customer": "2"})), 0, done(), drift.Policy{Fields: map[string]drift.Rule{"total": drift.Enforce}}, drift.Diverged, drift.Ask},
+		{"changed there, one enforced, one left", wanted("1"), docs(doc("inv_1", drift.Fields{"total": "1", "customer": "2"})), 0, done(), drift.Policy{Fields: map[string]drift.Rule{"total": drift.Enforce, "customer": drift.Ignore}}, drift.Diverged, drift.Ask},
+		{"enforced before, at a version of our own", wanted("1"), docs(doc("inv_1", sold)), 0, again, drift.Policy{}, drift.InSync, drift.Nothing},
+		{"enforced before, and changed there again", wanted("1"), docs(doc("inv_1", changed)), 0, again, drift.Policy{}, drift.Diverged, drift.Ask},
 		{"changed there, not ours", wanted("1"), docs(foreign(doc("inv_1", sold))), 0, done(), drift.Policy{}, drift.DivergedForeign, drift.Nothing},
 		{"changed at the source, posted", wanted("2"), docs(locked(doc("inv_1", changed))), 0, done(), drift.Policy{}, drift.Locked, drift.Ask},
 		{"two of them", wanted("1"), docs(late(doc("inv_2", sold)), doc("inv_1", sold)), 0, done(), drift.Policy{}, drift.Duplicate, drift.Ask},
@@ -89,6 +105,10 @@ func TestClasses(t *testing.T) {
 		{"an orphan", gone(true), docs(doc("inv_1", sold)), 0, done(), drift.Policy{}, drift.Orphan, drift.Ask},
 		{"cancelled, unknown who made it", cancelled(), docs(doc("inv_1", sold)), 0, nil, drift.Policy{}, drift.Orphan, drift.Ask},
 		{"cancelled", cancelled(), docs(doc("inv_1", sold)), 0, done(), drift.Policy{}, drift.SourceGone, drift.Withdraw},
+		{"cancelled, the work was undone, and it stands", cancelled(), docs(doc("inv_1", sold)), 0, stands(saga.Compensated), drift.Policy{}, drift.Orphan, drift.Ask},
+		{"cancelled, without a version", &drift.Truth{Key: key, Proven: true}, docs(doc("inv_1", sold)), 0, done(), drift.Policy{}, drift.Orphan, drift.Ask},
+		{"cannot be read", &drift.Truth{Key: key, Unreadable: "no total"}, docs(doc("inv_1", sold)), 0, done(), drift.Policy{}, drift.Unreadable, drift.Ask},
+		{"paused", wanted("1"), docs(doc("inv_1", changed)), 0, stands(saga.Paused), drift.Policy{}, drift.Stuck, drift.Ask},
 		{"cancelled and posted", cancelled(), docs(locked(doc("inv_1", sold))), 0, done(), drift.Policy{}, drift.SourceGone, drift.Ask},
 		{"cancelled, and nothing stands", cancelled(), docs(void(doc("inv_1", sold))), 0, stands(saga.Compensated), drift.Policy{}, drift.InSync, drift.Nothing},
 		{"stuck", wanted("1"), nil, 2, overdue, drift.Policy{}, drift.Stuck, drift.Resume},
@@ -138,13 +158,14 @@ func TestNothingRash(t *testing.T) {
 		if rapid.Bool().Draw(r, "truth") {
 			i.Truth = &drift.Truth{
 				Key: key, Revision: rapid.SampledFrom([]string{"", "1", "2"}).Draw(r, "revision"), Wanted: rapid.Bool().Draw(r, "wanted"),
-				Proven: rapid.Bool().Draw(r, "proven"), Fields: sold,
+				Proven: rapid.Bool().Draw(r, "proven"), Fields: sold, Unreadable: rapid.SampledFrom([]string{"", "", "no total"}).Draw(r, "unreadable"),
 			}
 		}
 		lockedOnes, live := 0, 0
 		for range rapid.IntRange(0, 3).Draw(r, "documents") {
 			d := doc("inv_1", rapid.SampledFrom([]drift.Fields{sold, changed}).Draw(r, "fields"))
-			d.Void, d.Locked = rapid.Bool().Draw(r, "void"), rapid.Bool().Draw(r, "locked")
+			d.Void, d.Locked, d.Intact = rapid.Bool().Draw(r, "void"), rapid.Bool().Draw(r, "locked"), rapid.Bool().Draw(r, "intact")
+			d.Revision = rapid.SampledFrom([]string{"", "1", "2"}).Draw(r, "shows")
 			i.Documents = append(i.Documents, d)
 			if !d.Void {
 				live++
@@ -156,12 +177,12 @@ func TestNothingRash(t *testing.T) {
 		if rapid.Bool().Draw(r, "known") {
 			i.Known = &drift.Known{
 				Works: 1, Revision: rapid.SampledFrom([]string{"1", "2"}).Draw(r, "applied"), InDoubt: rapid.Bool().Draw(r, "doubt"),
-				Status: rapid.SampledFrom([]saga.Status{saga.Running, saga.Retrying, saga.Compensating, saga.Review, saga.Completed, saga.Compensated, saga.Abandoned}).Draw(r, "status"),
+				Status: rapid.SampledFrom([]saga.Status{saga.Running, saga.Retrying, saga.Compensating, saga.Review, saga.Paused, saga.Completed, saga.Compensated, saga.Abandoned}).Draw(r, "status"),
 			}
 		}
 		policy := drift.Policy{Recreate: rapid.Bool().Draw(r, "recreate"), Fields: map[string]drift.Rule{"total": rapid.SampledFrom([]drift.Rule{drift.Review, drift.Enforce, drift.Ignore}).Draw(r, "rule")}}
 		f := drift.Classify(&i, &policy)
-		makes := f.Do == drift.Start || f.Class == drift.PhantomDone && f.Do == drift.Revise
+		makes := f.Risk() == drift.Create
 		switch {
 		case f.Class == "" || f.Do == "" || f.Why == "":
 			r.Fatalf("no words: %+v", f)
@@ -171,7 +192,11 @@ func TestNothingRash(t *testing.T) {
 			r.Fatalf("over the head of a doubt: %+v", f)
 		case f.Do == drift.Withdraw && (i.Truth == nil || i.Truth.Wanted || i.Truth.Revision == ""):
 			r.Fatalf("it would undo what nobody cancelled: %+v", f)
-		case (f.Do == drift.Revise || f.Do == drift.Withdraw) && lockedOnes > 0:
+		case f.Do == drift.Adopt && (i.Known != nil || live != 1 || len(f.Changes) > 0 && !i.Documents[slices.IndexFunc(i.Documents, func(d drift.Document) bool { return !d.Void })].Intact):
+			r.Fatalf("it would adopt what is not ours as it stands: %+v", f)
+		case f.Do.Acts() && i.Truth != nil && i.Truth.Unreadable != "" && f.Do != drift.Resume:
+			r.Fatalf("it would act for what cannot be read: %+v", f)
+		case (f.Risk() == drift.Update || f.Do == drift.Withdraw) && lockedOnes > 0:
 			r.Fatalf("it would touch what is posted: %+v", f)
 		case live > 1 && f.Do != drift.Ask && f.Do != drift.Nothing && f.Do != drift.Halt && f.Do != drift.Resume:
 			r.Fatalf("it would act on several: %+v", f)
