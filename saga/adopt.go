@@ -14,7 +14,7 @@ type Adoption struct {
 	Revision string          // the version of the source object, as the source has it now
 	Input    json.RawMessage // the input of that version
 
-	// Effects says what is known of steps. A step that is not named is taken as its class allows (A4).
+	// Effects says what is known of steps. A step that is not named is taken as its class allows (D4).
 	Effects map[string]Effect
 	// Cancelled: the source cancelled the object.
 	Cancelled bool
@@ -132,12 +132,9 @@ func (m *adopter) next() *Record {
 	return r
 }
 
-// missing are the records that are still to be written, in their order: what is in quarantine, what has to be asked
-// for, and what stands.
+// missing are the records that are still to be written, in their order: what has to be asked for, what stands, and what
+// is in quarantine.
 func (m *adopter) missing() (rs []*Record) {
-	if m.a.Quarantine != "" {
-		rs = m.add(rs, &Record{Step: m.suspect(), Class: Refused, ExternalID: m.a.Effects[m.suspect()].ExternalID, Error: m.a.Quarantine})
-	}
 	if r := m.asked(); r != nil {
 		rs = append(rs, r)
 	}
@@ -149,6 +146,9 @@ func (m *adopter) missing() (rs []*Record) {
 		if r := m.taken(s); r != nil {
 			rs = m.add(rs, r)
 		}
+	}
+	if m.a.Quarantine != "" {
+		rs = m.add(rs, &Record{Step: m.suspect(), Class: Refused, ExternalID: m.a.Effects[m.suspect()].ExternalID, Error: m.a.Quarantine})
 	}
 	return rs
 }
@@ -249,7 +249,7 @@ func (m *adopter) release(r *Record) {
 		r.Status, r.Reason, r.Error = Review, ReasonInDoubt, m.a.Quarantine
 	case m.a.Cancelled && !m.stands():
 		r.Status = Compensated
-	case m.a.Cancelled && m.hasWayBack():
+	case m.a.Cancelled && m.st.noWayBack(m.spec) == nil:
 		r.Status = Compensating
 	case m.a.Cancelled:
 		r.Status, r.Reason, r.Error = Review, ReasonConflict, parkedBecause[ReasonConflict]
@@ -272,12 +272,12 @@ func (m *adopter) says(words string) string {
 	return says(&Signal{Actor: m.a.Actor, Reason: m.a.Reason}, words)
 }
 
-// stands reports whether anything is owed an undo now that the source has cancelled. What nobody can tell is so only
-// where the adoption names it and there is an undo, which makes sure.
+// stands reports whether anything is owed an undo, or a person's word, now that the source has cancelled. What nobody can
+// tell is so only where the adoption names it and there is an undo, which makes sure.
 func (m *adopter) stands() bool {
 	return slices.ContainsFunc(m.st.Steps, func(ss StepState) bool {
 		_, told := m.a.Effects[ss.Name]
-		return ss.mayHaveHappened() && (!ss.Unconfirmed || told && !m.spec.hasNoUndo(ss.Name))
+		return ss.mayHaveHappened() && !m.spec.needsNoUndo(ss.Name) && (!ss.Unconfirmed || told && !m.spec.hasNoUndo(ss.Name))
 	})
 }
 
@@ -318,7 +318,9 @@ func (st *State) adopt(r *Record) error {
 		st.Newer = &Newer{Revision: st.Revision, Gone: true}
 	case r.Status == Compensated: // what stands then is what nobody can tell of
 		for i := range st.Steps {
-			st.Steps[i].Undo.Phase = Skipped
+			if ss := &st.Steps[i]; ss.Unconfirmed {
+				ss.Undo.Phase = Skipped
+			}
 		}
 	}
 	return nil

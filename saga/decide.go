@@ -97,7 +97,7 @@ const (
 // not changed; fold the record into it with [State.Apply] once the ledger has stored it. An error means that
 // the event does not fit the chain: the caller's view is wrong, and it must load the chain again.
 func Decide(spec *Spec, st *State, ev Event) (Decision, error) {
-	if st.Adopting { // whoever adopts the work goes on with it, and nobody else (A1)
+	if st.Adopting { // whoever adopts the work goes on with it, and nobody else (D1)
 		return Decision{Do: Command{Do: Rest}}, nil
 	}
 	m := machine{spec: spec, st: st.clone(), ev: ev, turned: st.Turned}
@@ -376,7 +376,7 @@ func (m *machine) pivotStands(i int) bool {
 		return false
 	}
 	ss := m.st.Step(m.spec.Steps[pivot].Name)
-	return ss != nil && (ss.Previous != nil || i < pivot && ss.mayHaveHappened())
+	return ss != nil && (ss.Previous != nil || i < pivot && ss.mayHaveHappened()) || i < pivot && m.behindPivot()
 }
 
 // exhausted reports whether the step's retry policy is used up.

@@ -235,6 +235,36 @@
 //   - V14: else review, conflict. A verdict that the undo of the step at issue happened by hand leads on, to the
 //     next such step or to the undos of the others. To keep sets the cancel aside, and the work goes on as
 //     before; what was made good already stays so. A newer version of the source begins as ever.
+//   - V15: a sub-revision (17+1, [SubRevision]) runs the work again at the version it has, also when the identity is the
+//     same: somebody has changed at a destination what the work made. It is newer than its version, and older than the
+//     source's next one.
+//
+// # Adoption
+//
+// When the ledger was lost, the source still has the objects, and the destinations what the works made. [Adopt] puts on
+// record what stands. It makes and sends nothing, so a record that adopts has no arm. Whoever adopts waits first until
+// everything that was sent has settled (A1 to A3), and only then looks.
+//
+//   - D1: an adopted chain begins paused, and stays so until its last record says where the work stands. Meanwhile it is
+//     nobody's: nothing is armed, no signal is consumed, no other record fits. Signals are read behind the last record.
+//   - D2: what stands is recorded once for each step. The step is done, with evidence adopted, external id and result. One
+//     that shows an older version of the source object is to be brought up to date: it is told what it left (V7), unless
+//     it is done once for the whole work (V9).
+//   - D3: a step of which nobody can tell counts as done and is never done again, not by a later revision either, unless it
+//     is Idempotent or follows each revision. It is shown as unconfirmed.
+//   - D4: of a step that nobody speaks of: what is AtMostOnce, or Keyed without a lookup, is one of which nobody can tell
+//     (when its key was used first, nobody knows). What can be asked for is in doubt, as after a fail-over (F26), and is
+//     looked up when the work goes on; that an earlier step was not there proves nothing about it. What is Idempotent is
+//     still to be done.
+//   - D5: behind its last record the work is completed when every step is done. Else it goes on.
+//   - D6: what stands under our mark and does not match brings the work to review, in-doubt, about that step. A verdict
+//     leads on: it happened, then it is ours; it did not, then it is done under a new key.
+//   - D7: what the source cancelled is compensated when nothing stands, and then what nobody can tell is not owed an undo.
+//     Where something stands the work goes back if every step that stands says Undo or NoUndo, else to review, conflict
+//     (V14). A step that nobody speaks of is not asked for then.
+//   - D8: an adoption that was cut off is repeated. What is on record is not recorded again, what has changed is corrected,
+//     a newer version of the source begins a revision (V3, V7), and the same adoption folds to the same state.
+//   - D9: adopting a work that is known, and is no adoption that was cut off, changes nothing.
 //
 // # What a crash can do
 //

@@ -23,6 +23,8 @@ var protocol = spin.Model{
 		{Name: "revisions, all can be undone", Switches: "-DREVISE -DOPUNDO -DNOOPERATOR -DEARLY=0 -DAMBIG=0", Full: "-DREVISE -DOPUNDO -DCRASHES=2 -DLOSSES=2 -DEARLY=0 -DAMBIG=0"},
 		{Name: "revisions, some need no undo", Switches: "-DREVISE -DNEEDLESS -DNOOPERATOR -DEARLY=0 -DAMBIG=0", Full: "-DREVISE -DNEEDLESS -DNOOPERATOR -DAMBIG=0"},
 		{Name: "revisions, stalled process", Switches: "-DREVISE -DNEWS=1 -DNOOPERATOR -DAMBIG=0", Full: "-DREVISE -DNEWS=1"},
+		{Name: "rebuild", Switches: "-DREBUILD -DAMBIG=0", Full: "-DREBUILD -DCRASHES=2 -DLOSSES=2"},
+		{Name: "rebuild, fallible step", Switches: "-DREBUILD -DAFTER -DAMBIG=0", Full: "-DREBUILD -DAFTER -DCRASHES=2 -DLOSSES=2"},
 	},
 	Live: []spin.Scene{
 		{Name: "every fair execution ends", Switches: "-DLIVE"},
@@ -69,8 +71,15 @@ var protocol = spin.Model{
 		{Name: "FORGETGONE", Scene: revise, Breaks: "newestWins"},
 		{Name: "REDONEEDLESS", Scene: revise + " -DNEEDLESS", Breaks: "chainTellsTheTruth"},
 		{Name: "FORGETDOUBT", Scene: revise + " -DNEEDLESS", Breaks: "chainTellsTheTruth"},
+
+		{Name: "BEGINRUNNING", Scene: rebuild, Breaks: "noDoubleEffect"},
+		{Name: "MAILAGAIN", Scene: rebuild, Breaks: "noDoubleEffect"},
+		{Name: "HURRIED", Scene: rebuild, Breaks: "chainTellsTheTruth"},
+		{Name: "UNASKED", Scene: rebuild, Breaks: "noDoubleEffect"},
 	},
 }
+
+const rebuild = "-DREBUILD -DNOOPERATOR -DEARLY=0 -DAMBIG=0"
 
 const revise = "-DREVISE -DNOOPERATOR -DEARLY=0 -DAMBIG=0"
 

@@ -23,6 +23,10 @@
  * A compensated work is undone, except for what needs no undo (-DNEEDLESS: LOOKUP and OPAQUE say so); with -DOPUNDO
  * OPAQUE has an undo, so a completed work can go back when the source cancels it.
  *
+ * With -DREBUILD the whole ledger is lost once, while the work goes forward, is in review or has ended, and is rebuilt:
+ * somebody waits until what was sent has settled, looks at KEYED, perhaps at LOOKUP, and puts on record what stands, one
+ * record for each step. That may be cut off between any two records and is then done again. OPAQUE counts as done.
+ *
  * The ledger is a chain. The model keeps its fold (what the records add up to) and, instead of the
  * hash of the tail, one bit per process: fresh[w] says that the tail is the one process w decided on.
  * Any append clears the bit of the other process. A decision that settles or arms is made in one
@@ -47,6 +51,8 @@
  *     is refused, an unfinished find, hashes, group commit, several records in the lost window.
  *   - A signal that says the same at a newer version, a definition that changes with the revision, and a person who
  *     keeps what the source cancelled. REVISE is not combined with REGRESS, VERDICT or TOMB.
+ *   - With REBUILD: a ledger that is lost on the way back, or while the answer of a commit is outstanding; adoption of a
+ *     newer revision or of what the source cancelled; a quarantine. It is combined with AFTER alone.
  *   - Requests of an undo carry no revision: a late one removes whatever stands. That is more than a destination
  *     would do which is told the external id.
  *   - A decision that neither settles an outcome nor arms a step is one statement: when it is rejected, the
@@ -132,6 +138,13 @@
  *   REDONEEDLESS  (NEEDLESS) an at-most-once step that needed no undo is done again after the way back
  *   FORGETDOUBT   (NEEDLESS) a step that needed no undo and was left in doubt is armed again without a lookup
  *
+ *   and with REBUILD:
+ *
+ *   BEGINRUNNING  the first record of an adoption leaves the work running instead of paused
+ *   MAILAGAIN     an at-most-once step of which nobody can tell is taken as not done
+ *   HURRIED       the destinations are asked before what was sent earlier has settled
+ *   UNASKED       a step that can be asked for, and that nobody looked at, is taken as not done
+ *
  * BY HAND
  *
  *   spin -a saga.pml && gcc -O2 -DSAFETY -DCOLLAPSE -o pan pan.c && ./pan -m100000
@@ -190,6 +203,8 @@
 #define REVIEW 2
 #define DONE   3
 #define COMPED 4
+#define NOWHERE  5       /* REBUILD: the ledger is lost             */
+#define ADOPTING 6       /* REBUILD: paused between the records of its adoption */
 #define terminal (saga == DONE || saga == COMPED)
 
 /* what a record says; the same words are the content of a late answer */
@@ -247,6 +262,15 @@ bit  aside;              /* an operator's cancel came after the newest version w
 #define VERSION(x) (arev[x])
 #else
 #define VERSION(x) 1
+#endif
+
+#ifdef REBUILD
+bit  whole = 1;          /* the ledger was not lost yet                                                */
+bit  mine;               /* the tail is the one the adopter decided on                                 */
+bit  unconfirmed;        /* OPAQUE counts as done because nobody can tell                              */
+#define MAILED (effect[OPAQUE] == 1 || unconfirmed)
+#else
+#define MAILED (effect[OPAQUE] == 1)
 #endif
 
 byte crashes = CRASHES, early = EARLY, losses = LOSSES, ambig = AMBIG;
@@ -474,6 +498,9 @@ inline commit() {
 /* Only what the source says may follow the end of a chain. */
 inline extend() {
   snapshot();
+#ifdef REBUILD
+  mine = 0;
+#endif
   fresh[O] = 0; fresh[w] = 1
 }
 
@@ -752,6 +779,65 @@ proctype Judge(byte j) {       /* looks at the destination, and says later what 
   fi;
 out:
   atomic { saw = 0; looked[j] = 0 }
+}
+#endif
+
+#ifdef REBUILD
+#ifdef HURRIED
+#define CALMED true
+#else
+#define CALMED (SETTLED(0) && SETTLED(1) && SETTLED(2))
+#endif
+#ifdef BEGINRUNNING
+#define BEGUN RUN
+#else
+#define BEGUN ADOPTING
+#endif
+/* The ledger is lost: no work, no session, no signal. What is in the memory of the processes and on the network stays. */
+inline lose() {
+  whole = 0; saga = NOWHERE; openBy = 0; holder = 0; cancel = 0; answered = 0;
+  st[0] = READY; st[1] = READY; st[2] = READY; maybe[0] = 0; maybe[1] = 0; maybe[2] = 0;
+  late[0] = 0; late[1] = 0; late[2] = 0; sess[0] = 0; sess[1] = 0; fresh[0] = 0; fresh[1] = 0;
+  moved[0] = 1; moved[1] = 1
+}
+proctype Adopter() {
+  bit there0, there1, looked1;
+end:
+  atomic { whole && UP && (saga == RUN || saga == REVIEW || saga == DONE) && !landed[0] && !landed[1] && undone[0] == 0 && undone[1] == 0 -> lose() }
+look:                          /* also after a crash: what was read is read again */
+  atomic { CALMED -> there0 = (effect[KEYED] > 0); there1 = (effect[LOOKUP] > 0); if :: looked1 = 1 :: looked1 = 0 fi }
+  if
+  :: atomic { crashes > 0 -> crashes--; goto look }
+  :: atomic { saga == NOWHERE -> saga = BEGUN; mine = 1 }
+  :: atomic { saga == ADOPTING -> mine = 1 }                  /* begun before a crash */
+  :: atomic { saga != NOWHERE && saga != ADOPTING -> goto out }
+  fi;
+  if
+  :: atomic { crashes > 0 -> crashes--; goto look }
+  :: atomic { mine -> if :: there0 -> st[KEYED] = SDONE :: else fi }
+  :: atomic { !mine -> goto out }
+  fi;
+  if
+  :: atomic { crashes > 0 -> crashes--; goto look }
+  :: atomic { mine && looked1 -> if :: there1 -> st[LOOKUP] = SDONE; maybe[LOOKUP] = 0 :: else fi }
+#ifdef UNASKED
+  :: atomic { mine && !looked1 }
+#else
+  :: atomic { mine && !looked1 -> if :: st[LOOKUP] == READY -> st[LOOKUP] = INDOUBT; maybe[LOOKUP] = 2 :: else fi }
+#endif
+  :: atomic { !mine -> goto out }
+  fi;
+  if
+  :: atomic { crashes > 0 -> crashes--; goto look }
+  :: atomic { mine -> mine = 0;
+#ifndef MAILAGAIN
+       st[OPAQUE] = SDONE; unconfirmed = 1;
+#endif
+       saga = (st[0] == SDONE && st[1] == SDONE && st[2] == SDONE -> DONE : RUN) }
+  :: atomic { !mine }
+  fi;
+out:
+  atomic { there0 = 0; there1 = 0; looked1 = 0 }
 }
 #endif
 
@@ -1114,11 +1200,11 @@ proctype Monitor() {           /* runs when nothing else can: the end of every e
   atomic { timeout ->
     noLostWork = (terminal || saga == REVIEW); assert(noLostWork);
     nothingDropped = (!told[0] && !told[1]); assert(nothingDropped);
-    completedIsWhole = (saga != DONE || (WHOLE(0) && WHOLE(1) && effect[2] == 1));
+    completedIsWhole = (saga != DONE || (WHOLE(0) && WHOLE(1) && MAILED));
     assert(completedIsWhole);
     compensatedIsClean = (saga != COMPED || (CLEAN(0) && (CLEAN(1) || IDLE_UNDO) && (effect[2] == 0 || IDLE_UNDO)));
     assert(compensatedIsClean);
-    chainTellsTheTruth = (TRUE_OF(0) && TRUE_OF(1) && (st[2] != SDONE || effect[2] == 1) && (st[2] != READY || effect[2] == 0));
+    chainTellsTheTruth = (TRUE_OF(0) && TRUE_OF(1) && (st[2] != SDONE || MAILED) && (st[2] != READY || effect[2] == 0));
     assert(chainTellsTheTruth);
 #ifdef REVISE
     newestWins = ((saga != DONE || (rev == top && !topGone)) && (saga != COMPED || rev == top || topGone || aside)); assert(newestWins);
@@ -1145,6 +1231,9 @@ init {
 #endif
 #ifdef VERDICT
     run Judge(0); run Judge(1);
+#endif
+#ifdef REBUILD
+    run Adopter();
 #endif
 #ifdef REGRESS
     run Failover();

@@ -99,6 +99,9 @@ func (s *story) play(command string) string {
 		lost, _ := strconv.Atoi(words[1]) // do says what is wrong with it
 		n -= lost
 	}
+	if words[0] == "lose" {
+		n = 0
+	}
 	err := s.do(words[0], words[1:], lines[1:])
 	for i := max(n, 0); i < len(s.chain); i++ {
 		fmt.Fprintln(&s.out, show(&s.chain[i]))
@@ -133,6 +136,9 @@ func (s *story) play(command string) string {
 //	late step n id     attempt n's success comes after it was closed
 //	conflict           the work was started again with another identity
 //	park, resume       nobody knows the version; somebody does
+//	lose               the whole ledger is lost
+//	adopt rev words…   what stands is put on record; each line says it of one step (see parseEffect), or begins with
+//	                   quarantine. Among the words: cancelled, and records=n when it is cut off after n
 //	state              shows where the work stands
 func (s *story) do(verb string, args, lines []string) (err error) {
 	s.last = Decision{}
@@ -175,6 +181,15 @@ func (s *story) do(verb string, args, lines []string) (err error) {
 		s.store(*dec.Record)
 		s.last = dec
 		return nil
+	case "lose":
+		s.chain, s.st = nil, &State{ID: order}
+		return nil
+	case "adopt":
+		a, most, err := parseAdoption(args, lines)
+		if err != nil {
+			return err
+		}
+		return s.adopt(a, most)
 	case "state":
 		s.state()
 		return nil
@@ -290,6 +305,9 @@ func (s *story) state() {
 		}
 		if ss.Previous != nil {
 			fmt.Fprintf(&s.out, ", left before: %q", ss.Previous.ExternalID)
+		}
+		if ss.Unconfirmed {
+			s.out.WriteString(", unconfirmed")
 		}
 		if ss.Undo.Phase != "" {
 			fmt.Fprintf(&s.out, "; undo %s after %d", ss.Undo.Phase, ss.Undo.Attempts)

@@ -371,8 +371,12 @@ func (st *State) Issue(spec *Spec) (*StepState, Direction) {
 	return nil, ""
 }
 
-// front is the first step that is not done, of those armed in this revision; the latest when all are done.
+// front is the first step that is not done, of those armed in this revision; the latest when all are done. What an
+// adoption put in quarantine comes before those it did not come to.
 func (st *State) front() *StepState {
+	if i := slices.IndexFunc(st.Steps, func(ss StepState) bool { return ss.Forward.Stuck != "" }); i >= 0 {
+		return &st.Steps[i]
+	}
 	var latest *StepState
 	for i := range st.Steps {
 		switch ss := &st.Steps[i]; ss.Forward.Phase {
@@ -393,7 +397,7 @@ func (ss *StepState) mayHaveHappened() bool {
 }
 
 // stands reports whether the step's effect is or may be at the destination. Where nothing but a person's word says
-// that it is not, and spec has no undo that could make sure, the word counts. What an adoption skipped (A7) does not.
+// that it is not, and spec has no undo that could make sure, the word counts. What an adoption skipped (D7) does not.
 func (ss *StepState) stands(spec *Spec) bool {
 	if ss.Undo.Phase == Skipped {
 		return false

@@ -168,7 +168,10 @@ func nextInReview(spec *Spec, st *State) string {
 	look := fmt.Sprintf("Look at the destination of %s for key %s or the work id.", what, e.Key)
 	switch {
 	case e.Class == Refused && e.Stuck == ReasonInDoubt: // in quarantine
-		look = fmt.Sprintf("Something stands under the mark of %s and was not taken over (see the note): look at it. To give the work up, cancel it.", what)
+		look = fmt.Sprintf("Something stands under the mark of %s and was not taken over (see the note): look at it.", what)
+		if m := (&machine{spec: spec, st: st}); spec != nil && !m.pastPivot() {
+			look += " To give the work up, cancel it."
+		}
 	case e.Phase == Rebuff && dir == Forward:
 		look = fmt.Sprintf("The destination refused %s: mend the cause there first.", what)
 	case st.Reason == ReasonPoison || st.Reason == ReasonExhausted:
