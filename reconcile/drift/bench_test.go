@@ -1,7 +1,6 @@
 package drift_test
 
 import (
-	"context"
 	"fmt"
 	"testing"
 
@@ -40,7 +39,7 @@ func BenchmarkCompareInSync(b *testing.B) {
 	sides := inSync(n)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := (&drift.Comparison{Complete: true}).Compare(context.Background(), sides(), nil); err != nil {
+		if _, err := (&drift.Comparison{Complete: true}).Compare(b.Context(), sides(), nil); err != nil {
 			b.Fatal(err)
 		}
 	}

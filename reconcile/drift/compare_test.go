@@ -26,8 +26,8 @@ type world struct {
 	how                 drift.Comparison
 }
 
-// print is a fingerprint as whoever lists would make it.
-func print(f drift.Fields) drift.Fingerprint {
+// digest is a fingerprint as whoever lists would make it.
+func digest(f drift.Fields) drift.Fingerprint {
 	sum := sha256.Sum256([]byte(fmt.Sprint(f)))
 	return drift.Fingerprint(sum[:16])
 }
@@ -44,13 +44,13 @@ func drawWorld(r *rapid.T) *world {
 		for n := range rapid.SampledFrom([]int{0, 1, 1, 1, 1, 2}).Draw(r, "objects") {
 			w.source = append(w.source, drift.Seen{
 				Key: key, ID: fmt.Sprint(k, n), Revision: rapid.SampledFrom([]string{"", "1", "2"}).Draw(r, "revision"),
-				Wanted: rapid.Bool().Draw(r, "wanted"), Unreadable: rapid.IntRange(0, 9).Draw(r, "unreadable") == 0, Fields: sold, Fingerprint: print(sold),
+				Wanted: rapid.Bool().Draw(r, "wanted"), Unreadable: rapid.IntRange(0, 9).Draw(r, "unreadable") == 0, Fields: sold, Fingerprint: digest(sold),
 			})
 		}
 		for n := range rapid.SampledFrom([]int{0, 1, 1, 1, 2, 3}).Draw(r, "documents") {
 			fields := rapid.SampledFrom(somewhere).Draw(r, "fields")
 			w.destination = append(w.destination, drift.Seen{
-				Key: key, ID: fmt.Sprint("inv", k, n), Fields: fields, Fingerprint: print(fields), Created: monday.Add(time.Duration(-n) * time.Hour),
+				Key: key, ID: fmt.Sprint("inv", k, n), Fields: fields, Fingerprint: digest(fields), Created: monday.Add(time.Duration(-n) * time.Hour),
 				Void: rapid.Bool().Draw(r, "void"), Locked: rapid.Bool().Draw(r, "locked"), Foreign: rapid.Bool().Draw(r, "foreign"),
 			})
 		}
@@ -202,7 +202,7 @@ func TestFieldsOnDemand(t *testing.T) {
 func seen(keys ...string) []drift.Seen {
 	rows := make([]drift.Seen, len(keys))
 	for i, key := range keys {
-		rows[i] = drift.Seen{Key: key, ID: key, Revision: "1", Wanted: true, Fields: sold, Fingerprint: print(sold)}
+		rows[i] = drift.Seen{Key: key, ID: key, Revision: "1", Wanted: true, Fields: sold, Fingerprint: digest(sold)}
 	}
 	return rows
 }

@@ -164,7 +164,7 @@ type Drift struct {
 }
 
 // DriftQuery selects drift. What is empty selects all.
-type DriftQuery struct {
+type DriftQuery struct { //nolint:revive // as FindingQuery selects findings
 	Job   string
 	Key   string
 	Class Class

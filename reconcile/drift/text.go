@@ -38,7 +38,7 @@ func WriteText(w io.Writer, p *Plan, first func(c Class, n int) ([]Finding, erro
 		if all > int64(len(fs)) {
 			fmt.Fprintf(b, ", the first %d of %s", len(fs), thousands(all))
 		}
-		b.WriteByte('\n')
+		fmt.Fprintln(b)
 		for i := range fs {
 			writeFinding(b, &fs[i])
 		}
@@ -58,7 +58,8 @@ func (p *Plan) found() []Class {
 }
 
 func writeTallies(w io.Writer, p *Plan) {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	var table strings.Builder
+	t := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "class\tto be done\tkeys\t")
 	for _, row := range p.Tallies {
 		note := ""
@@ -67,7 +68,10 @@ func writeTallies(w io.Writer, p *Plan) {
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", row.Class, row.Do, thousands(row.Count), note)
 	}
-	_ = t.Flush() // into a buffer, which keeps its first error
+	_ = t.Flush() // a strings.Builder never fails
+	for row := range strings.Lines(table.String()) {
+		fmt.Fprintln(w, strings.TrimRight(row, " \n"))
+	}
 }
 
 // writeFinding writes one finding with what differs, and what to do.
@@ -107,22 +111,20 @@ func WriteJSON(w io.Writer, p *Plan, fs iter.Seq2[Finding, error]) error {
 		return fmt.Errorf("write plan %.*s: %w", short, p.ID, err)
 	}
 	b := bufio.NewWriter(w)
-	b.WriteString(`{"plan":`)
-	b.Write(head)
-	b.WriteString(`,"findings":[`)
+	fmt.Fprintf(b, `{"plan":%s,"findings":[`, head)
 	between := "\n"
 	for f, err := range fs {
+		var line []byte
 		if err == nil {
-			head, err = json.Marshal(&f)
+			line, err = json.Marshal(&f)
 		}
 		if err != nil {
 			return fmt.Errorf("write plan %.*s: %w", short, p.ID, err)
 		}
-		b.WriteString(between)
-		b.Write(head)
+		fmt.Fprintf(b, "%s%s", between, line)
 		between = ",\n"
 	}
-	b.WriteString("]}\n")
+	fmt.Fprintln(b, "]}")
 	return b.Flush()
 }
 
@@ -130,7 +132,6 @@ func WriteJSON(w io.Writer, p *Plan, fs iter.Seq2[Finding, error]) error {
 func WriteLines(w io.Writer, fs iter.Seq2[Finding, error]) error {
 	b := bufio.NewWriter(w)
 	e := json.NewEncoder(b)
-	e.SetEscapeHTML(false)
 	for f, err := range fs {
 		if err == nil {
 			err = e.Encode(&f)

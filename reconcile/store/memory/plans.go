@@ -219,7 +219,7 @@ func (s *Store) Approve(ctx context.Context, id string, by drift.By) error {
 	return nil
 }
 
-// Done notes outcomes. "A key that the plan does not have is left out."
+// Done notes outcomes; "a key that the plan does not have is left out".
 func (s *Store) Done(ctx context.Context, number int64, rows []drift.Row) error {
 	now, unlock, err := s.enter(ctx)
 	if err != nil {

@@ -164,7 +164,7 @@ func plansPages(b *bench) {
 	}
 }
 
-// "Nobody reads a draft as a plan."
+// "Nobody reads a draft as a plan".
 func plansDraft(b *bench) {
 	number := b.draft("books", missing("1")...)
 	if _, err := b.Latest(b.Context(), "books"); !errors.Is(err, drift.ErrNotFound) {
@@ -197,7 +197,7 @@ func plansDraftDies(b *bench) {
 }
 
 // "A draft that is finished [...]: ErrNotFound, and nothing is stored"; "Finishing again with the same plan changes
-// nothing."
+// nothing".
 func plansFinal(b *bench) {
 	number := b.draft("books", missing("1")...)
 	p := &drift.Plan{ID: "abcd", Job: "books", Mapping: "3", Generation: 9, Census: drift.Census{Source: 4, Keys: 5}, Tallies: []drift.Tally{{Class: drift.Missing, Do: drift.Start, Risk: drift.Create, Count: 1}}}
@@ -225,7 +225,7 @@ func plansFinal(b *bench) {
 }
 
 // "Plan returns the newest finished plan with that id, or whose id begins so when no plan with another id does.
-// Latest returns the newest finished plan of a job."
+// Latest returns the newest finished plan of a job".
 func plansByID(b *bench) {
 	b.plan("books", "a1b2")
 	again := b.plan("books", "a1b2")
@@ -287,7 +287,7 @@ func plansKept(b *bench) {
 	}
 }
 
-// "every plan with that id says the same, so it holds for all of them. The first approval stands."
+// "every plan with that id says the same, so it holds for all of them. The first approval stands".
 func plansApproval(b *bench) {
 	b.plan("books", "a1b2")
 	anna, ben := drift.By{Actor: "anna", Reason: "the move\x00 to the new shop"}, drift.By{Actor: "ben"}

@@ -1,0 +1,256 @@
+package drift_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/amends-dev/amends/reconcile/drift"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// findings are one of each sort, in the order of keys.
+func findings() []drift.Finding {
+	return []drift.Finding{
+		{Key: "shop:order:1", Class: drift.InSync, Do: drift.Nothing, Why: "it says what it should"},
+		{Key: "shop:order:2", Class: drift.Missing, Do: drift.Start, Why: "nobody has done anything for it", Revision: "1"},
+		{
+			Key: "shop:order:3", Class: drift.Stale, Do: drift.Revise, Why: "the source has 2, and 1 was applied", Revision: "2", Applied: "1", Documents: []string{"inv_3"},
+			Changes: []drift.Change{{Field: "customer", Is: "cus_7", Want: "cus_8"}, {Field: "total", Is: "4100", Want: "4200"}},
+		},
+		{
+			Key: "shop:order:4", Class: drift.Diverged, Do: drift.Ask, Why: "fields of ours were changed at the destination", Revision: "1", Applied: "1", Documents: []string{"inv_4"},
+			Changes: []drift.Change{{Field: "note", Is: "\x1b[31mred\nlines", Want: strings.Repeat("long ", 100)}}, Propose: "keep the change and correct the source, or write ours again",
+		},
+		{Key: "shop:order:5", Class: drift.Duplicate, Do: drift.Ask, Why: "the destination has 2 of them under one mark", Documents: []string{"inv_5", "inv_6"}, Propose: "keep inv_5: the ledger knows it. Nothing is voided by itself"},
+		{Key: "shop:order:6", Class: drift.SourceGone, Do: drift.Withdraw, Why: "the source cancelled it at 2", Revision: "2", Applied: "1", Documents: []string{"inv_7"}},
+		{Key: "shop:order:7", Class: drift.PhantomDone, Do: drift.Again, Why: "its document is gone; the policy says to make it anew", Revision: "1", Applied: "1"},
+	}
+}
+
+func head() *drift.Plan {
+	return &drift.Plan{
+		Job: "books", Mapping: "3", Before: "2", Generation: 12,
+		Census: drift.Census{Source: 1203, Destination: 1199, Ledger: 1202, Keys: 1204, Before: 1200},
+		Spread: drift.Spread{Compared: 1190, Fields: []drift.Share{{Field: "total", Count: 2}}},
+	}
+}
+
+var counted = []drift.Tally{{Class: drift.InSync, Do: drift.Nothing, Count: 1187}, {Class: drift.Foreign, Do: drift.Nothing, Count: 40}}
+
+func plan(t interface{ Fatal(...any) }, h *drift.Plan, b *drift.Bounds, fs []drift.Finding) *drift.Plan {
+	p := drift.NewPlanner(h, counted)
+	for i := range fs {
+		if err := p.Add(&fs[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	made, err := p.Plan(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+// strict withholds everything that makes, and lets pass what does not.
+var strict = drift.Bounds{Create: drift.Bound{Ask: true}}
+
+func each(fs []drift.Finding) iter.Seq2[drift.Finding, error] {
+	return func(yield func(drift.Finding, error) bool) {
+		for _, f := range fs {
+			if f.Class != drift.InSync && !yield(f, nil) {
+				return
+			}
+		}
+	}
+}
+
+// What people and programs read of a plan does not change unnoticed.
+func TestGolden(t *testing.T) {
+	t.Parallel()
+	p := plan(t, head(), &strict, findings())
+	var text, doc, lines bytes.Buffer
+	err := drift.WriteText(&text, p, func(c drift.Class, n int) ([]drift.Finding, error) {
+		return slices.DeleteFunc(findings(), func(f drift.Finding) bool { return f.Class != c }), nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := drift.WriteJSON(&doc, p, each(findings())); err != nil {
+		t.Fatal(err)
+	}
+	if err := drift.WriteLines(&lines, each(findings())); err != nil {
+		t.Fatal(err)
+	}
+	if !json.Valid(doc.Bytes()) {
+		t.Errorf("this is no JSON: %s", doc.Bytes())
+	}
+	for name, got := range map[string]*bytes.Buffer{"plan.txt": &text, "plan.json": &doc, "findings.jsonl": &lines} {
+		path := filepath.Join("testdata", name)
+		if *update {
+			if err := os.WriteFile(path, got.Bytes(), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(path)
+		if err != nil || !bytes.Equal(got.Bytes(), want) {
+			t.Errorf("%s (%v): got\n%s\nwant\n%s", name, err, got, want)
+		}
+	}
+}
+
+// Others write what is in a finding. In a text nothing of it moves the cursor, turns the line around or ends it.
+func TestTextIsPlain(t *testing.T) {
+	t.Parallel()
+	evil := "a\x1b[2J\rb\u202ec\nz\x00"
+	f := drift.Finding{Key: evil, Class: drift.Diverged, Do: drift.Ask, Why: evil, Documents: []string{evil}, Propose: evil, Changes: []drift.Change{{Field: evil, Is: evil, Want: evil}}}
+	p := plan(t, &drift.Plan{Job: evil, Mapping: evil}, &drift.Bounds{}, []drift.Finding{f})
+	var text bytes.Buffer
+	if err := drift.WriteText(&text, p, func(drift.Class, int) ([]drift.Finding, error) { return []drift.Finding{f}, nil }); err != nil {
+		t.Fatal(err)
+	}
+	if got := text.String(); strings.ContainsAny(got, "\x1b\r\u202e\x00") || strings.Contains(got, "\nz") {
+		t.Errorf("%q", got)
+	}
+}
+
+// A plan without findings is a document with an empty list, and a text that says so.
+func TestEmptyPlan(t *testing.T) {
+	t.Parallel()
+	p := plan(t, &drift.Plan{Job: "books"}, &drift.Bounds{}, nil)
+	var doc bytes.Buffer
+	if err := drift.WriteJSON(&doc, p, each(nil)); err != nil || !strings.Contains(doc.String(), `"findings":[]`) || !json.Valid(doc.Bytes()) {
+		t.Errorf("%s, %v", &doc, err)
+	}
+	if p.Drifts() != 0 || len(p.Words()) != 0 {
+		t.Errorf("%d drift, %v", p.Drifts(), p.Words())
+	}
+}
+
+// P6: the same input makes the same plan, byte for byte; another finding, count, mapping or bound that matters
+// makes one with another id.
+func TestPlanIsItsInput(t *testing.T) {
+	t.Parallel()
+	bytesOf := func(p *drift.Plan) string {
+		b, err := json.Marshal(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	first := plan(t, head(), &strict, findings())
+	if again := plan(t, head(), &strict, findings()); bytesOf(again) != bytesOf(first) || len(first.ID) != 32 {
+		t.Errorf("again it is\n%s\nand was\n%s", bytesOf(again), bytesOf(first))
+	}
+	ids := map[string]string{first.ID: "itself"}
+	for name, change := range map[string]func(*drift.Plan, *drift.Bounds, []drift.Finding) []drift.Finding{
+		"a finding less": func(_ *drift.Plan, _ *drift.Bounds, fs []drift.Finding) []drift.Finding { return fs[:6] },
+		"another why":    func(_ *drift.Plan, _ *drift.Bounds, fs []drift.Finding) []drift.Finding { fs[1].Why = "!"; return fs },
+		"another version": func(_ *drift.Plan, _ *drift.Bounds, fs []drift.Finding) []drift.Finding {
+			fs[1].Revision = "9"
+			return fs
+		},
+		"another value": func(_ *drift.Plan, _ *drift.Bounds, fs []drift.Finding) []drift.Finding {
+			fs[2].Changes[0].Want = "cus_9"
+			return fs
+		},
+		"one in sync less":   func(_ *drift.Plan, _ *drift.Bounds, fs []drift.Finding) []drift.Finding { return fs[1:] },
+		"another mapping":    func(h *drift.Plan, _ *drift.Bounds, fs []drift.Finding) []drift.Finding { h.Mapping = "4"; return fs },
+		"another generation": func(h *drift.Plan, _ *drift.Bounds, fs []drift.Finding) []drift.Finding { h.Generation++; return fs },
+		"another bound": func(_ *drift.Plan, b *drift.Bounds, fs []drift.Finding) []drift.Finding {
+			b.Create.Ask = false
+			return fs
+		},
+	} {
+		h, b := head(), strict
+		id := plan(t, h, &b, change(h, &b, findings())).ID
+		if twin, known := ids[id]; known {
+			t.Errorf("with %s the id is that of %s", name, twin)
+		}
+		ids[id] = name
+	}
+}
+
+// In which order the destination lists documents makes no difference to what is found.
+func TestOrderOfDocuments(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(r *rapid.T) {
+		var ds []drift.Document
+		for n := range rapid.IntRange(1, 4).Draw(r, "documents") {
+			d := doc(fmt.Sprint("inv_", n), sold)
+			if rapid.Bool().Draw(r, "late") {
+				d = late(d)
+			}
+			d.Locked = rapid.Bool().Draw(r, "locked")
+			ds = append(ds, d)
+		}
+		i := drift.Item{Key: key, Truth: wanted("1"), Documents: ds, Known: done()}
+		want := fmt.Sprint(drift.Classify(&i, &drift.Policy{}))
+		i.Documents = rapid.Permutation(ds).Draw(r, "order")
+		if got := fmt.Sprint(drift.Classify(&i, &drift.Policy{})); got != want {
+			r.Fatalf("%s\nand %s", got, want)
+		}
+	})
+}
+
+// Findings come in the order of their keys, each once. Otherwise one was forgotten or found twice.
+func TestPlannerWantsOrder(t *testing.T) {
+	t.Parallel()
+	for _, keys := range [][]string{{"2", "1"}, {"1", "1"}, {""}} {
+		p := drift.NewPlanner(head(), nil)
+		var err error
+		for _, k := range keys {
+			err = p.Add(&drift.Finding{Key: k, Class: drift.Missing, Do: drift.Start})
+		}
+		if err == nil {
+			t.Errorf("%q were planned", keys)
+		}
+	}
+}
+
+// A ledger with two works for one key stops the job, and so nothing of the plan is done.
+func TestHalt(t *testing.T) {
+	t.Parallel()
+	fs := append(findings(), drift.Finding{Key: "shop:order:8", Class: drift.DupLedger, Do: drift.Halt, Why: "two works"})
+	if p := plan(t, head(), &drift.Bounds{}, fs); !strings.Contains(p.Refused, "shop:order:8") {
+		t.Errorf("refused: %q", p.Refused)
+	}
+}
+
+// What runs a work again makes a document where none stands, and changes it where one does; each has its own bound.
+func TestRisk(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		do    drift.Verb
+		docs  []string
+		risk  drift.Risk
+		known bool
+	}{
+		{drift.Start, nil, drift.Create, true},
+		{drift.Revise, []string{"inv"}, drift.Update, true},
+		{drift.Revise, nil, drift.Create, true},
+		{drift.Again, []string{"inv"}, drift.Update, true},
+		{drift.Again, nil, drift.Create, true},
+		{drift.Withdraw, []string{"inv"}, drift.Destroy, true},
+		{drift.Adopt, []string{"inv"}, drift.Harmless, true},
+		{drift.Resume, nil, drift.Harmless, true},
+		{drift.Ask, []string{"inv"}, drift.Harmless, false},
+		{drift.Nothing, nil, drift.Harmless, false},
+		{drift.Look, nil, drift.Harmless, false},
+		{drift.Halt, nil, drift.Harmless, false},
+	} {
+		if f := (drift.Finding{Do: c.do, Documents: c.docs}); f.Risk() != c.risk || c.do.Acts() != c.known {
+			t.Errorf("%s with %v: risk %q, acts %v; want %q, %v", c.do, c.docs, f.Risk(), c.do.Acts(), c.risk, c.known)
+		}
+	}
+}
