@@ -127,6 +127,20 @@ func (s *stage) note(r *schedule.Run) {
 	}, s.now()})
 }
 
+// locked runs f while nothing else that asks for it does: what a test and its work share is touched there.
+func (s *stage) locked(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
+
+// told returns what was said about stale jobs so far.
+func (s *stage) told() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string(nil), s.stale...)
+}
+
 // called returns the calls of the work so far.
 func (s *stage) called() []*call {
 	s.mu.Lock()

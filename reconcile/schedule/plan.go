@@ -25,14 +25,10 @@ func describe(now time.Time, s *State, j *Job) {
 
 // plan records what is due: the instants since the last one become one run, or are skipped. Nothing is planned while
 // the job is paused; what comes due meanwhile is missed, and made up for like everything that is missed.
-func plan(now time.Time, a *Agenda) error {
+func plan(now time.Time, a *Agenda, text Schedule) {
 	s := &a.State
-	if s.Paused.Is() || a.Halt.Is() {
-		return nil
-	}
-	text, err := Parse(s.Schedule, s.Zone)
-	if err != nil {
-		return fmt.Errorf("plan job %s: %w", s.Name, err)
+	if a.pause().Is() {
+		return
 	}
 	horizon := now.Add(-s.CatchUp)
 	expire(now, horizon, a)
@@ -41,15 +37,14 @@ func plan(now time.Time, a *Agenda) error {
 	}
 	due, ok := text.stretch(s.Planned, now)
 	if !ok {
-		return nil
+		return
 	}
 	if obstacle := a.obstacle(); obstacle != "" {
 		a.skip(now, due, obstacle)
-		return nil
+		return
 	}
 	r := a.add(now, due)
 	r.Due = r.At.Add(jitter(s, text, r.At))
-	return nil
 }
 
 // expire skips runs that never began and whose time is too long ago. Nobody may have been there to begin them.

@@ -250,13 +250,14 @@ func TestZombieWritesNothing(t *testing.T) {
 func TestTrustEndsEarly(t *testing.T) {
 	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
 		const slow = 20 * time.Second
-		store := &slowly{Store: s.Store, answer: slow}
+		store := &slowly{Store: s.Store}
+		store.answer.Store(int64(slow))
 		var began, ended time.Time
 		var cause error
 		j := s.job("*/5 * * * *", "", 0)
 		j.Work = func(ctx context.Context, r *schedule.Run) (schedule.Outcome, error) {
 			began = s.now()
-			store.answer = time.Hour // no renewal is answered
+			store.answer.Store(int64(time.Hour)) // no renewal is answered
 			<-ctx.Done()
 			ended, cause = s.now(), r.Proceed(context.WithoutCancel(ctx))
 			return schedule.Outcome{}, context.Cause(ctx)
@@ -277,12 +278,12 @@ func TestTrustEndsEarly(t *testing.T) {
 type slowly struct {
 	schedule.Store
 
-	answer time.Duration
+	answer atomic.Int64 // how long it takes
 }
 
 func (s *slowly) Turn(ctx context.Context, job string, decide func(time.Time, *schedule.Agenda) error) error {
 	err := s.Store.Turn(ctx, job, decide)
-	return errors.Join(err, rest(ctx, s.answer))
+	return errors.Join(err, rest(ctx, time.Duration(s.answer.Load())))
 }
 
 // A run over which five processes died has failed; it does not kill every process for ever.

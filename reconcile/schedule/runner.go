@@ -70,8 +70,10 @@ type worker struct {
 	job       *Job
 	described bool
 	swept     time.Time // when old runs were last deleted, by our clock
-	mu        sync.Mutex
+	looked    time.Time // when it was last asked whether the job is stale, by our clock
 	stale     bool
+	text      Schedule // as the database had it last
+	zone      string
 }
 
 // run looks what is due and does it, until ctx ends.
@@ -86,7 +88,7 @@ func (w *worker) run(ctx context.Context) {
 		case err == nil && claimed != nil:
 			w.attempt(ctx, claimed, &t.agenda.State, began)
 		case err == nil:
-			pause(ctx, min(t.agenda.quiet(t.now), w.opts.Poll))
+			pause(ctx, min(t.agenda.quiet(t.now, w.text), w.opts.Poll))
 		}
 	}
 }
@@ -106,7 +108,10 @@ func (w *worker) turn(ctx context.Context, decide func(now time.Time, a *Agenda)
 		if !w.described {
 			describe(now, &a.State, w.job)
 		}
-		t = turned{now: now, agenda: a, fault: plan(now, a)}
+		t = turned{now: now, agenda: a}
+		if t.fault = w.parse(&a.State); t.fault == nil {
+			plan(now, a, w.text)
+		}
 		return decide(now, a)
 	})
 	if err != nil {
@@ -114,6 +119,17 @@ func (w *worker) turn(ctx context.Context, decide func(now time.Time, a *Agenda)
 	}
 	w.told(&t)
 	return t, nil
+}
+
+// parse reads the schedule that a job has in the database, which the newest process described. Zones take long to
+// read, so one that is known is not read again.
+func (w *worker) parse(s *State) error {
+	if w.text.zone != nil && w.text.text == s.Schedule && w.zone == s.Zone {
+		return nil
+	}
+	text, err := Parse(s.Schedule, s.Zone)
+	w.text, w.zone = text, s.Zone
+	return err
 }
 
 // look claims what is to be done now, if anything is.
@@ -140,7 +156,7 @@ func (w *worker) look(ctx context.Context) (claimed *RunRow, t turned, err error
 }
 
 // quiet is for how long nothing will be due: a hint, since all that counts is the database's clock at the next turn.
-func (a *Agenda) quiet(now time.Time) time.Duration {
+func (a *Agenda) quiet(now time.Time, text Schedule) time.Duration {
 	next := now.Add(day)
 	sooner := func(t time.Time) {
 		if !t.IsZero() && t.Before(next) {
@@ -160,9 +176,7 @@ func (a *Agenda) quiet(now time.Time) time.Duration {
 			}
 		}
 	}
-	if text, err := Parse(a.State.Schedule, a.State.Zone); err == nil {
-		sooner(text.Next(a.State.Planned))
-	}
+	sooner(text.Next(a.State.Planned))
 	return max(next.Sub(now), 0)
 }
 
@@ -181,12 +195,18 @@ func (w *worker) told(t *turned) {
 			}
 		}
 	}
+	w.watch(t)
+}
+
+// watch tells, once, that a job got stale, and that all is well again.
+func (w *worker) watch(t *turned) {
+	if !w.looked.IsZero() && time.Since(w.looked) < time.Minute && !w.stale {
+		return
+	}
+	w.looked = time.Now()
 	why := Stale(t.now, &t.agenda.State)
-	w.mu.Lock()
-	changed := w.stale != (why != "")
-	w.stale = why != ""
-	w.mu.Unlock()
-	if changed {
+	if w.stale != (why != "") {
+		w.stale = why != ""
 		w.tell.Stale(w.job.Name, why)
 	}
 }

@@ -14,7 +14,7 @@ const crashesMost = 5
 // paused. A run whose lease is over comes first, then what was asked for by hand, then the oldest. Only what is
 // recorded already can be claimed, never what was planned at the same turn.
 func claim(now time.Time, a *Agenda, holder string, lease time.Duration) *RunRow {
-	if a.State.Paused.Is() || a.Halt.Is() {
+	if a.pause().Is() {
 		return nil
 	}
 	var best *RunRow

@@ -1,0 +1,224 @@
+package schedule_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/amends-dev/amends/reconcile/schedule"
+	"github.com/amends-dev/amends/reconcile/store/memory"
+)
+
+// R9: an error, a panic, or no verdict is a failed run, whatever else the job says, and only ok is a good one.
+func TestOnlyOKIsGood(t *testing.T) {
+	full := schedule.Outcome{Before: "a", After: "b", Seen: 1, Planned: 2, Applied: 3, Refused: 4, Errors: 5, Calls: 6, Plan: "p", Note: "n"}
+	for _, c := range []struct {
+		name  string
+		says  schedule.Verdict
+		fault error
+		want  schedule.Verdict
+	}{
+		{"ok", schedule.OK, nil, schedule.OK},
+		{"partial", schedule.Partial, nil, schedule.Partial},
+		{"refused", schedule.Refused, nil, schedule.Refused},
+		{"failed", schedule.Failed, nil, schedule.Failed},
+		{"ok with an error", schedule.OK, errors.New("the shop is away"), schedule.Failed},
+		{"nothing said", "", nil, schedule.Failed},
+		{"a word nobody knows", "fine", nil, schedule.Failed},
+		{"skipped", schedule.Skipped, nil, schedule.Failed},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, "2026-06-15T10:04:30Z", func(s *stage) {
+				j := s.job("*/5 * * * *", "", 0)
+				j.Work = func(context.Context, *schedule.Run) (schedule.Outcome, error) {
+					out := full
+					out.Verdict = c.says
+					return out, c.fault
+				}
+				s.run(j)
+				s.until("2026-06-15T10:05:01Z")
+				r, want := s.last(), full
+				if want.Verdict = c.want; r.Outcome != want {
+					t.Errorf("recorded is %+v", r.Outcome)
+				}
+				if (r.Error != "") != (c.want == schedule.Failed && c.says != schedule.Failed) {
+					t.Errorf("its error is %q", r.Error)
+				}
+				st := s.board()
+				if good := !st.Good.Ended.IsZero(); good != (c.want == schedule.OK) || good != (st.Failures == 0) || good != (st.Watermark == "b") {
+					t.Errorf("the job is %+v", st)
+				}
+			})
+		})
+	}
+}
+
+// R10: that no run ended well for longer than so many periods is told once, with the reason, and that all is well
+// again, too. A pause that somebody forgot is told like any other reason.
+func TestFreshness(t *testing.T) {
+	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
+		var fault error
+		j := s.job("*/5 * * * *", "", 0)
+		j.Work = func(context.Context, *schedule.Run) (schedule.Outcome, error) {
+			var err error
+			s.locked(func() { err = fault })
+			return schedule.Outcome{Verdict: schedule.OK}, err
+		}
+		s.run(j)
+		s.until("2026-06-15T10:06:00Z")
+		s.locked(func() { fault = errors.New("the shop is away") })
+		s.until("2026-06-15T10:19:00Z")
+		if len(s.told()) != 0 {
+			t.Errorf("too early: %q", s.told())
+		}
+		s.until("2026-06-15T11:00:30Z")
+		if len(s.told()) != 1 || s.told()[0] != "sweep: no run ended well since 2026-06-15 10:05:00 UTC, 3 did otherwise" {
+			t.Errorf("told: %q", s.told())
+		}
+		s.locked(func() { fault = nil })
+		s.until("2026-06-15T11:06:00Z")
+		if len(s.told()) != 2 || s.told()[1] != "sweep: " {
+			t.Errorf("told: %q", s.told())
+		}
+		if err := schedule.Pause(s.Context(), s, "sweep", "ann", "lunch"); err != nil {
+			t.Fatal(err)
+		}
+		s.until("2026-06-15T12:00:00Z")
+		if len(s.told()) != 3 || !strings.Contains(s.told()[2], "ann paused it on 2026-06-15 11:06:00 UTC: lunch") {
+			t.Errorf("told: %q", s.told())
+		}
+	})
+}
+
+// R10: good runs that leave the watermark where it is for too long are told of; one that moves it is well again.
+func TestFrozenWatermark(t *testing.T) {
+	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
+		after := "2026-06-15T10:00:00Z/77"
+		j := s.job("0 * * * *", "", 0)
+		j.Work = func(context.Context, *schedule.Run) (schedule.Outcome, error) {
+			out := schedule.Outcome{Verdict: schedule.OK}
+			s.locked(func() { out.After = after })
+			return out, nil
+		}
+		s.run(j)
+		s.until("2026-06-16T10:30:00Z")
+		if len(s.told()) != 0 {
+			t.Errorf("too early: %q", s.told())
+		}
+		s.until("2026-06-16T11:02:00Z")
+		if len(s.told()) != 1 || !strings.Contains(s.told()[0], "left the watermark at "+after) {
+			t.Errorf("told: %q", s.told())
+		}
+		s.locked(func() { after = "later" })
+		s.until("2026-06-16T12:02:00Z")
+		if len(s.told()) != 2 || s.told()[1] != "sweep: " {
+			t.Errorf("told: %q", s.told())
+		}
+	})
+}
+
+// Periods are those of the schedule: what runs on weekdays is fresh on Monday morning.
+func TestStale(t *testing.T) {
+	t.Parallel()
+	friday := at(t, "2026-06-12T09:00:00Z")
+	job := schedule.State{
+		Name: "sweep", Schedule: "0 9 * * 1-5", Fresh: 1, First: friday.AddDate(0, -1, 0),
+		Good: schedule.Good{Instant: "x", At: friday, Ended: friday.Add(10 * time.Minute)},
+	}
+	never := job
+	never.Good = schedule.Good{}
+	for _, c := range []struct {
+		name  string
+		now   string
+		job   schedule.State
+		stale bool
+	}{
+		{"Sunday", "2026-06-14T12:00:00Z", job, false},
+		{"Monday, while it runs", "2026-06-15T09:05:00Z", job, false},
+		{"Monday, too late", "2026-06-15T09:11:00Z", job, true},
+		{"never well, just described", "2026-05-12T09:00:01Z", never, false},
+		{"never well", "2026-05-20T09:00:00Z", never, true},
+		{"not watched", "2027-06-15T09:11:00Z", schedule.State{Name: "x", Schedule: "@daily", Fresh: -1, First: friday}, false},
+		{"nobody described it", "2027-06-15T09:11:00Z", schedule.State{Name: "x"}, false},
+	} {
+		if why := schedule.Stale(at(t, c.now), &c.job); (why != "") != c.stale {
+			t.Errorf("%s: %q", c.name, why)
+		}
+	}
+}
+
+// R8: jobs of one schedule are spread over a part of the period by their names, the same part every time.
+func TestJitter(t *testing.T) {
+	bubble(t, "2026-06-15T10:59:00Z", func(s *stage) {
+		var jobs []schedule.Job
+		for _, name := range []string{"vienna", "graz", "linz", "salzburg", "innsbruck"} {
+			j := s.job("0 * * * *", "", 0)
+			j.Name, j.Jitter = name, 10
+			jobs = append(jobs, j)
+		}
+		s.run(jobs...)
+		s.until("2026-06-15T12:30:00Z")
+		late := map[string]time.Duration{}
+		moments := map[time.Duration]bool{}
+		for _, c := range s.called() {
+			d := c.at.Sub(c.At).Truncate(time.Second)
+			if was, again := late[c.Job]; again && was != d {
+				t.Errorf("%s is late by %s, then by %s", c.Job, was, d)
+			}
+			late[c.Job], moments[d] = d, true
+			if d < 0 || d > 6*time.Minute {
+				t.Errorf("%s is late by %s of an hour", c.Job, d)
+			}
+		}
+		if len(s.called()) != 10 || len(moments) != 5 {
+			t.Errorf("%d runs at the moments %v", len(s.called()), moments)
+		}
+	})
+}
+
+// New reports every fault at once.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	work := func(context.Context, *schedule.Run) (schedule.Outcome, error) { return schedule.Outcome{}, nil }
+	_, err := schedule.New(memory.New(nil), []schedule.Job{
+		{Name: "a", Schedule: "@daily", Work: work},
+		{Name: "a", Schedule: "@daily", Work: work},
+		{Name: "no good name", Schedule: "@every 1s", Zone: "Vienna", Overlap: "all", CatchUp: time.Second, Jitter: 11, Timeout: -1, Lease: 1},
+	}, &schedule.Options{Poll: -1})
+	for _, want := range []string{
+		"Poll is negative", `two jobs are called "a"`, "its name", "at least 10s", `zone "Vienna"`, "Overlap", "CatchUp", "Jitter", "Timeout", "Lease", "no Work",
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("it does not say %q: %v", want, err)
+		}
+	}
+	if _, err := schedule.New(memory.New(nil), nil, nil); err == nil {
+		t.Error("a runner of nothing")
+	}
+}
+
+// Runs that ended long ago are forgotten, and their instants do not come again.
+func TestOldRunsAreForgotten(t *testing.T) {
+	bubble(t, "2026-06-15T23:30:00Z", func(s *stage) {
+		j := s.job("@daily", "", 0)
+		r, err := schedule.New(s, []schedule.Job{j}, &schedule.Options{Keep: 72 * time.Hour, Poll: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(s.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_ = r.Run(ctx)
+		}()
+		s.until("2026-06-25T12:00:00Z")
+		stop()
+		<-done
+		s.want("2026-06-23T00:00:00Z ok", "2026-06-24T00:00:00Z ok", "2026-06-25T00:00:00Z ok")
+		if n := len(s.called()); n != 10 {
+			t.Errorf("%d runs in ten days", n)
+		}
+	})
+}
