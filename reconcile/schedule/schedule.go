@@ -20,7 +20,8 @@ type Schedule struct {
 }
 
 // shortest is the least time between two instants of @every: what is to run more often is no job but a loop.
-const shortest = 10 * time.Second
+// It is a variable for the tests of this package alone.
+var shortest = 10 * time.Second
 
 // parser takes five fields or a descriptor. Its zone is UTC: the fields are read on civil time, which has no zone.
 var parser = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor)

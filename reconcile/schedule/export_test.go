@@ -1,0 +1,6 @@
+package schedule
+
+import "time"
+
+// SetShortest lets @every be finer than users may have it.
+func SetShortest(d time.Duration) { shortest = d }
