@@ -45,6 +45,8 @@ const policy = `
 	reconcile < reconcile/webhook, reconcile/store/memory
 	STD < reconcile/simulation # only tests
 	coordinator, ledger !< reconcile
+	reconcile/sweep, github.com/sirupsen/logrus, golang.org/x/sync/... < reconcile/repair
+	reconcile/repair, coordinator < reconcile/works # the ledger as a reconciler sees it
 	saga < reconcile/drift # pure, like the machine
 	reconcile, reconcile/drift < reconcile/sweep < reconcile/store/memory, reconcile/store/internal/..., reconcile/store/storetest
 	reconcile/drift < reconcile/store/memory, reconcile/store/internal/..., reconcile/store/storetest

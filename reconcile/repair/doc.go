@@ -1,3 +1,80 @@
-// Package repair compares source, ledger and destination, plans what to do about every difference, and does it within
-// bounds.
+// Package repair makes source, ledger and destination agree again, within bounds, and rebuilds a ledger that was lost.
+//
+// A [Reconciler] trusts nobody. Webhooks are lost, people edit documents, databases are restored from yesterday. So from
+// time to time all three sides are listed and compared, and every difference gets a name and a treatment (package
+// drift). Some treatments are safe by themselves; the others are a list for a person.
+//
+// # From a listing to a plan
+//
+//	list      a sweep reads both systems from one end to the other; a listing that is not whole is no listing
+//	compare   the two listings and the ledger are merged in the order of their keys; what is plainly in sync is counted
+//	judge     if more than half of the documents differ in one same field, the mapping changed, not the documents:
+//	          the plan is refused with that diagnosis, before anybody is asked about any of them
+//	look      every other difference is looked at anew, because listings are minutes old and the world moves
+//	bound     the complete plan is held against its bounds; what is over them is withheld
+//	store     findings in the order of their keys, counts, and an id over all of it
+//
+// A look asks the ledger first, then the source, then the destination. What the other two say is then at least as new
+// as the ledger, and a work that began meanwhile refuses a second start by itself. What somebody does not have is looked
+// for twice, apart by the time in which the destination settles. Where the saga is not done with a work nobody else
+// is asked: nothing is planned over its head.
+//
+// Planning writes to the tables of listings, plans and drift, and nowhere else: not to the source, the destination, the
+// ledger or the inbox.
+//
+// # What proves that an object is gone
+//
+// Silence is no proof. A document whose object the source does not have is an orphan once all of this holds: the
+// listing was whole, without an error and counted; its source did not shrink; the source would show the object if it
+// were there (Source.Visible); it was asked by id twice; and an earlier run found the same, longer than the
+// grace ago. Even then a person decides.
+//
+// # From a plan to actions
+//
+// Each action is looked at once more right before it is done. If its class, its treatment, a version, a document or a
+// field is another by then, it is superseded, and nothing is done. So an old plan does no harm, and applying one twice
+// does nothing twice. Then
+//
+//   - what there is more of than Bounds.CanaryFrom begins with a few; they are read back when their works have come to
+//     rest, and if one is not as it should be, that kind is stopped;
+//   - five failures in a row, or more than a fifth of the last fifty actions, end the run. The next run begins with one
+//     action, and what failed goes last, so that a few bad objects do not keep the others from their turn;
+//   - the job's pause and its lease are asked before every action;
+//   - what is withheld stays so until somebody approves that plan by its id.
+//
+// Actions go the way of a webhook: [Config.Deliver] starts, revises or withdraws, and the saga does the rest with its own
+// keys and lookups. A document is never touched from here.
+//
+// # What a run says
+//
+//	ok        everything that was to be done is done, or there was nothing
+//	partial   something failed, could not be looked at, or is left for the next run
+//	refused   something waits for an approval, or the plan was refused with a diagnosis
+//	failed    the run broke off: see its error
+//
+// What is for a person to decide does not spoil a run; it is listed, with since when ([drift.Drifts]).
+//
+// # Rebuilding
+//
+// [Reconciler.Rebuild] makes a ledger anew from what carries our mark. It creates, sends and undoes nothing.
+//
+//	one document, as it should be               adopted: the work is done; mails count as sent
+//	one, untouched since an older version       adopted as that version left it; the update is left to a coordinator
+//	one, of an object that was cancelled since  adopted as it was before; withdrawing it is for a run with bounds
+//	one that does not match, or several         in review, so that nothing is started for the key
+//	none                                        nothing; the next run starts what is missing
+//	one, and the source has no object           nothing; it is an orphan for a person
+//
+// Rebuilding twice gives the same ledger, and so does rebuilding after a crash. Then the incremental sweeps begin anew.
+//
+// # What is not guaranteed
+//
+//   - A look and the action behind it are two calls. What happens between them is up to the saga: its lookups and keys
+//     keep a second document from being made, not this package.
+//   - Nothing but a person tells a document that was deleted on purpose from one that was lost.
+//   - A source that answers "there is none" for what it has, to a listing and to two questions by id, over the grace,
+//     is believed; what follows is a question to a person.
+//   - More differences than a day's quota has calls are looked at over several days: those not yet looked at are
+//     listed as such. What stays unrepaired in front uses up calls each time.
+//   - The age of a drift is judged by this machine's clock.
 package repair

@@ -5,7 +5,7 @@ import (
 
 	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/drift"
-	"github.com/amends-dev/amends/reconcile/sweep"
+	"github.com/amends-dev/amends/saga"
 )
 
 // Works is the ledger as a reconciler needs it: where the works of one saga stand, by natural key.
@@ -18,10 +18,10 @@ type Works interface {
 	// Resume wakes a work that should have moved.
 	Resume(ctx context.Context, key string, by By) error
 	// Adopt records what stands, and makes and sends nothing. It answers each at its own index; one that the
-	// ledger knows already is left as it is.
-	Adopt(ctx context.Context, as []Adoption) ([]Adopted, error)
-	// Again runs an ended work once more for the object as it is, at the revision it has.
-	Again(ctx context.Context, c reconcile.Change, by By) error
+	// ledger knows already is left as it is, and one whose adoption was cut off is taken up. It may be repeated.
+	Adopt(ctx context.Context, as []Adoption, by By) ([]Adopted, error)
+	// Again runs a completed work once more, at the revision it has. The same request again changes nothing.
+	Again(ctx context.Context, key, request string, by By) error
 }
 
 // Head is a work as a listing tells it.
@@ -32,12 +32,11 @@ type By = drift.By
 
 // Adoption is what stands of one work, as far as source and destination tell.
 type Adoption struct {
+	Key    string           // the work id
 	Change reconcile.Change // the object as the source has it
 	// Effects are the results of steps that stand. A step that is not named is as the saga has it: what is safe to
 	// repeat is done when the work goes on, and what is not (a mail) counts as done.
 	Effects map[string]Effect
-	// Cancelled: the object is not wanted any more, and nothing stands.
-	Cancelled bool
 	// Quarantine: something stands that does not match. The work is recorded in review with these words, so that
 	// nothing is started for it.
 	Quarantine string
@@ -50,16 +49,12 @@ type Effect struct {
 	Revision   string // of the object, which the effect shows; empty: the present one
 	Unknown    bool   // nobody can tell; it counts as done and is never done again
 	NotDone    bool   // there is evidence that it was not done
+	Foreign    bool   // it stands under our mark, and is not what it should be: Adoption.Quarantine says why
 }
 
 // Adopted is what became of an adoption.
 type Adopted struct {
-	Status string // of the work
-	Known  bool   // the ledger had it already; nothing was recorded
-}
-
-// Sides are the source and the destination of a job.
-type Sides struct {
-	Source      sweep.Source
-	Destination sweep.Destination
+	Status saga.Status // of the work
+	Known  bool        // the ledger had it already; nothing was recorded
+	Err    error       // it was not recorded; the others were
 }

@@ -1,0 +1,49 @@
+package repair
+
+import (
+	"fmt"
+
+	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/saga"
+)
+
+// adoption is what stands of the object of s, to be recorded.
+func (r *Reconciler) adoption(s *sight) (Adoption, error) {
+	live := livingOf(s.item.Documents)
+	a := Adoption{Key: s.item.Key, Change: s.change(r.source.Object)}
+	err := guard(func() (err error) {
+		a.Effects, err = r.effects(s.object, live)
+		return err
+	})
+	if err != nil {
+		return a, fmt.Errorf("tell the effects that stand: %w", err)
+	}
+	if len(live) == 1 {
+		a.date(live[0].Revision)
+	}
+	return a, nil
+}
+
+// date says of which version of the object the effects are. What is unknown or was not done has none.
+func (a *Adoption) date(revision string) {
+	if revision == "" || saga.CompareRevisions(revision, a.Change.Revision) >= 0 {
+		return
+	}
+	for step, e := range a.Effects {
+		if e.Revision == "" && !e.Unknown && !e.NotDone {
+			e.Revision = revision
+			a.Effects[step] = e
+		}
+	}
+}
+
+// livingOf returns the documents that count.
+func livingOf(docs []drift.Document) []drift.Document {
+	var live []drift.Document
+	for _, d := range docs {
+		if !d.Void {
+			live = append(live, d)
+		}
+	}
+	return live
+}

@@ -1,0 +1,159 @@
+package repair
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/sweep"
+)
+
+// Config sets up a [Reconciler]. What says nothing else is required.
+type Config struct {
+	// Name of the job: of its plans and its drift. The sweep's.
+	Name string
+
+	// Sweep lists two of the sides. Its Source (with Get, All and Want), Destination (with Marked and Find), Mapping,
+	// quotas and Proceed are the reconciler's, too. Proceed is asked before every action and every batch, and an error
+	// from it ends the run there: a pause, a lease that was lost.
+	Sweep *sweep.Sweep
+	// Works is the third side, the ledger.
+	Works Works
+
+	// Deliver turns the state of an object into work, as [reconcile.Source] has it: a start, a newer revision, a
+	// withdrawal. Told the same twice it changes nothing.
+	Deliver func(ctx context.Context, c reconcile.Change) error
+	// Effects says which steps' results the documents of an object show, by the names of the steps. What it does not
+	// name is as [Adoption.Effects] has it. It is pure.
+	Effects func(o *sweep.Object, live []drift.Document) (map[string]Effect, error)
+
+	// Policy is what the job may do beyond its defaults, and Bounds how much of it in one run. Zero is careful.
+	Policy drift.Policy
+	Bounds drift.Bounds
+
+	Plans  drift.Plans
+	Drifts drift.Drifts
+
+	// Approved says whether somebody has approved the job. Until then Run only plans (a plan may still be applied by
+	// its id). Nil: nobody has.
+	Approved func(ctx context.Context) (bool, error)
+
+	// Grace is how long the source must have had no object before that counts as proven. 24 hours.
+	Grace time.Duration
+	// Patience is how long a first action's work may take until it is read back. 1 minute.
+	Patience time.Duration
+	// Workers is how many keys are looked at, or acted on, at once. 8.
+	Workers int
+	// Log gets one line a run, and one for each action that failed. Discarded.
+	Log logrus.FieldLogger
+}
+
+// Reconciler compares source, ledger and destination of one job, and repairs what it may. Its methods may be called
+// from any process; two runs of one job at once are the schedule's to prevent.
+type Reconciler struct {
+	name        string
+	sweep       *sweep.Sweep
+	source      *sweep.Source
+	destination *sweep.Destination
+	works       Works
+	deliver     func(context.Context, reconcile.Change) error
+	effects     func(*sweep.Object, []drift.Document) (map[string]Effect, error)
+	policy      drift.Policy
+	bounds      drift.Bounds
+	plans       drift.Plans
+	drifts      drift.Drifts
+	approved    func(context.Context) (bool, error)
+	settle      time.Duration
+	grace       time.Duration
+	patience    time.Duration
+	workers     int
+	log         logrus.FieldLogger
+}
+
+// New returns a reconciler. Every fault of c is reported at once.
+func New(c Config) (*Reconciler, error) {
+	if c.Name == "" && c.Sweep != nil {
+		c.Name = c.Sweep.Name
+	}
+	if err := c.validate(); err != nil {
+		return nil, fmt.Errorf("new reconciler %q: %w", c.Name, err)
+	}
+	r := &Reconciler{
+		name: c.Name, sweep: c.Sweep, source: &c.Sweep.Source, destination: &c.Sweep.Destination,
+		works: c.Works, deliver: c.Deliver, effects: c.Effects,
+		policy: c.Policy, bounds: c.Bounds.OrDefaults(), plans: c.Plans, drifts: c.Drifts, approved: c.Approved,
+		settle: or(c.Sweep.Destination.Settle, 2*time.Second), grace: or(c.Grace, 24*time.Hour), patience: or(c.Patience, time.Minute),
+		workers: or(c.Workers, 8), log: c.Log,
+	}
+	if r.log == nil {
+		silent := logrus.New()
+		silent.SetOutput(io.Discard)
+		r.log = silent
+	}
+	return r, nil
+}
+
+func or[T comparable](v, byDefault T) T {
+	var zero T
+	if v == zero {
+		return byDefault
+	}
+	return v
+}
+
+func (c *Config) validate() error {
+	var faults []error
+	need := func(ok bool, what string) {
+		if !ok {
+			faults = append(faults, errors.New(what))
+		}
+	}
+	need(c.Sweep != nil, "it has no Sweep: nobody could list the source and the destination")
+	if s := c.Sweep; s != nil {
+		need(s.Source.Get != nil, "the Source has no Get: what a listing tells is old, so there must be a way to ask")
+		need(s.Source.All != nil, "the Source has no All: only a whole listing shows what is missing")
+		need(s.Source.Want != nil, "the Source has no Want: nobody could say what a document should be")
+		need(s.Destination.Marked != nil, "the Destination has no Marked: what nobody knows of would never be found")
+		need(s.Destination.Find != nil, "the Destination has no Find: what a listing tells is old, so there must be a way to ask")
+	}
+	need(c.Works != nil, "there are no Works: the ledger is the third side")
+	need(c.Deliver != nil, "it has no Deliver: nothing could be repaired")
+	need(c.Effects != nil, "it has no Effects: nothing could be adopted")
+	need(c.Plans != nil && c.Drifts != nil, "Plans or Drifts is missing: there is nowhere to write a plan")
+	need(min(c.Grace, c.Patience) >= 0 && c.Workers >= 0, "the Grace, the Patience or the number of Workers is negative")
+	return errors.Join(append(faults, c.Bounds.Faults())...)
+}
+
+// proceed asks whether the run may go on.
+func (r *Reconciler) proceed(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	return r.sweep.Proceed(ctx)
+}
+
+// get asks the source for an object, in its turn.
+func (r *Reconciler) get(ctx context.Context, id string) (*sweep.Object, error) {
+	if err := r.source.Quota.Take(ctx, r.sweep.Name); err != nil {
+		return nil, err
+	}
+	o, err := r.source.Get(ctx, id)
+	r.source.Quota.Answered(err)
+	return o, err
+}
+
+// documents asks the destination for everything under one key, in its turn.
+func (r *Reconciler) documents(ctx context.Context, key string) ([]drift.Document, error) {
+	if err := r.destination.Quota.Take(ctx, r.sweep.Name); err != nil {
+		return nil, err
+	}
+	docs, err := r.destination.Find(ctx, key)
+	r.destination.Quota.Answered(err)
+	return docs, err
+}

@@ -1,0 +1,92 @@
+package repair
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/sweep"
+)
+
+// listing is what was listed of both systems.
+type listing struct {
+	source, destination *sweep.Complete
+	before              int64    // objects of the source in its complete listing before this one
+	missing             string   // why there is nothing to compare; the rest says nothing then
+	at                  string   // how far both have come, for people
+	short               []string // what could not be listed anew; older rows stand for it
+}
+
+// list lists both systems, or goes on with listings that are under way. What they cannot list now stands as it was
+// listed last: whatever differs is looked at anew.
+func (r *Reconciler) list(ctx context.Context) (*listing, error) {
+	l := new(listing)
+	for _, side := range []sweep.Side{sweep.SourceSide, sweep.DestinationSide} {
+		rep, err := r.sweep.List(ctx, side)
+		if err != nil {
+			return nil, err
+		}
+		if rep.Verdict != sweep.OK {
+			l.short = append(l.short, fmt.Sprintf("the %s was not listed whole: %s", side, rep.Why))
+		}
+		l.at += fmt.Sprintf("%s: %s. ", side, rep.Listed)
+		whole := rep.Listed.Complete
+		if whole == nil && l.missing == "" {
+			l.missing = fmt.Sprintf("the %s was never listed whole (%s); %s", side, rep.Listed, or(rep.Why, "the next run goes on"))
+		}
+		if side == sweep.SourceSide {
+			l.source, l.before = whole, rep.Listed.Before
+		} else {
+			l.destination = whole
+		}
+	}
+	return l, nil
+}
+
+// listSince lists both systems until both listings are whole that began at since or later. Rows that are older would
+// hide what was made after them.
+func (r *Reconciler) listSince(ctx context.Context, since time.Time) (*listing, error) {
+	for last := ""; ; {
+		l, err := r.list(ctx)
+		switch {
+		case err != nil:
+			return nil, err
+		case len(l.short) > 0:
+			l.missing = strings.Join(l.short, "; ")
+			return l, nil
+		case l.missing == "" && !l.source.Started.Before(since) && !l.destination.Started.Before(since):
+			return l, nil
+		case l.at == last:
+			l.missing = "a listing makes no progress: " + l.at
+			return l, nil
+		}
+		last = l.at
+	}
+}
+
+// headsAtOnce is how many works are read at once.
+const headsAtOnce = 5000
+
+// compare merges the listings with the ledger, and hands on what is not plainly in sync.
+func (r *Reconciler) compare(ctx context.Context, l *listing, yield func(*drift.Finding) error) (*drift.Counts, error) {
+	read := func(side sweep.Side, of *sweep.Complete) *sweep.Reader {
+		return sweep.Read(ctx, r.sweep.Store, sweep.SightingQuery{Name: r.sweep.Name, Side: side, Generation: of.Generation})
+	}
+	source, destination := read(sweep.SourceSide, l.source), read(sweep.DestinationSide, l.destination)
+	defer source.Close()
+	defer destination.Close()
+	how := drift.Comparison{Policy: &r.policy, Complete: true}
+	return how.Compare(ctx, drift.Sides{Source: source.Seen, Destination: destination.Seen, Ledger: r.heads(ctx)}, yield)
+}
+
+// heads streams the ledger.
+func (r *Reconciler) heads(ctx context.Context) drift.Stream[drift.Head] {
+	return drift.Pages(headsAtOnce, func(last *drift.Head, limit int) ([]drift.Head, error) {
+		if last == nil {
+			return r.works.Heads(ctx, "", limit)
+		}
+		return r.works.Heads(ctx, last.Key, limit)
+	})
+}

@@ -1,0 +1,215 @@
+package repair
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/sweep"
+	"github.com/amends-dev/amends/saga"
+)
+
+// sight is one natural key as the three sides have it now.
+type sight struct {
+	item    drift.Item
+	object  *sweep.Object // nil: the source has none, or was not asked
+	gone    int           // how often the source was asked, and had none
+	finding drift.Finding
+	err     error // why nobody could look; the rest is then not to be used
+}
+
+// change is the object as a Hearer would deliver it.
+func (s *sight) change(of reconcile.Object) reconcile.Change {
+	of.ID = s.object.ID
+	return reconcile.Change{
+		Object: of, Version: s.object.Version, Revision: s.item.Truth.Revision, Deleted: s.object.Deleted, Body: s.object.Body,
+	}
+}
+
+// look asks the three sides about s. The ledger is read first: what the other two say then is at least as new, and a
+// work that began meanwhile refuses a second start by itself. Where the ledger alone decides, nobody else is asked.
+func (r *Reconciler) look(ctx context.Context, s *sight, proven bool) {
+	key := s.item.Key
+	s.err = guard(func() (err error) {
+		if s.item.Known, err = r.works.Known(ctx, key); err != nil {
+			return fmt.Errorf("ask the ledger: %w", err)
+		}
+		if decides(s.item.Known) {
+			return nil
+		}
+		if err = r.ask(ctx, s, proven); err != nil {
+			return fmt.Errorf("ask the source: %w", err)
+		}
+		if err = r.find(ctx, s); err != nil {
+			return fmt.Errorf("ask the destination: %w", err)
+		}
+		return nil
+	})
+	if s.err == nil {
+		s.finding = drift.Classify(&s.item, &r.policy)
+	}
+}
+
+// decides reports whether the ledger has the last word on a key: the saga is not done with it.
+func decides(k *drift.Known) bool {
+	return k != nil && (k.Works > 1 || k.InDoubt || k.Overdue || k.Status == saga.Review || k.Status == saga.Paused || k.Status.Live())
+}
+
+// ask asks the source for the object.
+func (r *Reconciler) ask(ctx context.Context, s *sight, proven bool) error {
+	key := s.item.Key
+	o, err := r.get(ctx, r.id(key))
+	if err != nil {
+		return err
+	}
+	s.object = o
+	if o == nil {
+		s.gone++
+		s.item.Truth = r.absent(key, proven && s.gone >= drift.Looks)
+		return nil
+	}
+	s.gone = 0
+	s.item.Truth = r.truth(key, o)
+	return nil
+}
+
+// absent is what the source says by having no such object. It says nothing where it would not show it.
+func (r *Reconciler) absent(key string, proven bool) *drift.Truth {
+	if r.source.Visible != nil && !r.source.Visible(key) {
+		return nil
+	}
+	return &drift.Truth{Key: key, Proven: proven}
+}
+
+// truth is what the source says about an object. One that cannot be read is a truth as well.
+func (r *Reconciler) truth(key string, o *sweep.Object) *drift.Truth {
+	var t drift.Truth
+	err := guard(func() (err error) {
+		t, err = r.source.Want(o)
+		return err
+	})
+	if t.Revision == "" {
+		t.Revision = o.Version.Revision()
+	}
+	switch {
+	case err != nil:
+	case t.Key != key:
+		err = fmt.Errorf("the object %s that was asked for has the key %s", o.ID, t.Key)
+	case t.Revision == "":
+		err = errors.New("it has no version, and Want gave it no revision: nobody could tell a newer state from an older one")
+	default:
+		err = saga.CheckRevision(t.Revision)
+	}
+	if err != nil {
+		return &drift.Truth{Key: key, Revision: t.Revision, Unreadable: err.Error()}
+	}
+	t.Wanted = t.Wanted && !o.Deleted
+	t.Proven = t.Proven || !t.Wanted // it says so itself
+	return &t
+}
+
+// find asks the destination for everything that carries the mark.
+func (r *Reconciler) find(ctx context.Context, s *sight) error {
+	docs, err := r.documents(ctx, s.item.Key)
+	if err != nil {
+		return err
+	}
+	s.item.Documents = docs
+	if standing(docs) == 0 {
+		s.item.Looked++
+	} else {
+		s.item.Looked = 0
+	}
+	return nil
+}
+
+// standing counts the documents that count.
+func standing(docs []drift.Document) int {
+	n := 0
+	for i := range docs {
+		if !docs[i].Void {
+			n++
+		}
+	}
+	return n
+}
+
+// again reports whether one look proves nothing: somebody has none, which the next look may deny.
+func (s *sight) again() bool {
+	return s.err == nil && (s.finding.Do == drift.Look || s.gone > 0 && s.gone < drift.Looks && s.item.Truth != nil)
+}
+
+// lookAt looks at keys, as many at once as there are workers. What one side does not have is looked at twice, apart by
+// the time in which the destination settles; that wait is one for all of them. proven says of which keys the source's
+// silence has been proven otherwise.
+func (r *Reconciler) lookAt(ctx context.Context, sights []sight, proven func(key string) bool) error {
+	r.each(ctx, sights, func(s *sight) { r.look(ctx, s, proven(s.item.Key)) })
+	wait := false
+	for i := range sights {
+		wait = wait || sights[i].again()
+	}
+	if !wait || ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err := pause(ctx, r.settle); err != nil {
+		return err
+	}
+	r.each(ctx, sights, func(s *sight) {
+		if s.again() {
+			r.look(ctx, s, proven(s.item.Key))
+		}
+	})
+	return ctx.Err()
+}
+
+// each calls f for every sight, on as many goroutines as there are workers.
+func (r *Reconciler) each(ctx context.Context, sights []sight, f func(*sight)) {
+	var g errgroup.Group
+	g.SetLimit(r.workers)
+	for i := range sights {
+		if ctx.Err() != nil {
+			break
+		}
+		g.Go(func() error {
+			f(&sights[i])
+			return nil
+		})
+	}
+	_ = g.Wait() // it has no errors
+}
+
+// id is the source's id of the object with a natural key.
+func (r *Reconciler) id(key string) string {
+	if r.source.ID != nil {
+		return r.source.ID(key)
+	}
+	return key[strings.LastIndexByte(key, ':')+1:]
+}
+
+// pause waits for d, or for the end of ctx.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// guard calls functions of the user's. A panic is an error of that one key.
+func guard(call func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return call()
+}

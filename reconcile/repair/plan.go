@@ -1,0 +1,294 @@
+package repair
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/drift"
+)
+
+// Plan lists both systems, compares them with the ledger, looks at every difference anew, and stores what it would do.
+// It does nothing of it: it writes to the tables of listings, plans and drift, and nowhere else. A listing that could
+// not be ended in this run goes on in the next one; there is no plan until it is whole.
+func (r *Reconciler) Plan(ctx context.Context) (Report, error) {
+	rep := Report{Job: r.name}
+	l, err := r.list(ctx)
+	if err != nil {
+		return broken(rep), fmt.Errorf("plan of %s: %w", r.name, err)
+	}
+	if l.missing != "" {
+		rep.Verdict = Partial
+		rep.conclude("there is no plan yet: " + l.missing)
+		return rep, nil
+	}
+	p := &planning{Reconciler: r, listing: l, report: rep}
+	plan, err := p.plan(ctx)
+	if err != nil {
+		return broken(rep), fmt.Errorf("plan of %s: %w", r.name, err)
+	}
+	rep = reportOf(r.name, plan)
+	rep.Failed = p.report.Failed
+	if plan.Refused != "" {
+		rep.Verdict = Refused
+	} else if len(l.short) > 0 && len(plan.Withheld) == 0 {
+		rep.Verdict = Partial
+	}
+	for _, w := range plan.Withheld {
+		rep.Withheld += w.Count
+	}
+	rep.conclude(append(plan.Words(), l.short...)...)
+	return rep, nil
+}
+
+func broken(r Report) Report {
+	r.Verdict = Failed
+	return r
+}
+
+// reportOf is what a plan alone says.
+func reportOf(job string, p *drift.Plan) Report {
+	return Report{
+		Job: job, Plan: p.ID, Seen: p.Census.Keys,
+		Planned: p.Count(func(t drift.Tally) bool { return t.Do.Acts() }),
+		Person:  p.Count(func(t drift.Tally) bool { return t.Do == drift.Ask || t.Do == drift.Halt }),
+	}
+}
+
+// planning is one plan in the making.
+type planning struct {
+	*Reconciler
+	listing *listing
+	number  int64
+	report  Report
+	breaker breaker
+	silent  bool // nothing may be concluded from what the source does not have
+}
+
+// batchSize is how many findings are looked at with one wait, and stored with one write.
+const batchSize = 500
+
+// plan writes what the listings differ in into a draft, judges it as a whole, and replaces it by what is so now.
+func (p *planning) plan(ctx context.Context) (*drift.Plan, error) {
+	head := drift.Plan{Job: p.name, Mapping: p.sweep.Mapping, Generation: p.listing.source.Generation}
+	before, err := p.plans.Latest(ctx, p.name)
+	if err != nil && !errors.Is(err, drift.ErrNotFound) {
+		return nil, err
+	}
+	head.Before = before.Mapping
+	if p.number, err = p.plans.Draft(ctx, p.name); err != nil {
+		return nil, err
+	}
+	counts, err := p.draft(ctx)
+	if err != nil {
+		return nil, err
+	}
+	head.Census, head.Spread = counts.Census, counts.Spread
+	head.Census.Before = p.listing.before
+	p.silent = p.bounds.Shrunk(&head.Census) != ""
+	planner := drift.NewPlanner(&head, counts.Tallies)
+	if p.bounds.Diagnose(&head) != "" {
+		err = p.asListed(ctx, planner) // it would be a million calls for a fault of our own
+	} else {
+		err = p.refine(ctx, planner)
+	}
+	if err != nil {
+		return nil, err
+	}
+	plan, err := planner.Plan(&p.bounds)
+	if err != nil {
+		return nil, err
+	}
+	_, err = p.plans.Finish(ctx, p.number, plan)
+	return plan, err
+}
+
+// draft writes what the listings differ in into the draft.
+func (p *planning) draft(ctx context.Context) (*drift.Counts, error) {
+	batch := make([]drift.Finding, 0, batchSize)
+	flush := func() error {
+		if len(batch) == 0 {
+			return nil
+		}
+		err := errors.Join(p.proceed(ctx), p.plans.Find(ctx, p.number, batch))
+		batch = batch[:0]
+		return err
+	}
+	counts, err := p.compare(ctx, p.listing, func(f *drift.Finding) error {
+		batch = append(batch, *f)
+		if len(batch) < batchSize {
+			return nil
+		}
+		return flush()
+	})
+	if err != nil {
+		return nil, err
+	}
+	return counts, flush()
+}
+
+// drafted calls do with the findings of the draft, in the order of their keys.
+func (p *planning) drafted(ctx context.Context, do func(fs []drift.Finding, last bool) error) error {
+	for after := ""; ; {
+		rows, err := p.plans.Findings(ctx, drift.FindingQuery{Number: p.number, After: after, Limit: batchSize})
+		if err != nil {
+			return err
+		}
+		fs := make([]drift.Finding, len(rows))
+		for i := range rows {
+			fs[i] = rows[i].Finding
+			after = fs[i].Key
+		}
+		last := len(rows) < batchSize
+		if err := errors.Join(p.proceed(ctx), do(fs, last)); err != nil || last {
+			return err
+		}
+	}
+}
+
+// asListed plans with what the listings say: the plan will be refused.
+func (p *planning) asListed(ctx context.Context, planner *drift.Planner) error {
+	return p.drafted(ctx, func(fs []drift.Finding, _ bool) error { return add(planner, fs) })
+}
+
+// refine looks at everything that differs anew, and remembers since when it does.
+func (p *planning) refine(ctx context.Context, planner *drift.Planner) error {
+	p.breaker = newBreaker(&p.bounds, false)
+	from := ""
+	return p.drafted(ctx, func(fs []drift.Finding, last bool) error {
+		now, err := p.looked(ctx, fs)
+		if err != nil {
+			return err
+		}
+		part := drift.Part{From: from}
+		if !last {
+			part.Until = fs[len(fs)-1].Key
+			from = part.Until
+		}
+		return errors.Join(
+			p.plans.Find(ctx, p.number, now),
+			p.drifts.Remember(ctx, p.name, p.number, part, differing(now)),
+			add(planner, now),
+		)
+	})
+}
+
+func add(planner *drift.Planner, fs []drift.Finding) error {
+	for i := range fs {
+		if err := planner.Add(&fs[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func differing(fs []drift.Finding) []drift.Finding {
+	var differ []drift.Finding
+	for _, f := range fs {
+		if f.Class != drift.InSync {
+			differ = append(differ, f)
+		}
+	}
+	return differ
+}
+
+// looked returns what is so now of findings that a listing gave. What nobody could look at stays as it was listed, and
+// nothing is done about it.
+func (p *planning) looked(ctx context.Context, fs []drift.Finding) ([]drift.Finding, error) {
+	sights := make([]sight, len(fs))
+	for i := range fs {
+		sights[i].item.Key = fs[i].Key
+	}
+	proven, err := p.provenAmong(ctx, fs)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.lookAt(ctx, sights, func(key string) bool { return proven[key] }); err != nil {
+		return nil, err
+	}
+	now := make([]drift.Finding, len(fs))
+	for i := range sights {
+		s := &sights[i]
+		now[i] = s.finding
+		if s.err == nil {
+			p.breaker.note(false)
+			continue
+		}
+		p.report.Failed++
+		if !errors.Is(s.err, reconcile.ErrSpent) {
+			p.breaker.note(true)
+		}
+		now[i] = fs[i]
+		now[i].Do, now[i].Why = drift.Nothing, "nobody could look at it: "+s.err.Error()
+		p.log.WithField("work", fs[i].Key).WithError(s.err).Warn("nobody could look at it; the next run does")
+	}
+	if p.breaker.open() {
+		return nil, fmt.Errorf("looking at what differs: %s, the last with: %w", p.breaker.why, lastOf(sights))
+	}
+	return now, nil
+}
+
+// lastOf is the last error of some.
+func lastOf(sights []sight) error {
+	var err error
+	for i := range sights {
+		if sights[i].err != nil {
+			err = sights[i].err
+		}
+	}
+	return err
+}
+
+// provenAmong returns the keys that an earlier run found to be without an object, longer than the grace ago. Together
+// with the complete listing and two looks by the id that proves that the object is gone (U3).
+func (p *planning) provenAmong(ctx context.Context, fs []drift.Finding) (map[string]bool, error) {
+	proven := map[string]bool{}
+	for _, f := range fs {
+		if f.Class != drift.Orphan || p.silent {
+			continue
+		}
+		ds, err := p.drifts.Drifts(ctx, drift.DriftQuery{Job: p.name, Key: f.Key, Class: drift.Orphan, Limit: 1})
+		if err != nil {
+			return nil, err
+		}
+		if len(ds) == 1 && time.Since(ds[0].First) >= p.grace {
+			proven[f.Key] = true
+		}
+	}
+	return proven, nil
+}
+
+// Run plans, and applies the plan within its bounds. A job that nobody has approved only plans.
+func (r *Reconciler) Run(ctx context.Context) (Report, error) {
+	before, err := r.past(ctx)
+	if err != nil {
+		return Report{Job: r.name, Verdict: Failed}, fmt.Errorf("run %s: read the last plan: %w", r.name, err)
+	}
+	rep, err := r.Plan(ctx)
+	if err != nil || rep.Plan == "" || rep.Planned == 0 {
+		return rep, err
+	}
+	plan, err := r.plans.Plan(ctx, rep.Plan)
+	if err != nil {
+		return broken(rep), fmt.Errorf("run %s: %w", r.name, err)
+	}
+	approved := plan.Approved.Actor != ""
+	if !approved && r.approved != nil {
+		if approved, err = r.approved(ctx); err != nil {
+			return broken(rep), fmt.Errorf("run %s: ask whether it is approved: %w", r.name, err)
+		}
+	}
+	if !approved {
+		rep.Verdict, rep.Left = Refused, rep.Planned-rep.Withheld
+		rep.conclude("nobody has approved the job: it only plans until somebody approves it, or applies a plan of it")
+		return rep, nil
+	}
+	unseen := rep.Failed
+	rep, err = r.apply(ctx, plan, before)
+	if unseen > 0 && err == nil {
+		rep.missed(unseen)
+	}
+	return rep, err
+}

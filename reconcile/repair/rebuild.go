@@ -1,0 +1,254 @@
+package repair
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/saga"
+)
+
+// Rebuild records in a ledger that has lost works what stands of them, as far as source and destination tell. It makes
+// nothing, sends nothing and undoes nothing. Stop every coordinator and whoever else may start works first, and wait
+// until what they sent has settled. since says since when that is so: a listing that began earlier may have missed what
+// was made, and is made anew. Zero is now.
+//
+// A document that is exactly as it should be is adopted, and so is one that is untouched since an older version of its
+// object: bringing it up to date is left to do. What does not match is recorded in review, so that nothing is started
+// for it. Where there is no document nothing is recorded. A work that the ledger knows is left as it is, so Rebuild may
+// be called again, and goes on where it was cut off. Incremental sweeps begin anew with everything the source has.
+func (r *Reconciler) Rebuild(ctx context.Context, since time.Time, by By) (Report, error) {
+	rep := Report{Job: r.name}
+	if since.IsZero() {
+		since = r.sweep.Now()
+	}
+	b := &rebuilding{Reconciler: r, by: by, report: &rep}
+	why, err := b.rebuild(ctx, since)
+	if err != nil {
+		rep.Verdict = Failed
+		err = fmt.Errorf("rebuild %s: %w", r.name, err)
+	}
+	rep.conclude(append(why, b.words()...)...)
+	return rep, err
+}
+
+// rebuilding is one rebuild on its way.
+type rebuilding struct {
+	*Reconciler
+	by     By
+	report *Report
+	batch  []sight
+	brk    breaker
+
+	older, quarantined int64
+}
+
+func (b *rebuilding) words() (why []string) {
+	if b.older > 0 {
+		why = append(why, fmt.Sprintf("%d were adopted as an older version left them, and are brought up to date when a coordinator runs", b.older))
+	}
+	if b.quarantined > 0 {
+		why = append(why, fmt.Sprintf("%d do not match, and are in review", b.quarantined))
+	}
+	return why
+}
+
+func (b *rebuilding) rebuild(ctx context.Context, since time.Time) (why []string, err error) {
+	l, err := b.listSince(ctx, since)
+	if err != nil {
+		return nil, err
+	}
+	if l.missing != "" {
+		b.report.Verdict = Partial
+		return []string{"nothing is rebuilt yet: " + l.missing}, nil
+	}
+	refused, err := b.judge(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	if refused != "" {
+		b.report.Verdict = Refused
+		return []string{refused}, nil
+	}
+	b.brk = newBreaker(&b.bounds, false)
+	counts, err := b.compare(ctx, l, func(f *drift.Finding) error {
+		b.batch = append(b.batch, sight{item: drift.Item{Key: f.Key}})
+		if len(b.batch) < batchSize {
+			return nil
+		}
+		return b.flush(ctx)
+	})
+	if err != nil {
+		return nil, err
+	}
+	b.report.Seen = counts.Census.Keys
+	return nil, errors.Join(b.flush(ctx), b.sweep.Restart(ctx))
+}
+
+// judge compares once without doing anything: a mapping that makes everything look different would put everything
+// in review.
+func (b *rebuilding) judge(ctx context.Context, l *listing) (string, error) {
+	counts, err := b.compare(ctx, l, func(*drift.Finding) error { return nil })
+	if err != nil {
+		return "", err
+	}
+	plan := drift.Plan{Mapping: b.sweep.Mapping, Census: counts.Census, Spread: counts.Spread}
+	if last, err := b.plans.Latest(ctx, b.name); err == nil {
+		plan.Before = last.Mapping
+	} else if !errors.Is(err, drift.ErrNotFound) {
+		return "", err
+	}
+	return b.bounds.Diagnose(&plan), nil
+}
+
+// flush looks at a batch of keys and records what stands of them.
+func (b *rebuilding) flush(ctx context.Context) error {
+	if err := b.proceed(ctx); err != nil {
+		return err
+	}
+	batch := b.batch
+	b.batch = b.batch[:0]
+	b.each(ctx, batch, func(s *sight) { b.behold(ctx, s) })
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	var as []Adoption
+	for i := range batch {
+		s := &batch[i]
+		b.brk.note(s.err != nil)
+		switch a, err := b.remains(s); {
+		case err != nil:
+			b.failed(s.item.Key, err)
+		case a != nil:
+			as = append(as, *a)
+		}
+	}
+	if b.brk.open() {
+		return fmt.Errorf("looking at what stands: %s, the last with: %w", b.brk.why, lastOf(batch))
+	}
+	return b.record(ctx, as)
+}
+
+func (b *rebuilding) failed(key string, err error) {
+	b.report.Failed++
+	b.log.WithField("work", key).WithError(err).Warn("not rebuilt; rebuild again")
+}
+
+// behold looks at what source and destination have of a key that the ledger does not know, or whose adoption was cut
+// off.
+func (b *rebuilding) behold(ctx context.Context, s *sight) {
+	s.err = guard(func() error {
+		k, err := b.works.Known(ctx, s.item.Key)
+		if err != nil {
+			return fmt.Errorf("ask the ledger: %w", err)
+		}
+		if s.item.Known = k; k != nil && k.Status != saga.Paused {
+			return nil
+		}
+		s.item.Known, s.item.Looked = nil, drift.Looks // a miss makes nothing here
+		if err := b.ask(ctx, s, false); err != nil {
+			return fmt.Errorf("ask the source: %w", err)
+		}
+		if err := b.find(ctx, s); err != nil {
+			return fmt.Errorf("ask the destination: %w", err)
+		}
+		s.finding = drift.Classify(&s.item, &b.policy)
+		return nil
+	})
+}
+
+// remains is what is to be recorded of a key; nil when nothing is.
+func (b *rebuilding) remains(s *sight) (*Adoption, error) {
+	f := &s.finding
+	switch {
+	case s.err != nil:
+		return nil, s.err
+	case s.item.Known != nil: // it began meanwhile, or was never lost
+		return nil, nil
+	case f.Class == drift.LedgerLost:
+		a, err := b.adoption(s)
+		return &a, err
+	case len(f.Documents) == 0:
+		return nil, nil
+	case s.object == nil || s.item.Truth.Unreadable != "":
+		b.report.Person++
+		b.log.WithFields(logrus.Fields{"work": f.Key, "class": string(f.Class), "why": f.Why}).Warn("it stands, and nobody can say what for; it is not in the ledger")
+		return nil, nil
+	case b.earlier(s):
+		a, err := b.adoption(s)
+		a.Change.Revision, a.Change.Deleted = livingOf(s.item.Documents)[0].Revision, false
+		return &a, err
+	default:
+		return b.quarantine(s), nil
+	}
+}
+
+// earlier reports whether the one document of a cancelled object is as an earlier version of it was. Then it is adopted
+// as that version left it; withdrawing it is for a run that has bounds.
+func (b *rebuilding) earlier(s *sight) bool {
+	live := livingOf(s.item.Documents)
+	t := s.item.Truth
+	return !t.Wanted && len(live) == 1 && live[0].Intact && live[0].Revision != "" &&
+		saga.CompareRevisions(live[0].Revision, t.Revision) < 0
+}
+
+// quarantine keeps everybody from starting anything for a key before a person has decided.
+func (b *rebuilding) quarantine(s *sight) *Adoption {
+	f := &s.finding
+	a := &Adoption{Key: f.Key, Change: s.change(b.source.Object), Quarantine: f.Why}
+	if f.Propose != "" {
+		a.Quarantine += "; " + f.Propose
+	}
+	live := livingOf(s.item.Documents)
+	if effects, err := b.effects(s.object, live); err == nil {
+		a.Effects = effects
+	}
+	for step, e := range a.Effects {
+		for _, d := range live {
+			e.Foreign = e.Foreign || e.ExternalID == d.ID
+		}
+		if e.Foreign {
+			a.Effects[step] = Effect{ExternalID: e.ExternalID, Foreign: true}
+		}
+	}
+	return a
+}
+
+// record adopts, and counts what became of it.
+func (b *rebuilding) record(ctx context.Context, as []Adoption) error {
+	if len(as) == 0 {
+		return nil
+	}
+	b.report.Planned += int64(len(as))
+	answers, err := b.works.Adopt(ctx, as, b.by)
+	if err != nil {
+		return err
+	}
+	for i, a := range answers {
+		switch {
+		case a.Err != nil:
+			b.failed(as[i].Key, a.Err)
+		case a.Known:
+			b.report.Superseded++
+		default:
+			b.report.Applied++
+			b.sort(&as[i], a.Status)
+		}
+	}
+	return nil
+}
+
+// sort counts what an adoption leaves to do.
+func (b *rebuilding) sort(a *Adoption, s saga.Status) {
+	switch {
+	case a.Quarantine != "":
+		b.quarantined++
+		b.report.Person++
+	case s.Live():
+		b.older++
+	}
+}
