@@ -4,7 +4,7 @@
 //
 // # What is kept, and for how long
 //
-// Four tables, in the ledger's database or in one of their own:
+// For what is heard four tables, in the ledger's database or in one of their own:
 //
 //   - amends_inbox: one row per event that was delivered, and what the gate made of it;
 //   - amends_bodies: the bodies of these events;
@@ -18,6 +18,11 @@
 //
 // Nothing is purged that is still owed: an event nobody has judged, or one of an object whose entry owes a fetch or
 // a delivery.
+//
+// Plans, what was found for them, who approved them and the drift that lasts have four more: amends_plans,
+// amends_findings, amends_approvals and amends_drifts. Of each job the newest 20 plans stay; drift stays for as long as
+// run after run finds it. A finding names keys, and the fields that differ with both values: what is personal in them
+// goes with the plan.
 //
 // # When two deliveries are one
 //
