@@ -2,6 +2,7 @@ package drift
 
 import (
 	"cmp"
+	"encoding/json"
 	"maps"
 	"slices"
 	"time"
@@ -44,6 +45,8 @@ type Document struct {
 	// Intact: it says what was written for Revision, word for word; nobody has touched it since. Only who has seen
 	// that revision, or a digest in the mark, can tell.
 	Intact bool
+	// Body is the document as the destination tells it, for those who read more from it. Listings do not keep it.
+	Body json.RawMessage
 }
 
 // Known is what the ledger knows of the work with that key.
