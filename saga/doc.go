@@ -254,8 +254,8 @@
 //     is Idempotent or follows each revision. It is shown as unconfirmed.
 //   - D4: of a step that nobody speaks of: what is AtMostOnce, or Keyed without a lookup, is one of which nobody can tell
 //     (when its key was used first, nobody knows). What can be asked for is in doubt, as after a fail-over (F26), and is
-//     looked up when the work goes on; that an earlier step was not there proves nothing about it. What is Idempotent is
-//     still to be done.
+//     looked up when the work goes on; that an earlier step was not there proves nothing about it. A lookup sees what
+//     this version of the source object made: what an older one left must be named. What is Idempotent is still to be done.
 //   - D5: behind its last record the work is completed when every step is done. Else it goes on.
 //   - D6: what stands under our mark and does not match brings the work to review, in-doubt, about that step. A verdict
 //     leads on: it happened, then it is ours; it did not, then it is done under a new key.
