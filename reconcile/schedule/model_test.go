@@ -394,3 +394,38 @@ func (m *model) calm() {
 		m.Fatalf("at %s nobody runs %s but %+v", m.now, next, n.row)
 	}
 }
+
+// R2: what an earlier attempt writes matches nothing, not even an attempt of the same process at the same run.
+func TestLateWriteMatchesNothing(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 6, 15, 10, 0, 0, 0, time.UTC)
+	tb := &table{now: now, state: State{Name: "sweep"}, rows: []RunRow{{Number: 1, Job: "sweep", Instant: "1", Due: now}}}
+	claimed := func() (r RunRow) {
+		if err := tb.Turn(t.Context(), "sweep", func(now time.Time, a *Agenda) error {
+			r = *claim(now, a, "one", time.Minute)
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	first := claimed()
+	tb.now = now.Add(time.Hour)
+	second := claimed()
+	held := func(instant, holder string, fence int64) error {
+		return tb.Turn(t.Context(), "sweep", func(_ time.Time, a *Agenda) error {
+			_, err := a.held(instant, holder, fence)
+			return err
+		})
+	}
+	if err := held("1", "one", second.Fence); err != nil {
+		t.Errorf("the newest attempt: %v", err)
+	}
+	for what, err := range map[string]error{
+		"an earlier attempt": held("1", "one", first.Fence), "another process": held("1", "two", second.Fence), "another run": held("2", "one", second.Fence),
+	} {
+		if !errors.Is(err, ErrLost) {
+			t.Errorf("%s writes: %v", what, err)
+		}
+	}
+}
