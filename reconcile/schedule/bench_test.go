@@ -48,7 +48,7 @@ func (s *stage) now() time.Time { return s.from.Add(time.Since(s.began)) }
 
 // pass lets time pass, and everything happen that happens meanwhile.
 func (s *stage) pass(d time.Duration) {
-	time.Sleep(d)
+	time.Sleep(d) //nolint:forbidigo // virtual time
 	synctest.Wait()
 }
 
@@ -121,7 +121,7 @@ func rest(ctx context.Context, d time.Duration) error {
 func (s *stage) note(r *schedule.Run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.calls = append(s.calls, call{schedule.Run{ //nolint:govet // a copy of what it says
+	s.calls = append(s.calls, call{schedule.Run{
 		Job: r.Job, Instant: r.Instant, At: r.At, From: r.From, Ask: r.Ask, By: r.By, Why: r.Why, Attempt: r.Attempt,
 		Fence: r.Fence, Approved: r.Approved, Reported: r.Reported, Watermark: r.Watermark,
 	}, s.now()})

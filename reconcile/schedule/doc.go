@@ -7,8 +7,8 @@
 //	job       work that is to be done again and again; a [Job] in the program, a [State] in the database
 //	instant   a moment that a schedule names; [Schedule.Instant] is its key
 //	run       one row, for one instant or for several that are made up for at once; it has one verdict, once
-//	attempt   one try of one process at a run, under a lease and a fence
-//	fence     a number that every attempt raises, over all runs of a job
+//	attempt   one try of one process at a run, under a lease of its own
+//	fence     the number of an attempt, higher than any before it at any run of the job
 //	turn      one transaction on a job, in which everything about it is decided
 //	verdict   what became of a run
 //

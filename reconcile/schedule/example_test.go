@@ -4,12 +4,10 @@ import (
 	"context"
 	"fmt"
 	"log"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/amends-dev/amends/reconcile/schedule"
-	"github.com/amends-dev/amends/reconcile/store/sqlite"
+	"github.com/amends-dev/amends/reconcile/store/memory"
 )
 
 // A time that the clocks leap over runs at the leap: on the 29th of March no clock in Vienna shows 02:30.
@@ -27,20 +25,19 @@ func ExampleSchedule_Upcoming() {
 	// Mon 2026-03-30 02:30:00 CEST
 }
 
-// Every process that is deployed does this; each instant is run by one of them.
+// Every process that is deployed does this, on the database they share; each instant is run by one of them.
 func ExampleRunner() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
-	store, err := sqlite.Open(ctx, "ledger.db", nil)
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer func() { _ = store.Close() }()
+	began := time.Now()
+	store := memory.New(&memory.Options{Now: func() time.Time { // its clock: soon it is five past ten
+		return time.Date(2026, 6, 15, 10, 4, 59, 900_000_000, time.UTC).Add(time.Since(began))
+	}})
+	ctx, stop := context.WithCancel(context.Background())
 	runner, err := schedule.New(store, []schedule.Job{{
 		Name: "shop:sweep", Schedule: "*/5 * * * *",
 		Work: func(ctx context.Context, r *schedule.Run) (schedule.Outcome, error) {
+			defer stop() // the example is over
 			out := schedule.Outcome{Verdict: schedule.OK, Before: r.Watermark, After: r.Watermark}
-			for page := range 10 { // stands for the pages of a listing
+			for page := range 3 { // of a listing, say
 				if err := r.Proceed(ctx); err != nil {
 					return out, err
 				}
@@ -54,6 +51,15 @@ func ExampleRunner() {
 		log.Fatal(err)
 	}
 	if err := runner.Run(ctx); err != nil {
-		log.Print(err)
+		log.Fatal(err)
 	}
+	runs, err := store.Runs(context.Background(), schedule.Filter{Job: "shop:sweep"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, r := range runs {
+		fmt.Printf("%s: %s, %d seen, up to %s\n", r.Instant, r.Verdict, r.Seen, r.After)
+	}
+	// Output:
+	// 2026-06-15T10:05:00Z: ok, 300 seen, up to page 2
 }

@@ -97,6 +97,7 @@ func TestByHandHasTheWrappers(t *testing.T) {
 // X6: a pause, of the job or of everything, is obeyed between any two actions; nothing begins under it, by hand
 // neither; and when it is over, one run makes up for what was missed.
 func TestPause(t *testing.T) {
+	t.Parallel()
 	for _, job := range []string{"sweep", schedule.Everything} {
 		t.Run("of "+job, func(t *testing.T) {
 			bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {

@@ -104,7 +104,7 @@ func (m *model) drawJob() Job {
 
 // turn is what worker.turn does, and what it leaves is checked.
 func (m *model) turn(n *node, decide func(now time.Time, a *Agenda) error) error {
-	return m.Turn(context.Background(), n.job.Name, func(now time.Time, a *Agenda) error {
+	return m.Turn(m.Context(), n.job.Name, func(now time.Time, a *Agenda) error {
 		if !n.described {
 			describe(now, &a.State, &n.job)
 		}
@@ -299,10 +299,10 @@ func (m *model) check() {
 // reason, once.
 func TestModelOfRunning(t *testing.T) {
 	t.Parallel()
+	ctx := t.Context()
 	rapid.Check(t, func(t *rapid.T) {
 		m := newModel(t)
 		pick := func() *node { return m.nodes[rapid.IntRange(0, 1).Draw(t, "node")] }
-		ctx := context.Background()
 		t.Repeat(map[string]func(*rapid.T){
 			"": func(*rapid.T) { m.check() },
 			"a while": func(t *rapid.T) {
@@ -349,7 +349,7 @@ func TestModelOfRunning(t *testing.T) {
 
 // calm lets one process alone, with everything unpaused: all that is open ends, and then the next instant is run.
 func (m *model) calm() {
-	ctx := context.Background()
+	ctx := m.Context()
 	n := m.nodes[0]
 	m.nodes[1].row, n.row, n.described = nil, nil, false
 	m.look(n) // there may be no job yet

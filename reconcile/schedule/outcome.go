@@ -33,9 +33,5 @@ const (
 
 // final reports whether a job may end with v.
 func (v Verdict) final() bool {
-	switch v {
-	case OK, Partial, Refused, Failed, Stopped:
-		return true
-	}
-	return false
+	return v == OK || v == Partial || v == Refused || v == Failed || v == Stopped
 }

@@ -13,6 +13,7 @@ import (
 
 // R9: an error, a panic, or no verdict is a failed run, whatever else the job says, and only ok is a good one.
 func TestOnlyOKIsGood(t *testing.T) {
+	t.Parallel()
 	full := schedule.Outcome{Before: "a", After: "b", Seen: 1, Planned: 2, Applied: 3, Refused: 4, Errors: 5, Calls: 6, Plan: "p", Note: "n"}
 	for _, c := range []struct {
 		name  string

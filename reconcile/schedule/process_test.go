@@ -62,7 +62,7 @@ func killed(t *testing.T, address string, s database) {
 	defer func() { _ = file.Close() }()
 	var shells sync.WaitGroup
 	for range 2 {
-		lives := rand.New(rand.NewPCG(chance.Uint64(), 1)) //nolint:gosec // chance that can be repeated
+		lives := rand.New(rand.NewPCG(chance.Uint64(), 1))
 		shells.Go(func() {
 			for range kills {
 				run(t, address, log, time.Duration(200+lives.IntN(1500))*time.Millisecond, syscall.SIGKILL, file)
@@ -87,7 +87,7 @@ func chance(t *testing.T) *rand.Rand {
 		seed = s
 	}
 	t.Logf("AMENDS_SEED=%d", seed)
-	return rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // chance that can be repeated
+	return rand.New(rand.NewPCG(seed, 0))
 }
 
 // run runs one process for a while, ends it by a signal, and writes down that it is dead.
@@ -98,7 +98,7 @@ func run(t *testing.T, address, log string, lives time.Duration, end syscall.Sig
 		t.Error(err)
 		return
 	}
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), self, "-test.run=^$") //nolint:gosec // self is this very binary
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), self, "-test.run=^$")
 	cmd.Env = append(os.Environ(), childStore+"="+address, childLog+"="+log)
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {

@@ -51,6 +51,7 @@ func TestTheDatabaseSaysWhen(t *testing.T) {
 // Clocks that change, from the text to the rows: a time that the clocks leap over runs at the leap, one that comes
 // twice runs the first time, and a day has one daily run.
 func TestDaylightSaving(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, text, zone, from, until string
 		want                          []string
