@@ -96,13 +96,22 @@ func (w *Works) Known(ctx context.Context, key string) (*drift.Known, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the chain does not fold; run amends check: %w", err)
 	}
-	k := &drift.Known{Works: 1, Status: standing(&c.Head), Reason: st.Reason, Revision: st.Revision}
+	k := &drift.Known{Works: 1, Status: standing(&c.Head), Reason: st.Reason, Revision: applied(st)}
 	if ss := st.Step(w.c.Document); ss != nil {
 		k.Made = made(ss)
 	}
 	k.InDoubt = st.Status.Live() && inDoubt(st)
 	k.Overdue = w.overdue(k.Status, c.At, c.Head.Due, st.Updated, st.Due, deadline(st))
 	return k, nil
+}
+
+// applied is the newest version of the object whose content the work has taken over. A newer one that said the same
+// was heard, and nothing had to be done for it.
+func applied(st *saga.State) string {
+	if st.Newer == nil && !st.Turned && saga.CompareRevisions(st.Heard, st.Revision) > 0 {
+		return st.Heard
+	}
+	return st.Revision
 }
 
 // standing is the status of a work. One that has ended, and was told something that nobody has heard yet, is on its
