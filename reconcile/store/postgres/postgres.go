@@ -14,6 +14,7 @@ import (
 	"github.com/amends-dev/amends/reconcile/store/internal/group"
 	"github.com/amends-dev/amends/reconcile/store/internal/people"
 	"github.com/amends-dev/amends/reconcile/store/internal/shelf"
+	"github.com/amends-dev/amends/reconcile/store/internal/travels"
 )
 
 // Options tunes a store. The zero value is ready to use.
@@ -58,16 +59,18 @@ func (o *Options) withDefaults() Options {
 type Store struct {
 	*desk
 	*plans
+	*sweeps
 	statements
 
 	inbox, gate, people *sqlx.DB // one pool for each urgency
 	group               *group.Group[deliveries]
 }
 
-// desk and plans are the parts of the store that SQLite has as well.
+// desk, plans and sweeps are the parts of the store that SQLite has as well.
 type (
-	desk  = people.Desk
-	plans = shelf.Shelf
+	desk   = people.Desk
+	plans  = shelf.Shelf
+	sweeps = travels.Travels
 )
 
 var (
@@ -110,6 +113,7 @@ func open(ctx context.Context, dsn string, o Options) (_ *Store, err error) {
 	}
 	s.desk = people.New(s.database())
 	s.plans = shelf.New(s.shelf())
+	s.sweeps = travels.New(s.travels())
 	s.group = group.New(o.Writers, o.Batch, func(d deliveries) int { return len(d) }, s.write)
 	return s, nil
 }

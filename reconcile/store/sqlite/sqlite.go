@@ -15,6 +15,7 @@ import (
 	"github.com/amends-dev/amends/reconcile/store/internal/people"
 	"github.com/amends-dev/amends/reconcile/store/internal/rows"
 	"github.com/amends-dev/amends/reconcile/store/internal/shelf"
+	"github.com/amends-dev/amends/reconcile/store/internal/travels"
 )
 
 // Options tunes a store. The zero value is ready to use.
@@ -51,6 +52,7 @@ func (o *Options) withDefaults() Options {
 type Store struct {
 	*desk
 	*plans
+	*sweeps
 	statements
 
 	path    string
@@ -60,10 +62,11 @@ type Store struct {
 	group   *group.Group[job]
 }
 
-// desk and plans are the parts of the store that Postgres has as well.
+// desk, plans and sweeps are the parts of the store that Postgres has as well.
 type (
-	desk  = people.Desk
-	plans = shelf.Shelf
+	desk   = people.Desk
+	plans  = shelf.Shelf
+	sweeps = travels.Travels
 )
 
 var (
@@ -99,6 +102,7 @@ func open(ctx context.Context, path string, o Options) (_ *Store, err error) {
 	}
 	s.desk = people.New(s.database())
 	s.plans = shelf.New(s.shelf())
+	s.sweeps = travels.New(s.travels())
 	s.group = group.New(1, o.Batch, func(j job) int { return j.size }, s.commit)
 	return s, nil
 }
@@ -148,6 +152,7 @@ type job struct {
 
 // batch is one transaction of jobs.
 type batch struct {
+	conn   *sqlx.Conn
 	number int64 // the last that was given to a delivery, 0 before the first of the batch
 }
 
@@ -166,8 +171,8 @@ func (s *Store) commit(calls []*group.Call[job]) {
 
 func (s *Store) together(calls []*group.Call[job]) error {
 	ctx := context.Background() // nobody's: several callers wait, each for as long as it likes
-	return s.transaction(ctx, func(ctx context.Context, _ *sqlx.Conn) error {
-		var b batch
+	return s.transaction(ctx, func(ctx context.Context, c *sqlx.Conn) error {
+		b := batch{conn: c}
 		for _, c := range calls {
 			if err := c.Work.run(ctx, &b); err != nil {
 				return err

@@ -51,6 +51,16 @@ const (
 	TurnOneTransaction Rule = "turn-one-transaction"
 	// HaltKnown: the pause of everything is no pause of a job.
 	HaltKnown Rule = "halt-known"
+	// SweepCompares: who is behind moves a sweep on all the same.
+	SweepCompares Rule = "sweep-compares"
+	// SweepOneTransaction: the events of a page are stored first, and what it saw a moment later.
+	SweepOneTransaction Rule = "sweep-one-transaction"
+	// SweepRepeatable: a page that was stored after all is somebody else's.
+	SweepRepeatable Rule = "sweep-repeatable"
+	// ByteOrder: sightings are in the order of an alphabet.
+	ByteOrder Rule = "byte-order"
+	// NewerKept: what the newest listing saw is discarded.
+	NewerKept Rule = "newer-kept"
 )
 
 // Rules are all rules, each with the test of the suite that is named for it.
@@ -74,6 +84,12 @@ var Rules = map[Rule]string{
 	InstantOnce:            "turn/an_instant_has_one_run",
 	TurnOneTransaction:     "turn/one_transaction",
 	HaltKnown:              "turn/the_pause_of_everything",
+
+	SweepCompares:       "sweep/who_is_behind_stores_nothing",
+	SweepOneTransaction: "sweep/a_page_is_one_transaction",
+	SweepRepeatable:     "sweep/a_repeated_page_is_known",
+	ByteOrder:           "sweep/sightings_in_the_order_of_bytes",
+	NewerKept:           "sweep/old_ones_are_discarded_in_parts",
 }
 
 // Break returns s with one rule broken. It really breaks it: the database behind s holds what the rule forbids, or
@@ -106,6 +122,8 @@ func Break(s Store, r Rule) Store {
 		return oblivious{s}
 	case TurnLocks, TurnErrorStoresNothing, InstantOnce, TurnOneTransaction, HaltKnown:
 		return breakTurn(s, r)
+	case SweepCompares, SweepOneTransaction, SweepRepeatable, ByteOrder, NewerKept:
+		return breakSweep(s, r)
 	default:
 		panic(fmt.Sprintf("storetest: there is no rule %q", r))
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/drift"
 	"github.com/amends-dev/amends/reconcile/schedule"
+	"github.com/amends-dev/amends/reconcile/sweep"
 )
 
 // Store is what a store of package reconcile implements.
@@ -22,6 +23,7 @@ type Store interface {
 	schedule.Reader
 	drift.Plans
 	drift.Drifts
+	sweep.Store
 	Close() error
 }
 
@@ -77,6 +79,7 @@ var groups = []group{
 	{"retention", retentionCases},
 	{"plans", planCases},
 	{"drifts", driftCases},
+	{"sweep", sweepCases},
 	{"race", raceCases},
 	{"crash", crashCases},
 	{"turn", turnCases},

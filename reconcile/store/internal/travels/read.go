@@ -1,0 +1,84 @@
+package travels
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+
+	"github.com/amends-dev/amends/internal/column"
+	"github.com/amends-dev/amends/reconcile/sweep"
+)
+
+// pageSize is how many sightings are read at once when nobody says.
+const pageSize = 1000
+
+// Sightings returns rows of a listing in the order of key and id.
+func (t *Travels) Sightings(ctx context.Context, q sweep.SightingQuery) ([]sweep.Sighting, error) {
+	found, err := t.sightings(ctx, q)
+	if err != nil {
+		return nil, fmt.Errorf("read sightings of %s: %w", q.Name, t.db.Explain(ctx, err))
+	}
+	return found, nil
+}
+
+func (t *Travels) sightings(ctx context.Context, q sweep.SightingQuery) (found []sweep.Sighting, err error) {
+	fields := `fields`
+	if q.Bare {
+		fields = `NULL`
+	}
+	behind, args := `key > ?`, []any{q.Name, string(q.Side), q.After}
+	if q.AfterID != "" {
+		behind, args = `(key, id) > (?, ?)`, append(args, q.AfterID)
+	}
+	limit := cmp.Or(q.Limit, pageSize)
+	result, err := t.db.Read.QueryxContext(ctx, t.db.Bind(`SELECT key, id, generation, flags, created, part, revision, fingerprint, `+fields+`
+		FROM amends_sightings WHERE name = ? AND side = ? AND `+behind+` AND generation >= ? ORDER BY key, id LIMIT ?`),
+		append(args, q.Generation, limit)...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = result.Close() }() // its error is that of Err
+	found = make([]sweep.Sighting, 0, min(limit, 5*pageSize))
+	var r row
+	for result.Next() {
+		if err := r.read(result.Rows); err != nil {
+			return nil, err
+		}
+		found = append(found, r.Sighting)
+	}
+	return found, result.Err()
+}
+
+// row is what a sighting is read into; it is used again for the next one.
+type row struct {
+	sweep.Sighting
+
+	created          column.Moment
+	revision, fields column.Text
+	fingerprint      sql.RawBytes
+	part             column.Text
+}
+
+func (r *row) read(from *sql.Rows) error {
+	r.Fields = nil
+	last := r.Partition
+	if err := from.Scan(&r.Key, &r.ID, &r.Generation, &r.Flags, &r.created, &r.part, &r.revision, &r.fingerprint, &r.fields); err != nil {
+		return err
+	}
+	if r.Partition = string(r.part); r.Partition == last {
+		r.Partition = last // so that one string serves all rows of a part
+	}
+	r.Created, r.Revision = r.created.Time(), string(r.revision)
+	if r.Fingerprint = [16]byte{}; len(r.fingerprint) == len(r.Fingerprint) {
+		copy(r.Fingerprint[:], r.fingerprint)
+	}
+	if r.fields == "" {
+		return nil
+	}
+	if err := json.Unmarshal([]byte(r.fields), &r.Fields); err != nil {
+		return fmt.Errorf("the fields of %s are no JSON: %w", r.Key, err)
+	}
+	return nil
+}
