@@ -52,7 +52,18 @@ func (r *Reconciler) look(ctx context.Context, s *sight, proven bool) {
 		return nil
 	})
 	if s.err == nil {
-		s.finding = drift.Classify(&s.item, &r.policy)
+		s.classify(&r.policy)
+	}
+}
+
+// classify says what there is to say about the three sides. A saga takes nothing over that is not newer than what it has
+// applied, so a withdrawal at that very version, or an older one, would be planned for ever: a person decides.
+func (s *sight) classify(p *drift.Policy) {
+	s.finding = drift.Classify(&s.item, p)
+	f := &s.finding
+	if f.Do == drift.Withdraw && saga.CompareRevisions(f.Revision, f.Applied) <= 0 {
+		f.Do, f.Why = drift.Ask, fmt.Sprintf("the source cancelled it at %s, and the saga has applied %s: it would not hear of it", f.Revision, f.Applied)
+		f.Propose = "undo it by hand, or change the object at the source so that its version grows"
 	}
 }
 

@@ -156,7 +156,7 @@ func (b *rebuilding) behold(ctx context.Context, s *sight) {
 		if err := b.find(ctx, s); err != nil {
 			return fmt.Errorf("ask the destination: %w", err)
 		}
-		s.finding = drift.Classify(&s.item, &b.policy)
+		s.classify(&b.policy)
 		return nil
 	})
 }

@@ -89,15 +89,6 @@ func (w *world) make(key, total, revision string) *drift.Document {
 	return d
 }
 
-func (w *world) doc(id string) *drift.Document {
-	for _, d := range w.docs {
-		if d.ID == id {
-			return d
-		}
-	}
-	return nil
-}
-
 // live are the documents of a key that count.
 func (w *world) live(key string) (live []*drift.Document) {
 	for _, d := range w.docs {
@@ -247,7 +238,7 @@ func (w *world) deliver(_ context.Context, c reconcile.Change) error {
 		k.Revision = c.Revision
 		if o.Cancelled {
 			k.Status = saga.Compensated
-			if d := w.doc(k.Made); d != nil {
+			for _, d := range w.live(key) {
 				d.Void = true
 			}
 			return
@@ -275,12 +266,18 @@ func (w *world) begin(k *drift.Known, run func()) {
 	})
 }
 
-// fulfil makes the document, or brings it up to date, and sends the one mail.
+// fulfil makes the document, or brings the one up to date that is there, and sends the one mail. What is posted cannot
+// be changed, and of several nobody knows which: then the work is for a person.
 func (w *world) fulfil(key string, k *drift.Known, total string) {
-	if d := w.doc(k.Made); d != nil && !d.Void {
-		d.Fields, d.Revision, d.Intact = drift.Fields{"total": total}, k.Revision, true
-	} else {
+	switch live := w.live(key); {
+	case len(live) == 0:
 		k.Made = w.make(key, total, k.Revision).ID
+	case len(live) > 1 || live[0].Locked:
+		k.Status, k.Reason = saga.Review, saga.ReasonInDoubt
+		return
+	default:
+		d := live[0]
+		k.Made, d.Fields, d.Revision, d.Intact = d.ID, drift.Fields{"total": total}, k.Revision, true
 	}
 	if w.mails[key] == 0 {
 		w.mails[key]++
@@ -378,6 +375,7 @@ type job struct {
 	*world
 	t     *testing.T
 	store *memory.Store
+	lists *sweep.Sweep
 }
 
 // settings may change what a job is made of.
@@ -412,7 +410,7 @@ func (w *world) jobOver(t *testing.T, store *memory.Store, change func(*settings
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &job{Reconciler: r, world: w, t: t, store: store}
+	return &job{Reconciler: r, world: w, t: t, store: store, lists: c.Sweep}
 }
 
 // many lets a job do as much as there is.
