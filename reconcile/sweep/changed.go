@@ -73,7 +73,7 @@ func (r *incremental) open(ctx context.Context) (err error) {
 	}
 	r.quota.Recall(r.who, r.cursor.Spent)
 	r.quota.Recall(r.sideName(SourceSide), full.Spent)
-	r.cursor.covered(full.Complete, &r.Config)
+	r.cursor.covered(full.Complete)
 	return nil
 }
 

@@ -15,6 +15,8 @@ type cursor struct {
 	Ahead  time.Duration `json:"ahead,omitzero"` // how far ahead of ours the source's clock was seen
 	Lag    histogram     `json:"lag,omitzero"`
 	Recent recent        `json:"recent,omitzero"` // what the last pass saw near its edge
+	Tie    time.Time     `json:"tie,omitzero"`    // more objects of this time than a page can have
+	Floor  time.Time     `json:"floor,omitzero"`  // what is older was seen by a full sweep
 	Blank  time.Time     `json:"blank,omitzero"`  // when a pass last found nothing where something was
 	Wanted *wanted       `json:"wanted,omitempty"`
 	Pass   *pass         `json:"pass,omitempty"`
@@ -38,7 +40,6 @@ type pass struct {
 	Disorder bool   `json:"disorder,omitempty"` // it is not in the order of changes
 	Rounds   rounds `json:"rounds,omitzero"`
 	Failed   int    `json:"failed,omitempty"` // runs in a row that ended at Cursor
-	Stuck    bool   `json:"stuck,omitempty"`  // more objects of one time than a page can have
 	Recent   recent `json:"recent,omitzero"`
 }
 
@@ -48,23 +49,23 @@ type wanted struct {
 	At  time.Time `json:"at"`
 }
 
-// want notes that only a full sweep can tell.
-func (c *cursor) want(why string, now time.Time) {
+// want notes that only a full sweep can tell that begins after a time.
+func (c *cursor) want(why string, after time.Time) {
 	if c.Wanted == nil {
-		c.Wanted = &wanted{Why: why, At: now}
+		c.Wanted = &wanted{Why: why, At: after}
 	}
+	c.Wanted.At = later(c.Wanted.At, after)
 }
 
-// covered takes note of a full sweep that has come to its end: what was wanted before it began is done. A pass that
-// could not get past one time goes on behind it, because everything up to its beginning was seen.
-func (c *cursor) covered(full *Complete, o *Config) {
+// covered takes note of a full sweep that has come to its end: what was wanted before it began is done. Where no page
+// got past one time the next pass begins right behind it, because everything of that time was seen.
+func (c *cursor) covered(full *Complete) {
 	if c.Wanted == nil || full == nil || !full.Started.After(c.Wanted.At) {
 		return
 	}
 	c.Wanted = nil
-	if c.Pass != nil && c.Pass.Stuck {
-		c.High = later(c.High, full.Started.Add(-o.Skew))
-		c.Pass = nil
+	if !c.Tie.IsZero() {
+		c.Floor, c.Tie, c.Pass = c.Tie.Add(1), time.Time{}, nil
 	}
 }
 
@@ -84,6 +85,7 @@ func (c *cursor) begin(now time.Time, o *Config) {
 		if !c.High.IsZero() {
 			c.Pass.Since = c.High.Add(-c.overlap(o))
 		}
+		c.Pass.Since = later(c.Pass.Since, c.Floor)
 	case p.Failed >= giveUp && p.Cursor != "":
 		c.expire(o)
 	}
@@ -129,7 +131,7 @@ func (c *cursor) page(q Query, p *Page, now time.Time, o *Config) outcome {
 	if what, ok := noProgress(q, p.Next, len(p.Objects), digest == pass.Page && len(p.Objects) > 0); ok {
 		return c.standing(q, p, what, now, o)
 	}
-	pass.Page, pass.Limit, pass.Failed, pass.Stuck = digest, 0, 0, false
+	pass.Page, pass.Limit, pass.Failed = digest, 0, 0
 	var out outcome
 	beyond := len(p.Objects) > 0
 	for i := range p.Objects {
@@ -178,10 +180,10 @@ func (c *cursor) standing(q Query, p *Page, what string, now time.Time, o *Confi
 	if !tie {
 		return outcome{next: broken, why: what, violations: 1}
 	}
-	pass.Stuck = true
+	c.Tie = p.Objects[0].Changed
 	why := fmt.Sprintf("more than %d objects changed at %s, and the source's pages do not get past that time; a full sweep has to see them",
-		len(p.Objects), p.Objects[0].Changed.UTC().Format(time.RFC3339Nano))
-	c.want(why, now)
+		len(p.Objects), c.Tie.UTC().Format(time.RFC3339Nano))
+	c.want(why, later(now, c.Tie.Add(c.overlap(o)))) // when all of that time is shown
 	return outcome{next: broken, why: why, violations: 1}
 }
 

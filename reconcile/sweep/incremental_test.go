@@ -1,0 +1,546 @@
+package sweep_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/amends-dev/amends/reconcile/sweep"
+)
+
+// fill makes n orders, one a second, and lets them age.
+func (b *bench) fill(n int) {
+	for i := range n {
+		b.put(fmt.Sprintf("%03d", i), 1, 0)
+		b.now = b.now.Add(time.Second)
+	}
+	b.now = b.now.Add(time.Minute)
+}
+
+// ok fails unless the run was one that counts, and asks for nothing more.
+func (b *bench) ok(r sweep.Report) {
+	b.Helper()
+	if r.Verdict != sweep.OK || r.Why != "" || r.FullWanted != "" || r.Violations != 0 {
+		b.Errorf("report %+v", r)
+	}
+}
+
+// I1: "same-timestamp rows across a page edge not lost": orders of one second lie on both sides of every edge, and
+// pages are of any size.
+func TestI1TiesAcrossPages(t *testing.T) {
+	t.Parallel()
+	for _, most := range []int{1, 2, 3, 7} {
+		b := newBench(t)
+		b.step, b.most = time.Second, most
+		for i := range 30 {
+			b.put(fmt.Sprint(i), 1, 0)
+			b.now = b.now.Add(130 * time.Millisecond)
+		}
+		b.now = b.now.Add(time.Minute)
+		b.ok(b.changed())
+		b.current()
+	}
+}
+
+// I1: the lower bound is inclusive: what shares the second of the last one that was seen is listed by the next run.
+func TestI1InclusiveBound(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.step = time.Second
+	b.config.Overlap, b.config.MaxOverlap = time.Nanosecond, time.Nanosecond
+	b.put("1", 1, 0)
+	b.put("2", 1, 8*time.Second) // of the same second, and shown later
+	b.now = b.now.Add(7 * time.Second)
+	b.changed()
+	b.now = b.now.Add(7 * time.Second)
+	b.changed()
+	b.current()
+}
+
+// I2: "late commits caught": what the source shows minutes after it happened is found, because every run looks behind
+// its cursor, not only the first.
+func TestI2LateCommits(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	for i := range 50 {
+		b.put(fmt.Sprint("late ", i), 1, 9*time.Minute)
+		b.put(fmt.Sprint("prompt ", i), 1, 0)
+		b.now = b.now.Add(time.Minute)
+		b.ok(b.changed())
+	}
+	b.now = b.now.Add(20 * time.Minute)
+	b.ok(b.changed())
+	b.current()
+}
+
+// I3: "cursor advances to max version seen, never to now": after a quiet time the cursor still stands on the last change.
+func TestI3CursorIsWhatWasSeen(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.fill(3)
+	last := b.orders["002"].changed.Format(time.RFC3339Nano)
+	for range 3 {
+		b.now = b.now.Add(24 * time.Hour)
+		if r := b.changed(); r.After != last {
+			t.Errorf("the cursor is %s, the last change was %s", r.After, last)
+		}
+	}
+}
+
+// I3: "upper bound fixed at run start": what changes while the sweep runs is the next run's, and keeps no run from ending.
+func TestI3ChangesWhileItRuns(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.fill(30)
+	b.config.Page = 10
+	n := 0
+	b.after = func(*sweep.Query, *sweep.Page) { // with every page, as many change as were read
+		if n++; n > 100 {
+			t.Fatal("the sweep never ends")
+		}
+		for i := range 10 {
+			b.put(fmt.Sprintf("%03d", (n*10+i)%30), n, 0)
+		}
+		b.now = b.now.Add(time.Second)
+	}
+	began := b.now
+	r := b.changed()
+	b.ok(r)
+	if after, err := time.Parse(time.RFC3339Nano, r.After); err != nil || after.After(began) {
+		t.Errorf("the cursor is %s, the run began at %s", r.After, began)
+	}
+	b.after = nil
+	b.now = b.now.Add(time.Minute)
+	b.ok(b.changed())
+	b.current()
+}
+
+// I3: a state that a page shows and that is younger than the safety lag is heard, and moves no cursor.
+func TestI3SafetyLag(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.put("old", 1, 0)
+	b.now = b.now.Add(time.Minute)
+	b.put("young", 1, 0)
+	if r := b.changed(); r.After != b.orders["old"].changed.Format(time.RFC3339Nano) {
+		t.Errorf("the cursor stands on %s", r.After)
+	}
+	b.current()
+}
+
+// I4: "resume repeats at most one page": a run that is killed behind any page is gone on with, by another process.
+func TestI4ResumesAtThePage(t *testing.T) {
+	t.Parallel()
+	for kill := 1; kill <= 5; kill++ {
+		b := newBench(t)
+		b.fill(50)
+		b.config.Page = 10
+		pages := 0
+		stopped := errors.New("the process was killed")
+		b.config.Proceed = func(context.Context) error {
+			if pages++; pages > kill {
+				return stopped
+			}
+			return nil
+		}
+		if _, err := b.sweep().Changed(t.Context()); kill < 5 && !errors.Is(err, stopped) {
+			t.Fatalf("kill at %d: %v", kill, err)
+		}
+		b.config.Proceed, b.asked = nil, nil
+		b.ok(b.changed())
+		b.current()
+		if first := b.asked[0]; kill < 5 && !strings.HasSuffix(first.Cursor, fmt.Sprintf("%03d", kill*10-1)) {
+			t.Errorf("killed behind page %d it went on behind %q", kill, first.Cursor)
+		}
+	}
+}
+
+// I5: "page full of one timestamp and API has no id tie-break": the page is asked for wider, and nothing is stepped over.
+func TestI5WiderPages(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.step, b.byTime = time.Second, true
+	b.config.Page = 10
+	b.put("before", 1, 0)
+	b.now = b.now.Add(time.Second)
+	for i := range 70 { // of one second
+		b.put(fmt.Sprint(i), 1, 0)
+	}
+	b.now = b.now.Add(time.Second)
+	b.put("behind", 1, 0)
+	b.now = b.now.Add(time.Minute)
+	b.ok(b.changed())
+	b.current()
+}
+
+// I5: where no page is wide enough the run is partial and a full sweep is wanted; when that has seen what the other
+// could not, the incremental one goes on behind it.
+func TestI5FullSweepPassesATie(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.step, b.byTime, b.most = time.Second, true, 10
+	b.config.Page = 10
+	for i := range 70 {
+		b.put(fmt.Sprint(i), 1, 0)
+	}
+	b.now = b.now.Add(time.Minute)
+	for range 5 {
+		if r := b.changed(); r.Verdict != sweep.Partial || !strings.Contains(r.FullWanted, "10 objects changed at 2026-11-20T10:00:00Z") || r.After != "the beginning" {
+			t.Fatalf("report %+v", r)
+		}
+		b.now = b.now.Add(time.Minute)
+	}
+	b.now = b.now.Add(10 * time.Minute)
+	b.byTime = false // by id it has a tie-break
+	b.ok(b.list())
+	b.byTime = true
+	b.now = b.now.Add(time.Hour)
+	b.put("later", 2, 0)
+	b.now = b.now.Add(time.Minute)
+	b.ok(b.changed())
+	if h := b.heard(); len(h["later"]) != 1 {
+		t.Errorf("heard %v", h)
+	}
+}
+
+// I6: "offset paging only: repeat until two passes agree; flagged unstable": orders move from page to page while they
+// are read, and none is lost.
+func TestI6OffsetPaging(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.fill(40)
+	b.offset, b.config.Source.Offset, b.config.Page = true, true, 10
+	n := 0
+	b.after = func(*sweep.Query, *sweep.Page) {
+		if n++; n <= 6 { // an order that was read moves to the end: the first of the next page is skipped
+			b.put(fmt.Sprintf("%03d", n), 2, 0)
+		}
+	}
+	r := b.changed()
+	if b.ok(r); !r.Unstable || r.Pages < 12 {
+		t.Errorf("report %+v", r)
+	}
+	b.current()
+}
+
+// I6: where no two readings agree the run does not count.
+func TestI6NeverStable(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.fill(20)
+	b.offset, b.config.Source.Offset, b.config.Page = true, true, 10
+	n := 0
+	b.after = func(*sweep.Query, *sweep.Page) {
+		n++
+		b.now = b.now.Add(time.Second)
+		b.put(fmt.Sprintf("%03d", n%20), n, 0)
+	}
+	if r := b.changed(); r.Verdict != sweep.Partial || r.After != "the beginning" || !strings.Contains(r.FullWanted, "no two readings agreed") {
+		t.Errorf("report %+v", r)
+	}
+}
+
+// I7: "opaque cursor expires mid-sweep: restart from last durable keyset, not from zero".
+func TestI7ExpiredCursor(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.fill(50)
+	b.config.Page = 10
+	b.expired = func(cursor string) bool { return strings.HasSuffix(cursor, "029") }
+	b.ok(b.changed())
+	b.current()
+	i := slices.IndexFunc(b.asked, func(q sweep.Query) bool { return strings.HasSuffix(q.Cursor, "029") })
+	if next := b.asked[i+1]; next.Cursor != "" || !next.Since.Equal(b.orders["029"].changed) {
+		t.Errorf("behind the expired cursor it asked for %+v", next)
+	}
+}
+
+// I7: a provider that has no word for it: a cursor at which three runs in a row have failed is one that has expired.
+func TestI7FailingCursor(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.fill(50)
+	b.config.Page = 10
+	b.before = func(q *sweep.Query) error {
+		if strings.HasSuffix(q.Cursor, "029") {
+			return errors.New("400 bad request")
+		}
+		return nil
+	}
+	for range 3 {
+		if r := b.changed(); r.Verdict != sweep.Partial || !strings.Contains(r.Why, "400 bad request") {
+			t.Fatalf("report %+v", r)
+		}
+	}
+	b.before = func(q *sweep.Query) error {
+		if strings.HasSuffix(q.Cursor, "029") && q.Since.IsZero() {
+			return errors.New("400 bad request")
+		}
+		return nil
+	}
+	b.ok(b.changed())
+	b.current()
+}
+
+// I7: of a listing without order the place of the last object says nothing; it begins anew.
+func TestI7Unordered(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.fill(50)
+	b.config.Page, b.config.Source.Unordered = 10, true
+	b.config.Source.Changed = b.All // by id
+	for id, o := range b.orders {
+		o.changed = o.changed.Add(-time.Duration(id[2]) * time.Minute)
+	}
+	b.config.Source.Changed = func(ctx context.Context, q sweep.Query) (sweep.Page, error) {
+		q.Partition = "all"
+		return b.All(ctx, q)
+	}
+	once := true
+	b.expired = func(cursor string) bool {
+		expired := once && strings.HasSuffix(cursor, "029")
+		once = once && !expired
+		return expired
+	}
+	b.ok(b.changed())
+	b.current()
+	if i := slices.IndexFunc(b.asked[1:], func(q sweep.Query) bool { return q.Cursor == "" }); i < 0 || !b.asked[i+1].Since.IsZero() {
+		t.Errorf("it asked for %+v", b.asked)
+	}
+}
+
+// I8: "same page returned twice / empty page with has_more: abort run as partial".
+func TestI8NoProgress(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(b *bench, q *sweep.Query, p *sweep.Page){
+		"the same page again": func(b *bench, q *sweep.Query, p *sweep.Page) {
+			if q.Cursor != "" {
+				p.Objects = nil
+				for i := range 10 {
+					p.Objects = append(p.Objects, b.orders[fmt.Sprintf("%03d", i)].object(b.step))
+				}
+				p.Next = q.Cursor + "x"
+			}
+		},
+		"the same cursor again": func(_ *bench, q *sweep.Query, p *sweep.Page) {
+			if q.Cursor != "" {
+				p.Next = q.Cursor
+			}
+		},
+		"an empty page that is not the last": func(_ *bench, _ *sweep.Query, p *sweep.Page) {
+			p.Objects, p.Next = nil, "more"
+		},
+	} {
+		b := newBench(t)
+		b.fill(50)
+		b.config.Page = 10
+		b.after = func(q *sweep.Query, p *sweep.Page) { spoil(b, q, p) }
+		if r := b.changed(); r.Verdict != sweep.Partial || r.After != "the beginning" || r.Violations == 0 || r.Calls > 3 {
+			t.Errorf("%s: report %+v", name, r)
+		}
+		b.after = nil
+		b.ok(b.changed())
+		b.current()
+	}
+}
+
+// I9: "server ignores the filter: client re-checks bounds; counts violations".
+func TestI9FilterIgnored(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.fill(50)
+	b.now = b.now.Add(time.Hour)
+	b.put("new", 1, 0)
+	b.now = b.now.Add(time.Hour)
+	b.ok(b.changed())
+	b.deaf = true
+	if r := b.changed(); r.Violations != 50 || r.Verdict != sweep.OK {
+		t.Errorf("report %+v", r)
+	}
+	if h := b.heard(); len(h["003"]) != 1 {
+		t.Errorf("what is listed again is heard again: %v", h["003"])
+	}
+}
+
+// A listing that is not in the order it promises is counted, and its cursor is not trusted to be a place in it.
+func TestDisorderIsCounted(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.fill(20)
+	b.after = func(_ *sweep.Query, p *sweep.Page) { slices.Reverse(p.Objects) }
+	if r := b.changed(); r.Violations != 19 || r.After != b.orders["019"].changed.Format(time.RFC3339Nano) {
+		t.Errorf("report %+v", r)
+	}
+	b.current()
+}
+
+// I10: "cursor never decreases; overlap covers small steps": a clock that goes back a little loses nothing.
+func TestI10ClockGoesBackALittle(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.fill(10)
+	before := b.changed().After
+	b.ahead = -8 * time.Minute
+	b.put("005", 2, 0)
+	b.now = b.now.Add(time.Minute)
+	r := b.changed()
+	if b.ok(r); r.After != before {
+		t.Errorf("the cursor went from %s to %s", before, r.After)
+	}
+	b.current()
+}
+
+// I10: "larger: full sweep requested", because what is stamped before the cursor is not listed; until there was one, and
+// not more than once a day.
+func TestI10ClockGoesFarBack(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.fill(10)
+	before := b.changed().After
+	b.ahead = -5 * time.Hour
+	for id := range b.orders {
+		b.put(id, 2, 0)
+	}
+	b.now = b.now.Add(time.Minute)
+	for range 2 {
+		if r := b.changed(); r.After != before || !strings.Contains(r.FullWanted, "its clock went back") {
+			t.Errorf("report %+v", r)
+		}
+		b.now = b.now.Add(time.Minute)
+	}
+	b.ok(b.list())
+	b.now = b.now.Add(time.Minute)
+	b.ok(b.changed())
+}
+
+// A stamp far in the future is one of a broken clock: it is heard, counted, and moves no cursor; else nothing would be
+// listed until its time has come.
+func TestFutureStampMovesNothing(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.fill(10)
+	b.put("odd", 1, 0).changed = b.now.AddDate(10, 0, 0)
+	r := b.changed()
+	if r.Violations != 1 || r.After != b.orders["009"].changed.Format(time.RFC3339Nano) {
+		t.Errorf("report %+v", r)
+	}
+	b.now = b.now.Add(time.Hour)
+	b.put("005", 2, 0)
+	b.now = b.now.Add(time.Minute)
+	b.changed()
+	b.current()
+}
+
+// A source whose clock runs ahead of ours, within the skew, is not read that much later.
+func TestClockAhead(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.ahead = 9 * time.Minute
+	b.config.Page = 10
+	for range 5 {
+		b.fill(30)
+		b.ok(b.changed())
+	}
+	b.current()
+	if at, err := time.Parse(time.RFC3339Nano, b.changed().After); err != nil || b.orders["029"].changed.Sub(at) > time.Minute {
+		t.Errorf("the cursor is %s, the last change was %s", at, b.orders["029"].changed)
+	}
+}
+
+// I11: "overlap = p99.9 x 2" of the lag that was measured; repetitions are no lateness, and neither is a night in which
+// nobody swept.
+func TestI11AdaptiveOverlap(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	for i := range 100 {
+		b.put(fmt.Sprint("prompt ", i), 1, 0)
+		b.now = b.now.Add(time.Minute)
+		b.changed()
+	}
+	b.now = b.now.Add(12 * time.Hour)
+	b.changed()
+	if r := b.changed(); r.Overlap != 10*time.Minute {
+		t.Errorf("without anything late the overlap is %s", r.Overlap)
+	}
+	for i := range 30 {
+		b.put(fmt.Sprint("late ", i), 1, 9*time.Minute)
+		for j := range 10 {
+			b.now = b.now.Add(time.Minute)
+			b.put(fmt.Sprint("prompt ", j), i, 0)
+			b.changed()
+		}
+	}
+	if r := b.changed(); r.Overlap < 18*time.Minute || r.Overlap > 40*time.Minute {
+		t.Errorf("with a lag of 9 minutes the overlap is %s", r.Overlap)
+	}
+}
+
+// R9: "partial never advances past the first unprocessed item": whatever page fails, the cursor stays, what was read is
+// heard, and the next run reads the rest.
+func TestPartialKeepsTheCursor(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.fill(50)
+	before := b.changed().After
+	for i := range 50 {
+		b.put(fmt.Sprintf("%03d", i), 2, 0)
+		b.now = b.now.Add(time.Second)
+	}
+	b.now = b.now.Add(time.Minute)
+	b.config.Page = 10
+	b.before = func(q *sweep.Query) error {
+		if strings.HasSuffix(q.Cursor, "039") {
+			return errors.New("503")
+		}
+		return nil
+	}
+	if r := b.changed(); r.Verdict != sweep.Partial || r.After != before || !strings.Contains(r.Why, "503") {
+		t.Errorf("report %+v", r)
+	}
+	b.before = nil
+	b.ok(b.changed())
+	b.current()
+}
+
+// Restart begins at the beginning, as after a ledger was lost.
+func TestRestart(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.fill(50)
+	b.changed()
+	b.now = b.now.Add(24 * time.Hour)
+	if r := b.changed(); r.Seen > 50 {
+		t.Errorf("report %+v", r)
+	}
+	if err := b.sweep().Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if r := b.changed(); r.Before != "the beginning" || r.Seen != 50 {
+		t.Errorf("report %+v", r)
+	}
+}
+
+// Two processes that sweep at once: one finds that the other has moved on, and stops.
+func TestTwoProcesses(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.fill(50)
+	b.config.Page = 10
+	first, inner := true, b.config.Source.Changed
+	b.config.Source.Changed = func(ctx context.Context, q sweep.Query) (sweep.Page, error) {
+		p, err := inner(ctx, q)
+		if first {
+			first = false
+			b.ok(b.changed()) // the other one, from beginning to end
+		}
+		return p, err
+	}
+	if r, err := b.sweep().Changed(t.Context()); !errors.Is(err, sweep.ErrMoved) || r.Verdict != sweep.Partial {
+		t.Errorf("%v, %+v", err, r)
+	}
+	b.current()
+}
