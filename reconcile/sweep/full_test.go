@@ -1,0 +1,446 @@
+package sweep_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/sweep"
+)
+
+// divided is a bench whose shop lists its orders in ten parts, by the first digit of their ids, and counts them.
+func divided(t *testing.T) *bench {
+	t.Helper()
+	b := newBench(t)
+	b.config.Page, b.config.Workers = 3, 1
+	b.config.Source.Partitions = func(context.Context) ([]sweep.Partition, error) {
+		var parts []sweep.Partition
+		for i := range 10 {
+			p := sweep.Partition{Name: fmt.Sprint(i)}
+			for id := range b.orders {
+				if strings.HasPrefix(id, p.Name) {
+					p.Count++
+				}
+			}
+			parts = append(parts, p)
+		}
+		return parts, nil
+	}
+	for i := range 100 {
+		b.put(fmt.Sprintf("%02d", i), 1, 0)
+	}
+	return b
+}
+
+// U1: "each seen object stamped": what was there when the source rested is what the listing holds, and what is gone is
+// discarded with the next complete one.
+func TestU1SightingsAreTheSource(t *testing.T) {
+	t.Parallel()
+	b := divided(t)
+	b.ok(b.list())
+	delete(b.orders, "17")
+	b.put("new", 1, 0) // in no part: nobody lists it
+	b.put("5x", 2, 0)
+	r := b.list()
+	if b.ok(r); r.Listed.Complete.Rows != 100 || r.Listed.Before != 100 || r.Listed.Complete.Generation != 2 {
+		t.Errorf("listed %+v, complete %+v", r.Listed, r.Listed.Complete)
+	}
+	want := slices.DeleteFunc(slices.Sorted(maps.Keys(b.orders)), func(id string) bool { return id == "new" })
+	if got := slices.Sorted(maps.Keys(b.sightings(0))); !slices.Equal(got, want) {
+		t.Errorf("there are %v, want %v", got, want)
+	}
+}
+
+// U1: "error-free": one part that fails keeps the listing from being complete, the others are listed, and the next run
+// lists what is missing, and nothing else.
+func TestU1FailedPart(t *testing.T) {
+	t.Parallel()
+	b := divided(t)
+	b.before = func(q *sweep.Query) error {
+		if q.Partition == "4" && q.Cursor != "" {
+			return errors.New("503 service unavailable")
+		}
+		return nil
+	}
+	r := b.list()
+	if r.Verdict != sweep.Partial || r.Listed.Complete != nil || r.Listed.Done != 9 || !strings.Contains(r.Why, `part "4": 503`) {
+		t.Errorf("report %+v", r)
+	}
+	b.before, b.asked = nil, nil
+	r = b.list()
+	if b.ok(r); r.Listed.Complete == nil || r.Listed.Complete.Generation != 1 {
+		t.Errorf("report %+v", r)
+	}
+	for _, q := range b.asked {
+		if q.Partition != "4" || q.Cursor == "" {
+			t.Errorf("it asked for %+v again", q)
+		}
+	}
+}
+
+// U1: "count-checked": a listing that ends before it has shown what the provider counts proves nothing (a partial listing
+// never creates orphans), and is taken up anew.
+func TestU1ShortListing(t *testing.T) {
+	t.Parallel()
+	b := divided(t)
+	b.after = func(q *sweep.Query, p *sweep.Page) {
+		if q.Partition == "4" {
+			p.Next = "" // and that is said to be all
+		}
+	}
+	r := b.list()
+	if r.Verdict != sweep.Partial || r.Listed.Complete != nil || !r.Listed.Open || !strings.Contains(r.Why, "counts 10, its listing shows 3") {
+		t.Errorf("report %+v", r)
+	}
+	b.after = nil
+	b.ok(b.list())
+}
+
+// U1: an empty answer where there were objects is no listing.
+func TestU1EmptyListing(t *testing.T) {
+	t.Parallel()
+	b := divided(t)
+	b.ok(b.list())
+	b.after = func(_ *sweep.Query, p *sweep.Page) { *p = sweep.Page{} }
+	r := b.list()
+	if r.Verdict != sweep.Partial || !r.Listed.Open || r.Listed.Complete.Generation != 1 || len(b.sightings(1)) != 100 {
+		t.Errorf("report %+v; %d sightings", r, len(b.sightings(1)))
+	}
+}
+
+// U1: a source that ignores the part lists everything everywhere; counted by part that cannot be right.
+func TestU1PartsIgnored(t *testing.T) {
+	t.Parallel()
+	b := divided(t)
+	inner := b.config.Source.All
+	b.config.Source.All = func(ctx context.Context, q sweep.Query) (sweep.Page, error) {
+		q.Partition = "all"
+		return inner(ctx, q)
+	}
+	if r := b.list(); r.Verdict != sweep.Partial || r.Listed.Complete != nil || r.Violations == 0 {
+		t.Errorf("report %+v", r)
+	}
+}
+
+// U1: an object that is shown twice on the way makes up for none that was not shown.
+func TestU1TwiceIsOnce(t *testing.T) {
+	t.Parallel()
+	b := divided(t)
+	b.after = func(q *sweep.Query, p *sweep.Page) {
+		if q.Partition == "4" && q.Cursor != "" && p.Next == "" {
+			p.Objects = append(p.Objects[:0:0], b.orders["40"].object(b.step))
+		}
+	}
+	if r := b.list(); r.Verdict != sweep.Partial || r.Listed.Complete != nil {
+		t.Errorf("report %+v", r)
+	}
+}
+
+// U1: objects come and go while they are listed: the count is to be reached as it was at the beginning or is at the end.
+func TestU1CountsMove(t *testing.T) {
+	t.Parallel()
+	b := divided(t)
+	n := 0
+	b.after = func(q *sweep.Query, _ *sweep.Page) {
+		if n++; q.Cursor == "" {
+			delete(b.orders, q.Partition+"9")
+			b.put(q.Partition+"x", 1, 0) // new ones come last
+			delete(b.orders, q.Partition+"8")
+		}
+	}
+	b.ok(b.list())
+}
+
+// U2: when the listing began is told with it: what was made later is not proven absent.
+func TestU2Started(t *testing.T) {
+	t.Parallel()
+	b := divided(t)
+	began := b.now
+	b.after = func(*sweep.Query, *sweep.Page) { b.now = b.now.Add(time.Second) }
+	r := b.list()
+	if c := r.Listed.Complete; c == nil || !c.Started.Equal(began) || !c.Ended.After(began.Add(30*time.Second)) {
+		t.Errorf("complete is %+v, it began at %s", r.Listed.Complete, began)
+	}
+}
+
+// U5: "resumable: (partition, cursor, generation)": killed behind any page, another process goes on, asks for no page
+// twice, and completes the same generation.
+func TestU5Resumes(t *testing.T) {
+	t.Parallel()
+	stopped := errors.New("the process was killed")
+	for kill := 1; kill < 41; kill++ {
+		b := divided(t)
+		calls := 0
+		b.config.Proceed = func(context.Context) error {
+			if calls++; calls > kill {
+				return stopped
+			}
+			return nil
+		}
+		if _, err := b.sweep().List(t.Context(), sweep.SourceSide); !errors.Is(err, stopped) {
+			t.Fatalf("kill at %d: %v", kill, err)
+		}
+		b.config.Proceed = nil
+		r := b.list()
+		b.ok(r)
+		if r.Listed.Complete.Generation != 1 || len(b.sightings(1)) != 100 || len(b.asked) != 40 {
+			t.Fatalf("killed at %d: %d pages were asked for, complete %+v", kill, len(b.asked), r.Listed.Complete)
+		}
+	}
+}
+
+// U5: "rolling: each day 1/N of partitions so every object is seen each N days": a generation is complete after N runs,
+// and what was listed when is told.
+func TestU5Rolling(t *testing.T) {
+	t.Parallel()
+	b := divided(t)
+	b.config.Rolling = 4
+	began := b.now
+	for day := 1; day <= 8; day++ {
+		b.asked = nil
+		r := b.list()
+		b.ok(r)
+		parts := map[string]bool{}
+		for _, q := range b.asked {
+			parts[q.Partition] = true
+		}
+		if len(parts) > 3 {
+			t.Errorf("on day %d it listed %d of 10 parts", day, len(parts))
+		}
+		if complete := r.Listed.Complete != nil; complete != (day >= 4) || day%4 == 0 && r.Listed.Open {
+			t.Errorf("on day %d: %+v", day, r.Listed)
+		}
+		if day == 4 && !r.Listed.Oldest.Equal(began) {
+			t.Errorf("on day 4 the oldest part is of %s, want %s", r.Listed.Oldest, began)
+		}
+		if day == 8 && r.Listed.Complete.Generation != 2 {
+			t.Errorf("on day 8: %+v", r.Listed.Complete)
+		}
+		b.now = b.now.Add(24 * time.Hour)
+	}
+}
+
+// U5: what is hot is listed by every run of a rolling listing.
+func TestU5Hot(t *testing.T) {
+	t.Parallel()
+	b := divided(t)
+	b.config.Rolling = 5
+	inner := b.config.Source.Partitions
+	b.config.Source.Partitions = func(ctx context.Context) ([]sweep.Partition, error) {
+		parts, err := inner(ctx)
+		parts[9].Hot = true
+		return parts, err
+	}
+	for day := 1; day <= 5; day++ {
+		b.put("95", day, 0)
+		r := b.list()
+		if b.ok(r); b.sightings(0)["95"].Fields["total"] != fmt.Sprint(day) {
+			t.Errorf("on day %d the hot part shows %v", day, b.sightings(0)["95"].Fields)
+		}
+		if day == 5 && r.Listed.Complete == nil {
+			t.Errorf("on day 5: %+v", r.Listed)
+		}
+	}
+}
+
+// Count probes: only the parts are listed that hold another number than before, and what nobody told of is found.
+func TestProbe(t *testing.T) {
+	t.Parallel()
+	b := divided(t)
+	s := b.sweep()
+	if r, err := s.Probe(t.Context(), sweep.SourceSide); err != nil || r.Verdict != sweep.Partial {
+		t.Errorf("before the first listing: %+v, %v", r, err)
+	}
+	b.ok(b.list())
+	b.put("77x", 1, 0)
+	b.asked = nil
+	r, err := s.Probe(t.Context(), sweep.SourceSide)
+	if b.ok(r); err != nil || r.Listed.Complete.Generation != 1 || b.sightings(1)["77x"].Key == "" {
+		t.Errorf("%v, %+v", err, r)
+	}
+	for _, q := range b.asked {
+		if q.Partition != "7" {
+			t.Errorf("it asked for %+v", q)
+		}
+	}
+	if r, err := s.Probe(t.Context(), sweep.SourceSide); err != nil || r.Calls != 1 {
+		t.Errorf("where all counts agree it made %d calls, %v", r.Calls, err)
+	}
+}
+
+// Parts are listed side by side, no more at once than there are workers, and are the same in the end.
+func TestWorkers(t *testing.T) {
+	t.Parallel()
+	b := divided(t)
+	b.config.Workers = 4
+	var mu sync.Mutex
+	var at, most atomic.Int64
+	together := make(chan struct{})
+	inner := b.config.Source.All
+	b.config.Source.All = func(ctx context.Context, q sweep.Query) (sweep.Page, error) {
+		n := at.Add(1)
+		defer at.Add(-1)
+		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+		}
+		if n == 4 && most.Load() == 4 {
+			select {
+			case <-together:
+			default:
+				close(together)
+			}
+		}
+		<-together // until four are here
+		mu.Lock()
+		defer mu.Unlock()
+		return inner(ctx, q)
+	}
+	r := b.list()
+	if b.ok(r); most.Load() != 4 || len(b.sightings(1)) != 100 {
+		t.Errorf("%d at once; report %+v", most.Load(), r)
+	}
+}
+
+// A part whose cursor has expired, and one that gives the same page for ever, are listed from their beginning.
+func TestPartBeginsAnew(t *testing.T) {
+	t.Parallel()
+	b := divided(t)
+	once := true
+	b.expired = func(cursor string) bool {
+		expired := once && strings.HasSuffix(cursor, "45")
+		once = once && !expired
+		return expired
+	}
+	b.ok(b.list())
+	b.after = func(q *sweep.Query, p *sweep.Page) {
+		if q.Partition == "4" && q.Cursor != "" {
+			p.Next = q.Cursor
+		}
+	}
+	if r := b.list(); r.Verdict != sweep.Partial || r.Violations != 1 {
+		t.Errorf("report %+v", r)
+	}
+	b.after = nil
+	b.ok(b.list())
+}
+
+// I6 for a whole listing: with pages by place an order that goes while it is listed hides another. Two readings agree.
+func TestPartByPlace(t *testing.T) {
+	t.Parallel()
+	b := divided(t)
+	b.offset, b.config.Source.Offset = true, true
+	n := 0
+	b.after = func(q *sweep.Query, _ *sweep.Page) {
+		if n++; n == 2 {
+			delete(b.orders, "00")
+		}
+	}
+	r := b.list()
+	if b.ok(r); !r.Unstable {
+		t.Errorf("report %+v", r)
+	}
+	seen := b.sightings(1)
+	for id := range b.orders {
+		if seen[id].Key == "" {
+			t.Errorf("order %s was not seen", id)
+		}
+	}
+}
+
+// U6: a day's quota that is used up ends the run as partial; the next day goes on where it stopped, and a restart forgets
+// nothing of what was spent.
+func TestU6SpentQuota(t *testing.T) {
+	t.Parallel()
+	b := divided(t)
+	limits := reconcile.Limits{PerSecond: 1e6, PerDay: 20}
+	b.config.Source.Quota = reconcile.NewQuota(limits)
+	if r := b.list(); r.Verdict != sweep.Partial || r.Calls != 14 || !strings.Contains(r.Why, "20 calls") {
+		t.Errorf("report %+v", r)
+	}
+	b.config.Source.Quota = reconcile.NewQuota(limits)
+	if r := b.list(); r.Verdict != sweep.Partial || r.Calls > 1 {
+		t.Errorf("after a restart: %+v", r)
+	}
+	b.config.Source.Quota = reconcile.NewQuota(reconcile.Limits{PerSecond: 1e6})
+	b.ok(b.list())
+}
+
+// The destination is listed as the source is; what does not carry our mark is none of ours, and yet it counts.
+func TestDestination(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	docs := []drift.Document{
+		{ID: "1", Key: "shop:order:1", Fields: drift.Fields{"total": "10"}, Void: true},
+		{ID: "2", Key: "shop:order:1", Fields: drift.Fields{"total": "10"}, Locked: true, Revision: "7"},
+		{ID: "3", Fields: drift.Fields{"total": "10"}},
+		{ID: "4", Key: "shop:order:0", Foreign: true},
+	}
+	b.config.Destination = sweep.Destination{
+		Quota:      reconcile.NewQuota(reconcile.Limits{PerSecond: 1e6}),
+		Marked:     func(context.Context, sweep.Query) (sweep.Documents, error) { return sweep.Documents{Documents: docs}, nil },
+		Partitions: func(context.Context) ([]sweep.Partition, error) { return []sweep.Partition{{Name: "all", Count: 4}}, nil },
+	}
+	r, err := b.sweep().List(t.Context(), sweep.DestinationSide)
+	if b.ok(r); err != nil || r.Listed.Complete == nil || r.Listed.Complete.Rows != 3 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	var got []string
+	for row, err := range sweep.Sightings(t.Context(), b.store, sweep.SightingQuery{Name: "orders", Side: sweep.DestinationSide}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, fmt.Sprint(row.Key, " ", row.ID, " ", row.Flags, " ", row.Revision))
+	}
+	want := []string{"shop:order:0 4 8 ", "shop:order:1 1 2 ", "shop:order:1 2 4 7"}
+	if !slices.Equal(got, want) {
+		t.Errorf("rows %q, want %q", got, want)
+	}
+	if _, err := b.sweep().List(t.Context(), sweep.SourceSide); err != nil {
+		t.Error(err)
+	}
+}
+
+// An adapter that panics, about an object or a page, is no reason for the process to end.
+func TestPanics(t *testing.T) {
+	t.Parallel()
+	b := divided(t)
+	b.config.Source.Want = func(o *sweep.Object) (drift.Truth, error) {
+		if o.ID == "42" {
+			panic("no")
+		}
+		return want(o)
+	}
+	b.ok(b.list())
+	if row := b.sightings(1)["42"]; row.Flags != sweep.Unreadable || row.Key != "shop:order:42" {
+		t.Errorf("what could not be read is %+v", row)
+	}
+	b.before = func(*sweep.Query) error { panic("no") }
+	if r := b.changed(); r.Verdict != sweep.Partial || !strings.Contains(r.Why, "panicked") {
+		t.Errorf("report %+v", r)
+	}
+}
+
+// A sweep that cannot work is refused with every reason at once.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	_, err := sweep.New(sweep.Config{Name: "a/b", Page: -1, Source: sweep.Source{All: newShop().All}})
+	if err == nil || strings.Count(err.Error(), "\n") != 4 {
+		t.Errorf("got %v", err)
+	}
+	b := newBench(t)
+	b.config.Source.Changed, b.config.Source.All = nil, nil
+	if _, err := b.sweep().Changed(t.Context()); err == nil {
+		t.Error("there is nothing to list by")
+	}
+	if _, err := b.sweep().List(t.Context(), sweep.SourceSide); err == nil {
+		t.Error("there is nothing to list by")
+	}
+}
