@@ -21,6 +21,8 @@ type stage struct {
 	began time.Time // of the bubble
 	from  time.Time // what the store's clock said then
 
+	poll time.Duration // of processes; 0: as users have it
+
 	mu    sync.Mutex
 	calls []call
 	stale []string
@@ -66,7 +68,7 @@ func (s *stage) run(jobs ...schedule.Job) (stop func()) {
 
 func (s *stage) runOn(store schedule.Store, jobs ...schedule.Job) (stop func()) {
 	s.Helper()
-	r, err := schedule.New(store, jobs, &schedule.Options{Listener: &schedule.Listener{
+	r, err := schedule.New(store, jobs, &schedule.Options{Poll: s.poll, Listener: &schedule.Listener{
 		Stale: func(job, why string) {
 			s.mu.Lock()
 			defer s.mu.Unlock()

@@ -43,6 +43,21 @@ func TestByHand(t *testing.T) {
 	})
 }
 
+// R7: a person does not wait behind what merely waits.
+func TestByHandGoesFirst(t *testing.T) {
+	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
+		j := s.job("*/5 * * * *", "", 12*time.Minute)
+		j.Overlap = schedule.BufferOne
+		s.run(j)
+		s.until("2026-06-15T10:11:00Z")
+		if _, err := schedule.Request(s.Context(), s, "sweep", ann); err != nil {
+			t.Fatal(err)
+		}
+		s.until("2026-06-15T10:18:00Z")
+		s.want("2026-06-15T10:05:00Z ok", "2026-06-15T10:10:00Z waiting", "hand:1 running", "2026-06-15T10:15:00Z skipped")
+	})
+}
+
 // What a person asks for otherwise than the schedule does says nothing about the schedule: a dry run is no good run.
 func TestByHandIsNoGoodRun(t *testing.T) {
 	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {

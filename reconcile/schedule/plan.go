@@ -105,6 +105,9 @@ const countMost = 10_000
 
 // stretch returns the instants after one time up to another, that one included.
 func (s Schedule) stretch(after, until time.Time) (stretch, bool) {
+	if !until.After(after) {
+		return stretch{}, false
+	}
 	first := s.Next(after)
 	if first.IsZero() || first.After(until) {
 		return stretch{}, false

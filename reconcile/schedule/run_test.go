@@ -16,6 +16,7 @@ import (
 // R1: every planned run is a row, unique on (job, instant), before it runs: three processes run every instant once.
 func TestThreeProcessesRunEachInstantOnce(t *testing.T) {
 	bubble(t, "2026-06-15T10:00:30Z", func(s *stage) {
+		s.poll = time.Minute
 		for range 3 {
 			s.run(s.job("*/5 * * * *", "", time.Minute))
 		}
@@ -80,6 +81,7 @@ func TestDaylightSaving(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, c.from, func(s *stage) {
+				s.poll = 20 * time.Minute // an instant wakes it all the same
 				s.run(s.job(c.text, c.zone, time.Minute))
 				s.run(s.job(c.text, c.zone, time.Minute))
 				s.until(c.until)
@@ -146,6 +148,26 @@ func TestThreeDaysDown(t *testing.T) {
 		if c := s.called()[1]; !c.From.Equal(at(t, "2026-06-17T10:10:00Z")) || !c.At.Equal(at(t, "2026-06-18T10:05:00Z")) {
 			t.Errorf("it makes up for %s to %s", c.From, c.At)
 		}
+	})
+}
+
+// R6: what was planned and begun by nobody within the window is skipped like what was never planned.
+func TestTooLateToBegin(t *testing.T) {
+	bubble(t, "2026-06-14T23:59:00Z", func(s *stage) {
+		j := s.job("0 0 * * *", "", time.Second)
+		j.Jitter, j.CatchUp = 10, time.Hour
+		stop := s.run(j)
+		s.until("2026-06-15T00:00:30Z")
+		s.want("2026-06-15T00:00:00Z waiting")
+		stop()
+		s.until("2026-06-15T12:00:00Z")
+		s.run(j)
+		s.want("2026-06-15T00:00:00Z skipped")
+		if r := s.last(); !strings.Contains(r.Note, "nobody began it within the 1h0m0s") {
+			t.Errorf("it was skipped because %q", r.Note)
+		}
+		s.until("2026-06-16T12:00:00Z")
+		s.want("2026-06-15T00:00:00Z skipped", "2026-06-16T00:00:00Z ok")
 	})
 }
 

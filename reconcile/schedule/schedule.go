@@ -128,12 +128,20 @@ func (s Schedule) moment(clock time.Time) time.Time {
 	if !civil(t).Equal(clock) {
 		return s.leap(clock)
 	}
+	if offsetAt(t) == offsetAt(t.Add(-repeat)) {
+		return t // nobody has set them back shortly before
+	}
 	for back := 15 * time.Minute; back <= repeat; back += 15 * time.Minute {
 		if earlier := t.Add(-back); civil(earlier).Equal(clock) {
 			return earlier
 		}
 	}
 	return t
+}
+
+func offsetAt(t time.Time) int {
+	_, offset := t.Zone()
+	return offset
 }
 
 // leap is the moment at which the clocks leap over a civil time: the first one at which they show a later one.
