@@ -241,7 +241,7 @@ func (c *classifier) compare(d *Document) Finding {
 	if k == nil || k.Status != saga.Completed {
 		return c.unknown(d, changes)
 	}
-	newer := saga.CompareRevisions(t.Revision, k.Revision) > 0
+	newer := saga.CompareRevisions(t.Revision, k.Revision) > 0 && (k.Fields == nil || len(diff(k.Fields, t.Fields)) > 0)
 	switch {
 	case len(changes) == 0 && d.Foreign:
 		return Finding{Class: DivergedForeign, Do: Nothing, Why: "only fields differ that are not ours"}

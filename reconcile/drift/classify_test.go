@@ -45,7 +45,8 @@ func done() *drift.Known {
 	return &drift.Known{Works: 1, Status: saga.Completed, Revision: "1", Made: "inv_1"}
 }
 
-func stands(s saga.Status) *drift.Known { return &drift.Known{Works: 1, Status: s, Revision: "1"} }
+func said(k *drift.Known, f drift.Fields) *drift.Known { k.Fields = f; return k }
+func stands(s saga.Status) *drift.Known                { return &drift.Known{Works: 1, Status: s, Revision: "1"} }
 
 func docs(ds ...drift.Document) []drift.Document { return ds }
 
@@ -90,6 +91,8 @@ func TestClasses(t *testing.T) {
 		{"a phantom that is made anew", wanted("1"), nil, 2, done(), drift.Policy{Recreate: true}, drift.PhantomDone, drift.Again},
 		{"stale", wanted("2"), docs(doc("inv_1", changed)), 0, done(), drift.Policy{}, drift.Stale, drift.Revise},
 		{"changed there", wanted("1"), docs(doc("inv_1", changed)), 0, done(), drift.Policy{}, drift.Diverged, drift.Ask},
+		{"changed there, and the version moved without any news", wanted("2"), docs(doc("inv_1", changed)), 0, said(done(), sold), drift.Policy{}, drift.Diverged, drift.Ask},
+		{"changed at the source, and the ledger can tell", wanted("2"), docs(doc("inv_1", changed)), 0, said(done(), changed), drift.Policy{}, drift.Stale, drift.Revise},
 		{"changed there, enforced", wanted("1"), docs(doc("inv_1", changed)), 0, done(), drift.Policy{Fields: map[string]drift.Rule{"total": drift.Enforce}}, drift.Diverged, drift.Again},
 		{"changed there and posted, enforced", wanted("1"), docs(locked(doc("inv_1", changed))), 0, done(), drift.Policy{Fields: map[string]drift.Rule{"total": drift.Enforce}}, drift.Diverged, drift.Ask},
 		{"changed there, ignored", wanted("1"), docs(doc("inv_1", changed)), 0, done(), drift.Policy{Fields: map[string]drift.Rule{"total": drift.Ignore}}, drift.Diverged, drift.Nothing},

@@ -55,9 +55,12 @@ type Known struct {
 	Status   saga.Status
 	Reason   saga.Reason
 	Revision string // which was applied, or is being worked on
-	Made     string // the external id of the document, "" when none is recorded
-	InDoubt  bool   // a step was armed and nobody knows what came of it
-	Overdue  bool   // it moves by itself, and has not for longer than it should
+	// Fields are what the document should say by the input that was applied, if the ledger can tell. A newer version
+	// with the same ones is no news: a source counts our own mark as a change, too.
+	Fields  Fields
+	Made    string // the external id of the document, "" when none is recorded
+	InDoubt bool   // a step was armed and nobody knows what came of it
+	Overdue bool   // it moves by itself, and has not for longer than it should
 }
 
 // Head is a work as a listing of the ledger tells it.

@@ -2,6 +2,7 @@ package works
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -32,6 +33,10 @@ type Config struct {
 	Ledger Ledger
 	// Input turns a state of the object into the input of the saga. Nil: it is the object's body.
 	Input func(c reconcile.Change) (any, error)
+	// Fields says what the document should say for an input of the saga, in the words of the source's Want. With it a
+	// newer version of an object that changed nothing of ours (our own mark at the source is one) is told from news.
+	// Nil: every newer version is news.
+	Fields func(input json.RawMessage) (drift.Fields, error)
 	// Overdue is for how long a live work may have been due without a step before it counts as stuck. 15 minutes.
 	Overdue time.Duration
 }
@@ -99,6 +104,11 @@ func (w *Works) Known(ctx context.Context, key string) (*drift.Known, error) {
 	k := &drift.Known{Works: 1, Status: standing(&c.Head), Reason: st.Reason, Revision: applied(st)}
 	if ss := st.Step(w.c.Document); ss != nil {
 		k.Made = made(ss)
+	}
+	if w.c.Fields != nil {
+		if k.Fields, err = w.c.Fields(st.Input); err != nil {
+			return nil, fmt.Errorf("what the document of %s should say: %w", key, err)
+		}
 	}
 	k.InDoubt = st.Status.Live() && inDoubt(st)
 	k.Overdue = w.overdue(k.Status, c.At, c.Head.Due, st.Updated, st.Due, deadline(st))
