@@ -384,9 +384,13 @@ func TestDestination(t *testing.T) {
 		{ID: "4", Key: "shop:order:0", Foreign: true},
 	}
 	b.config.Destination = sweep.Destination{
-		Quota:      reconcile.NewQuota(reconcile.Limits{PerSecond: 1e6}),
-		Marked:     func(context.Context, sweep.Query) (sweep.Documents, error) { return sweep.Documents{Documents: docs}, nil },
-		Partitions: func(context.Context) ([]sweep.Partition, error) { return []sweep.Partition{{Name: "all", Count: 4}}, nil },
+		Quota: reconcile.NewQuota(reconcile.Limits{PerSecond: 1e6}),
+		Marked: func(context.Context, sweep.Query) (sweep.Documents, error) {
+			return sweep.Documents{Documents: docs}, nil
+		},
+		Partitions: func(context.Context) ([]sweep.Partition, error) {
+			return []sweep.Partition{{Name: "all", Count: 4}}, nil
+		},
 	}
 	r, err := b.sweep().List(t.Context(), sweep.DestinationSide)
 	if b.ok(r); err != nil || r.Listed.Complete == nil || r.Listed.Complete.Rows != 3 {

@@ -60,5 +60,5 @@ type SightingQuery struct {
 	After      string // behind this (key, id); an empty AfterID is behind all rows of the key
 	AfterID    string
 	Limit      int  // 0: 1,000
-	Bare       bool // leave Fields out
+	Bare       bool // leave Fields, Generation and Partition out: less to read
 }

@@ -130,7 +130,7 @@ func (s *Store) Sightings(ctx context.Context, q sweep.SightingQuery) ([]sweep.S
 			continue
 		}
 		if row.Fields = maps.Clone(row.Fields); q.Bare {
-			row.Fields = nil
+			row.Generation, row.Partition, row.Fields = 0, "", nil
 		}
 		found = append(found, row)
 	}

@@ -249,7 +249,7 @@ func sweepWhole(b *bench) {
 	if len(got) != 2 || !reflect.DeepEqual(got[0], row) {
 		b.Fatalf("there is %+v, want %+v", got, row)
 	}
-	if bare := b.seen(sweep.SightingQuery{Bare: true}, 10); len(bare) != 2 || bare[0].Fields != nil || bare[0].Fingerprint != row.Fingerprint || bare[0].Flags != row.Flags {
+	if bare := b.seen(sweep.SightingQuery{Bare: true}, 10); len(bare) != 2 || bare[0].Fields != nil || bare[0].Partition != "" || bare[0].Fingerprint != row.Fingerprint || bare[0].Flags != row.Flags {
 		b.Errorf("bare there is %+v", bare)
 	}
 }

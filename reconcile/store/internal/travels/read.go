@@ -24,16 +24,16 @@ func (t *Travels) Sightings(ctx context.Context, q sweep.SightingQuery) ([]sweep
 }
 
 func (t *Travels) sightings(ctx context.Context, q sweep.SightingQuery) (found []sweep.Sighting, err error) {
-	fields := `fields`
-	if q.Bare {
-		fields = `NULL`
+	columns := `key, id, flags, created, revision, fingerprint`
+	if !q.Bare {
+		columns += `, generation, part, fields`
 	}
 	behind, args := `key > ?`, []any{q.Name, string(q.Side), q.After}
 	if q.AfterID != "" {
 		behind, args = `(key, id) > (?, ?)`, append(args, q.AfterID)
 	}
 	limit := cmp.Or(q.Limit, pageSize)
-	result, err := t.db.Read.QueryxContext(ctx, t.db.Bind(`SELECT key, id, generation, flags, created, part, revision, fingerprint, `+fields+`
+	result, err := t.db.Read.QueryxContext(ctx, t.db.Bind(`SELECT `+columns+`
 		FROM amends_sightings WHERE name = ? AND side = ? AND `+behind+` AND generation >= ? ORDER BY key, id LIMIT ?`),
 		append(args, q.Generation, limit)...)
 	if err != nil {
@@ -42,8 +42,12 @@ func (t *Travels) sightings(ctx context.Context, q sweep.SightingQuery) (found [
 	defer func() { _ = result.Close() }() // its error is that of Err
 	found = make([]sweep.Sighting, 0, min(limit, 5*pageSize))
 	var r row
+	into := r.into(q.Bare)
 	for result.Next() {
-		if err := r.read(result.Rows); err != nil {
+		if err := result.Scan(into...); err != nil {
+			return nil, err
+		}
+		if err := r.finish(); err != nil {
 			return nil, err
 		}
 		found = append(found, r.Sighting)
@@ -58,19 +62,20 @@ type row struct {
 	created          column.Moment
 	revision, fields column.Text
 	fingerprint      sql.RawBytes
-	part             column.Text
 }
 
-func (r *row) read(from *sql.Rows) error {
-	r.Fields = nil
-	last := r.Partition
-	if err := from.Scan(&r.Key, &r.ID, &r.Generation, &r.Flags, &r.created, &r.part, &r.revision, &r.fingerprint, &r.fields); err != nil {
-		return err
+// into is where a row is read to.
+func (r *row) into(bare bool) []any {
+	into := []any{&r.Key, &r.ID, &r.Flags, &r.created, &r.revision, &r.fingerprint}
+	if !bare {
+		into = append(into, &r.Generation, &r.Partition, &r.fields)
 	}
-	if r.Partition = string(r.part); r.Partition == last {
-		r.Partition = last // so that one string serves all rows of a part
-	}
-	r.Created, r.Revision = r.created.Time(), string(r.revision)
+	return into
+}
+
+// finish makes a sighting of what was read.
+func (r *row) finish() error {
+	r.Created, r.Revision, r.Fields = r.created.Time(), string(r.revision), nil
 	if r.Fingerprint = [16]byte{}; len(r.fingerprint) == len(r.Fingerprint) {
 		copy(r.Fingerprint[:], r.fingerprint)
 	}
