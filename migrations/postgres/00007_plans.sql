@@ -33,10 +33,6 @@ CREATE TABLE amends_findings (
     PRIMARY KEY (plan, key)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02);
 
--- What is still to be done.
-CREATE INDEX amends_findings_acts ON amends_findings (plan, key)
-    WHERE acts = 1 AND (outcome IS NULL OR outcome = 'withheld');
-
 -- The first of each class.
 CREATE INDEX amends_findings_class ON amends_findings (plan, class, key);
 

@@ -23,7 +23,7 @@ func (s *Store) shelf() shelf.Database {
 		Write: func(ctx context.Context, fn func(context.Context, shelf.Queries) error) error {
 			return s.transaction(ctx, s.gate, func(tx *sqlx.Tx) error { return fn(ctx, tx) }) // planned by index
 		},
-		Elements: `json_array_elements(?::json) AS e (value)`,
+		Elements: `jsonb_array_elements(?::jsonb) AS e (value)`,
 		Share:    ` FOR SHARE`,
 		Bind:     func(query string) string { return sqlx.Rebind(sqlx.DOLLAR, query) },
 		Now:      s.database().Now,

@@ -73,7 +73,7 @@ func (s *Shelf) Find(ctx context.Context, number int64, fs []drift.Finding) erro
 			if err != nil || inSync == "[]" {
 				return err
 			}
-			_, err = w.do(ctx, `DELETE FROM amends_findings WHERE plan = ? AND key IN (SELECT e.value ->> 0 FROM `+w.db.Elements+`)`, number, inSync)
+			_, err = w.do(ctx, inSyncText(w.db.Elements), number, inSync)
 			return err
 		})
 	})
@@ -81,6 +81,10 @@ func (s *Shelf) Find(ctx context.Context, number int64, fs []drift.Finding) erro
 		return fmt.Errorf("add %d findings to draft %d: %w", len(fs), number, err)
 	}
 	return nil
+}
+
+func inSyncText(elements string) string {
+	return `DELETE FROM amends_findings WHERE plan = ? AND key IN (SELECT e.value ->> 0 FROM ` + elements + `)`
 }
 
 // Finish makes the draft a plan, and drops what is a plan too many.

@@ -69,15 +69,15 @@ func found(fs []drift.Finding) (list, inSync string, err error) {
 	return list, inSync, err
 }
 
-// outcomes writes rows as a JSON list of [key, outcome, error].
-func outcomes(rs []drift.Row) (string, error) {
+// outcomes writes rows as a JSON list of [plan, key, outcome, error].
+func outcomes(plan int64, rs []drift.Row) (string, error) {
 	last := make(map[string]*drift.Row, len(rs))
 	for i := range rs {
 		last[name(rs[i].Key)] = &rs[i]
 	}
-	elements := make([][3]any, 0, len(last))
+	elements := make([][4]any, 0, len(last))
 	for _, key := range slices.Sorted(maps.Keys(last)) {
-		elements = append(elements, [3]any{key, text(string(last[key].Outcome)), text(last[key].Error)})
+		elements = append(elements, [4]any{plan, key, text(string(last[key].Outcome)), text(last[key].Error)})
 	}
 	return asList(elements)
 }

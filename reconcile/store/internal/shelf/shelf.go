@@ -184,7 +184,7 @@ func (s *Shelf) Findings(ctx context.Context, q drift.FindingQuery) ([]drift.Row
 	return rows, nil
 }
 
-// acting is [drift.Row.Acting], in the words of the index.
+// acting is [drift.Row.Acting]. Who asks goes through the plan once, page by page, so it has no index.
 const acting = `acts = 1 AND (outcome IS NULL OR outcome = 'withheld')`
 
 func limit(n int) int { return cmp.Or(max(n, 0), pageSize) }
@@ -196,12 +196,11 @@ func (s *Shelf) Done(ctx context.Context, number int64, rows []drift.Row) error 
 			return err
 		}
 		return inBatches(len(rows), func(from, to int) error {
-			list, err := outcomes(rows[from:to])
+			list, err := outcomes(number, rows[from:to])
 			if err != nil {
 				return err
 			}
-			_, err = w.do(ctx, `UPDATE amends_findings SET outcome = e.value ->> 1, error = e.value ->> 2, at = ?
-				FROM `+w.db.Elements+` WHERE plan = ? AND key = e.value ->> 0`, w.at(), list, number)
+			_, err = w.do(ctx, doneText(w.db.Elements), w.at(), list)
 			return err
 		})
 	})
@@ -209,6 +208,13 @@ func (s *Shelf) Done(ctx context.Context, number int64, rows []drift.Row) error 
 		return fmt.Errorf("note what became of plan %d: %w", number, err)
 	}
 	return nil
+}
+
+// doneText notes outcomes. The plan's number is in the list, too: were it a parameter, SQLite would go through the
+// whole plan for each element, instead of the other way round.
+func doneText(elements string) string {
+	return `UPDATE amends_findings SET outcome = e.value ->> 2, error = e.value ->> 3, at = ?
+		FROM ` + elements + ` WHERE plan = CAST(e.value ->> 0 AS bigint) AND key = e.value ->> 1`
 }
 
 // held locks a plan in a state; there is none, or it is in another: [drift.ErrNotFound].
