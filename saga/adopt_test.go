@@ -387,3 +387,47 @@ func TestAdoptionIsAFormat(t *testing.T) {
 		t.Errorf("the steps are\n%s\nwant\n%s", got, steps)
 	}
 }
+
+// D6: the review is about what is in quarantine, also where an earlier step is asked for; what was found there is not ours
+// when a person says so, and ours when a person says that.
+func TestD6Quarantine(t *testing.T) {
+	t.Parallel()
+	const lines = "a find undo\nb find undo\nmail at-most-once pivot"
+	start := func() *desk {
+		return lost(t, lines).takeOver(told(t, "17", "b b_9 foreign", "mail not-done", "quarantine b_9 is another's"))
+	}
+	d := start()
+	if ss, dir := d.st.Issue(d.spec); ss == nil || ss.Name != "b" || dir != Forward || ss.ExternalID != "b_9" || d.st.Note != "b_9 is another's" {
+		t.Errorf("the review is about %+v %s: %s", ss, dir, d.st.Note)
+	}
+	if next := Next(d.spec, d.st); !strings.Contains(next, "--step b") || !strings.Contains(next, "cancel it") {
+		t.Errorf("next: %s", next)
+	}
+	if d.verdict(""); d.st.Step("b").ExternalID != "" {
+		t.Errorf("not ours, and still there: %+v", d.st.Step("b"))
+	}
+	d.due().found(KindFound, "a_1").wants("act b forward", Running)
+	if key := StepKey(RootKey(order.Saga, order.Work, "17"), "b", Forward, 1); d.key() != key {
+		t.Errorf("done again under %s, want the new key %s", d.key(), key)
+	}
+	d = start().verdict("b_9").due().found(KindFound, "a_1").wants("act mail forward", Running)
+	if ss := d.st.Step("b"); ss.Forward.Phase != Done || ss.ExternalID != "b_9" || ss.Evidence != KindResolved {
+		t.Errorf("ours: %+v", ss)
+	}
+	d = start().cancel().review(ReasonInDoubt).verdict("b_9").wants("act b undo", Compensating)
+	d.succeed("").due().found(KindNotFound).wants("rest", Compensated)
+}
+
+// What stands behind the pivot says that the pivot has happened, also where it is to be done anew: nothing turns the work.
+func TestAdoptedBehindThePivot(t *testing.T) {
+	t.Parallel()
+	a := told(t, "17", "customer cus_7", "invoice not-done", "mark-synced not-done", "receipt mail_1")
+	d := lost(t, orderLost).takeOver(a).tick().wants("act invoice forward", Running)
+	if d.fail(Refused).review(ReasonAfterPivot); d.st.Turned {
+		t.Error("refused, and on its way back")
+	}
+	d = lost(t, orderLost).takeOver(a).cancel()
+	if d.st.Turned || !strings.Contains(d.chain[len(d.chain)-1].Error+d.chain[len(d.chain)-2].Error, "too late") {
+		t.Errorf("a cancel behind the mail: %+v", d.tail())
+	}
+}

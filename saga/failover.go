@@ -21,7 +21,9 @@ func (st *State) forget(r *Record) error {
 	if err := json.Unmarshal(r.Body, &lapses); err != nil {
 		return fmt.Errorf("the body of %s does not decode: %w", r.Kind, err)
 	}
-	st.Forgotten = r.At.UTC()
+	if !st.Adopting { // nobody can have followed a verdict about what nobody had
+		st.Forgotten = r.At.UTC()
+	}
 	for _, l := range lapses {
 		ss := st.Step(l.Step)
 		if ss == nil {

@@ -56,7 +56,8 @@
 //	            note (only in review: why, in words), revision (the version of the source it runs for),
 //	            newerRevision (only when one waits), input: sha256, bytes
 //	            steps, an object by step name: done (the effect is there), status, externalId, attempts, error,
-//	            key (only once armed), repeat, evidence (only when done: done, found or resolved),
+//	            key (only once armed), repeat, evidence (only when done: done, found, resolved or adopted),
+//	            unconfirmed (only when true: it counts as done because nobody can tell whether it happened),
 //	            undo (only once begun; the same fields)
 //	            order: the names of the steps as defined
 //	            next: what happens by itself, and what is safe to do

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -91,6 +92,14 @@ func told(r *saga.Record) string {
 // learned is the first half of a record: who did what, in the words of the ledger.
 func learned(r *saga.Record) string {
 	switch {
+	case r.Kind == saga.KindAdopted && r.Step == "":
+		return "adopted"
+	case r.Kind == saga.KindAdopted && r.Class == saga.Unsent:
+		return "adopted: " + r.Step + " does not stand"
+	case r.Kind == saga.KindAdopted && r.Class == saga.Refused:
+		return "not adopted: " + r.Step
+	case r.Kind == saga.KindAdopted:
+		return "adopted: " + strings.TrimSpace(r.Step+" "+of(r.Revision))
 	case r.Kind == saga.KindStarted && r.Revision != "":
 		return fmt.Sprintf("started with %d bytes of input, revision %s, by definition version %d", len(r.Body), r.Revision, r.Version)
 	case r.Kind == saga.KindStarted:
@@ -108,6 +117,14 @@ func learned(r *saga.Record) string {
 	default:
 		return effect(r.Step, r.Direction, r.Attempt) + " " + string(r.Kind)
 	}
+}
+
+// of names the version of the source that something shows.
+func of(revision string) string {
+	if revision == "" {
+		return ""
+	}
+	return "of revision " + revision
 }
 
 // recordJSON is a record as JSON. Bodies are named by size and hash; their content only when asked for.

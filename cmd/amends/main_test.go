@@ -33,7 +33,7 @@ var update = flag.Bool("update", false, "write what the commands print into the 
 
 // The test binary is also the program under test, and a program that runs sagas beside it.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"amends": main, "serve": serve, "hear": hear})
+	testscript.Main(m, map[string]func(){"amends": main, "serve": serve, "hear": hear, "rebuild": rebuild})
 }
 
 // hear hears over the database named by its argument until nothing is left to do now.

@@ -206,6 +206,9 @@ func (a *app) printSteps(s *saga.Summary) {
 		if step.Done && step.Evidence != "" && step.Evidence != saga.KindDone {
 			status += " (" + string(step.Evidence) + ")"
 		}
+		if step.Unconfirmed {
+			status += ", unconfirmed"
+		}
 		g.add(name, status, strconv.Itoa(step.Attempts), step.ExternalID, string(step.Repeat), step.Key)
 		if step.Error != "" {
 			errors = append(errors, name+": "+step.Error)

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/amends-dev/amends/coordinator"
+)
+
+// rebuild puts on record, in the ledger named by its argument, what stands of two orders whose works were forgotten: of
+// 32 nobody can tell whether the receipt was sent, and under the mark of 33 stands another invoice.
+func rebuild() {
+	ctx, stop := context.WithTimeout(context.Background(), 30*time.Second)
+	defer stop()
+	err := func() error {
+		ad, err := parseAddress(os.Args[1])
+		if err != nil {
+			return err
+		}
+		l, err := ad.open(ctx)
+		if err != nil {
+			return err
+		}
+		return errors.Join(adopt(ctx, l), l.Close())
+	}()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func adopt(ctx context.Context, l store) error {
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	c, err := coordinator.New(l, &coordinator.Options{Log: log}) //nolint:contextcheck // it starts nothing
+	if err != nil {
+		return err
+	}
+	d, err := invoicing()
+	if err != nil {
+		return err
+	}
+	if err := c.Register(ctx, d); err != nil {
+		return err
+	}
+	by := coordinator.By{Actor: "anna", Reason: "the ledger was lost"}
+	got, err := c.Adopt(ctx, []coordinator.Adoption{
+		{
+			Saga: "order-to-invoice", Work: orderID(32), Input: shopOrder{32, canary}, Revision: "32", By: by,
+			Effects: map[string]coordinator.Effect{"customer": {Output: made{"cus_1"}}, "invoice": {Output: made{"inv_32"}}, "mark-synced": {}},
+		},
+		{
+			Saga: "order-to-invoice", Work: orderID(33), Input: shopOrder{33, canary}, Revision: "33", By: by,
+			Effects:    map[string]coordinator.Effect{"customer": {Output: made{"cus_1"}, Revision: "11"}, "invoice": {ExternalID: "inv_9", Foreign: true}},
+			Quarantine: "inv_9 is over 90.00, and the order over 100.00",
+		},
+	})
+	if err != nil {
+		return err
+	}
+	return errors.Join(got[0].Err, got[1].Err)
+}
