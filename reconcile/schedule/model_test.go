@@ -106,7 +106,10 @@ func (m *model) drawJob() Job {
 func (m *model) turn(ctx context.Context, n *node, decide func(now time.Time, a *Agenda) error) error {
 	return m.Turn(ctx, n.job.Name, func(now time.Time, a *Agenda) error {
 		if !n.described {
-			describe(now, &a.State, &n.job)
+			was := a.State
+			if describe(now, &a.State, &n.job); was.Known() && was.Planned != a.State.Planned {
+				m.Fatalf("a new schedule goes on at %s, the old one ended at %s", a.State.Planned, was.Planned)
+			}
 		}
 		before := *a
 		before.Open = append([]RunRow(nil), a.Open...)

@@ -171,12 +171,14 @@ func TestTooLateToBegin(t *testing.T) {
 	})
 }
 
-// R6: another schedule goes on behind the last instant of the one before it: nothing is run again, nothing is lost.
+// R6: another schedule goes on behind the last instant of the one before it. None from before that is run again, and
+// none is lost that came before the new one was deployed.
 func TestAnotherSchedule(t *testing.T) {
 	bubble(t, "2026-06-15T09:00:00Z", func(s *stage) {
 		stop := s.run(s.job("0 10 * * *", "", 0))
 		s.until("2026-06-15T10:01:00Z")
 		stop()
+		s.until("2026-06-15T14:30:00Z")
 		s.run(s.job("0 */4 * * *", "", 0))
 		s.until("2026-06-15T16:01:00Z")
 		s.want("2026-06-15T10:00:00Z ok", "2026-06-15T12:00:00Z ok", "2026-06-15T16:00:00Z ok")
