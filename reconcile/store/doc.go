@@ -24,6 +24,9 @@
 // run after run finds it. A finding names keys, and the fields that differ with both values: what is personal in them
 // goes with the plan.
 //
+// Jobs and their runs have two: amends_jobs, in which the pause of everything is a row as well, and amends_runs. Runs go
+// when the runner says so, long after their end; an instant that was run is not run again for that.
+//
 // # When two deliveries are one
 //
 // The door gives every event a dedupe digest. Of two events with the same source, tenant and digest, the first is

@@ -15,6 +15,7 @@ import (
 	"github.com/amends-dev/amends/reconcile/store/internal/people"
 	"github.com/amends-dev/amends/reconcile/store/internal/shelf"
 	"github.com/amends-dev/amends/reconcile/store/internal/travels"
+	"github.com/amends-dev/amends/reconcile/store/internal/turns"
 )
 
 // Options tunes a store. The zero value is ready to use.
@@ -60,17 +61,19 @@ type Store struct {
 	*desk
 	*plans
 	*sweeps
+	*jobs
 	statements
 
 	inbox, gate, people *sqlx.DB // one pool for each urgency
 	group               *group.Group[deliveries]
 }
 
-// desk, plans and sweeps are the parts of the store that SQLite has as well.
+// desk, plans, sweeps and jobs are the parts of the store that SQLite has as well.
 type (
 	desk   = people.Desk
 	plans  = shelf.Shelf
 	sweeps = travels.Travels
+	jobs   = turns.Turns
 )
 
 var (
@@ -114,6 +117,7 @@ func open(ctx context.Context, dsn string, o Options) (_ *Store, err error) {
 	s.desk = people.New(s.database())
 	s.plans = shelf.New(s.shelf())
 	s.sweeps = travels.New(s.travels())
+	s.jobs = turns.New(s.turns())
 	s.group = group.New(o.Writers, o.Batch, func(d deliveries) int { return len(d) }, s.write)
 	return s, nil
 }
@@ -131,12 +135,7 @@ func (s *Store) database() people.Database {
 			err = s.people.QueryRowxContext(ctx, `SELECT clock_timestamp()`).Scan(&now)
 			return now, err
 		},
-		Moment: func(t time.Time) any { return t },
-		Clock: func(ctx context.Context, q people.Queries) (now time.Time, err error) {
-			err = q.QueryRowxContext(ctx, `SELECT clock_timestamp()`).Scan(&now)
-			return now.UTC(), err
-		},
-		Lock:    ` FOR UPDATE`,
+		Moment:  func(t time.Time) any { return t },
 		Explain: pgdb.Explain,
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/amends-dev/amends/reconcile/store/internal/rows"
 	"github.com/amends-dev/amends/reconcile/store/internal/shelf"
 	"github.com/amends-dev/amends/reconcile/store/internal/travels"
+	"github.com/amends-dev/amends/reconcile/store/internal/turns"
 )
 
 // Options tunes a store. The zero value is ready to use.
@@ -53,6 +54,7 @@ type Store struct {
 	*desk
 	*plans
 	*sweeps
+	*jobs
 	statements
 
 	path    string
@@ -62,11 +64,12 @@ type Store struct {
 	group   *group.Group[job]
 }
 
-// desk, plans and sweeps are the parts of the store that Postgres has as well.
+// desk, plans, sweeps and jobs are the parts of the store that Postgres has as well.
 type (
 	desk   = people.Desk
 	plans  = shelf.Shelf
 	sweeps = travels.Travels
+	jobs   = turns.Turns
 )
 
 var (
@@ -103,6 +106,7 @@ func open(ctx context.Context, path string, o Options) (_ *Store, err error) {
 	s.desk = people.New(s.database())
 	s.plans = shelf.New(s.shelf())
 	s.sweeps = travels.New(s.travels())
+	s.jobs = turns.New(s.turns())
 	s.group = group.New(1, o.Batch, func(j job) int { return j.size }, s.commit)
 	return s, nil
 }
@@ -118,10 +122,6 @@ func (s *Store) database() people.Database {
 		Bind:    func(query string) string { return query },
 		Now:     func(context.Context) (time.Time, error) { return s.now(), nil },
 		Moment:  rows.Micros,
-		Clock: func(context.Context, people.Queries) (time.Time, error) {
-			_, now := s.clock()
-			return now, nil
-		},
 		Explain: func(_ context.Context, err error) error { return sqlitedb.Explain(err) },
 	}
 }

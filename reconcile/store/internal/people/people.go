@@ -41,10 +41,6 @@ type Database struct {
 	Now    func(context.Context) (time.Time, error)
 	Moment func(time.Time) any
 
-	// Clock reads the same clock within a transaction. Lock, behind a SELECT, locks its rows until the end of one.
-	Clock func(context.Context, Queries) (time.Time, error)
-	Lock  string
-
 	// Explain gives an error of the driver its meaning.
 	Explain func(context.Context, error) error
 }

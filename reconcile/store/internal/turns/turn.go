@@ -1,4 +1,4 @@
-package people
+package turns
 
 import (
 	"context"
@@ -14,36 +14,34 @@ import (
 	"github.com/amends-dev/amends/reconcile/store/internal/rows"
 )
 
-var _ schedule.Store = (*Desk)(nil)
-
 // errRefused ends a transaction whose callback returned an error.
 var errRefused = errors.New("the callback refused")
 
 // Turn hands out the agenda of a job whose row is locked.
-func (d *Desk) Turn(ctx context.Context, job string, decide func(now time.Time, a *schedule.Agenda) error) error {
+func (t *Turns) Turn(ctx context.Context, job string, decide func(now time.Time, a *schedule.Agenda) error) error {
 	var refused error
-	err := d.write(ctx, func(ctx context.Context, q Queries) error {
-		t := turn{Desk: d, q: q}
-		if err := t.load(ctx, rows.JobName(job)); err != nil {
+	err := t.db.Write(ctx, func(ctx context.Context, q Queries) error {
+		at := turn{Turns: t, q: q}
+		if err := at.load(ctx, rows.JobName(job)); err != nil {
 			return err
 		}
-		if refused = decide(t.now, &t.agenda); refused != nil {
+		if refused = decide(at.now, &at.agenda); refused != nil {
 			return errRefused
 		}
-		return t.store(ctx)
+		return at.store(ctx)
 	})
 	switch {
 	case refused != nil:
 		return refused
 	case err != nil:
-		return fmt.Errorf("turn at job %q: %w", job, err)
+		return fmt.Errorf("turn at job %q: %w", job, t.db.Explain(ctx, err))
 	}
 	return nil
 }
 
 // turn is one transaction on the row of one job.
 type turn struct {
-	*Desk
+	*Turns
 
 	q      Queries
 	now    time.Time
@@ -62,19 +60,19 @@ func (t *turn) load(ctx context.Context, job string) error {
 	if err != nil {
 		return err
 	}
-	if t.now, err = t.db.Clock(ctx, t.q); err != nil {
+	if t.now, err = t.db.Now(ctx, t.q); err != nil {
 		return err
 	}
 	t.state = found[0].State()
 	var halts []rows.Job
-	if err := t.choose(ctx, t.q, &halts, `SELECT name, `+rows.JobColumns+` FROM amends_jobs WHERE name = ''`); err != nil {
+	if err := t.choose(ctx, &halts, `SELECT name, `+rows.JobColumns+` FROM amends_jobs WHERE name = ''`); err != nil {
 		return err
 	}
 	for i := range halts {
 		t.agenda.Halt = halts[i].State().Paused
 	}
 	var open []rows.Run
-	if err := t.choose(ctx, t.q, &open, `SELECT number, `+rows.RunColumns+` FROM amends_runs WHERE job = ? AND verdict IS NULL ORDER BY number`, job); err != nil {
+	if err := t.choose(ctx, &open, `SELECT number, `+rows.RunColumns+` FROM amends_runs WHERE job = ? AND verdict IS NULL ORDER BY number`, job); err != nil {
 		return err
 	}
 	t.open, t.agenda.Open, t.agenda.State = rows.Runs(open), rows.Runs(open), t.state
@@ -82,7 +80,7 @@ func (t *turn) load(ctx context.Context, job string) error {
 }
 
 func (t *turn) lock(ctx context.Context, job string) (found []rows.Job, err error) {
-	err = t.choose(ctx, t.q, &found, `SELECT name, `+rows.JobColumns+` FROM amends_jobs WHERE name = ?`+t.db.Lock, job)
+	err = t.choose(ctx, &found, `SELECT name, `+rows.JobColumns+` FROM amends_jobs WHERE name = ?`+t.db.Lock, job)
 	return found, err
 }
 
@@ -135,12 +133,17 @@ func (t *turn) execute(ctx context.Context, statement string, args ...any) error
 	return err
 }
 
+// choose reads all rows of a query within the transaction.
+func (t *turn) choose(ctx context.Context, dest any, query string, args ...any) error {
+	return sqlx.SelectContext(ctx, t.q, dest, t.db.Bind(query), args...)
+}
+
 // moment is a time as a parameter, NULL for none and for what no calendar knows.
-func (d *Desk) moment(at time.Time) any {
+func (t *Turns) moment(at time.Time) any {
 	if y := at.UTC().Year(); at.IsZero() || y < 1 || y > 9999 {
 		return nil
 	}
-	return d.db.Moment(at)
+	return t.db.Moment(at)
 }
 
 // marks are as many question marks as there are columns.
