@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/url"
 	"os"
@@ -15,6 +16,9 @@ import (
 	"github.com/amends-dev/amends/ledger/postgres"
 	"github.com/amends-dev/amends/ledger/sqlite"
 	"github.com/amends-dev/amends/migrations"
+	"github.com/amends-dev/amends/reconcile"
+	hearpostgres "github.com/amends-dev/amends/reconcile/store/postgres"
+	hearsqlite "github.com/amends-dev/amends/reconcile/store/sqlite"
 )
 
 // store is an open ledger with both its sides.
@@ -90,6 +94,38 @@ func (ad address) open(ctx context.Context) (store, error) {
 		return nil, err
 	}
 	return sqlite.Open(ctx, ad.place, nil)
+}
+
+// reconciler is everything in the ledger's database that is not the ledger: what was heard, jobs, plans and drift.
+type reconciler interface {
+	reconcile.Reader
+	desk
+	io.Closer
+}
+
+// openReconciler opens it. It creates nothing and migrates nothing.
+func (ad address) openReconciler(ctx context.Context) (reconciler, error) {
+	if ad.dialect == migrations.Postgres {
+		return hearpostgres.Open(ctx, ad.place, nil)
+	}
+	if err := ad.isLedger(ctx); err != nil {
+		return nil, err
+	}
+	return hearsqlite.Open(ctx, ad.place, nil)
+}
+
+// reconciling opens it for fn.
+func (a *app) reconciling(ctx context.Context, fn func(reconciler) error) error {
+	ad, err := a.address()
+	if err != nil {
+		return err
+	}
+	r, err := ad.openReconciler(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = r.Close() }() // whatever was stored is durable already
+	return fn(r)
 }
 
 // isLedger looks at a SQLite file through a connection that cannot write, because opening a ledger would create

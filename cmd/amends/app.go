@@ -21,6 +21,9 @@ var verbs = []func(*app) *cobra.Command{
 	(*app).resolve,
 	(*app).cancel,
 	(*app).inbox,
+	(*app).reconcile,
+	(*app).drift,
+	(*app).schedule,
 	(*app).check,
 	(*app).migrate,
 	(*app).version,
@@ -52,7 +55,9 @@ const example = `  export AMENDS_DB=/var/lib/shop/ledger.db      # or postgres:/
   amends list --review                          # what waits for a person
   amends show shop:order:10492                  # one work: steps, external ids, what to do
   amends show --external-id inv_5530            # who made inv_5530?
-  amends history shop:order:10492               # everything that happened, record by record`
+  amends history shop:order:10492               # everything that happened, record by record
+  amends schedule list                          # which jobs reconcile, and is anything wrong?
+  amends reconcile plan orders                  # what differs between source, ledger and destination?`
 
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{

@@ -19,6 +19,9 @@
 //	resolve     Decide on a step in review: it happened, or it did not
 //	cancel      Give a work up: undo what it has done
 //	inbox       Show and replay what was heard from sources of truth
+//	reconcile   Compare source, ledger and destination, and repair what is safe to repair
+//	drift       Show the differences that last
+//	schedule    Show, run and pause jobs, and check what a schedule means
 //	check       Verify every chain and every head of the ledger
 //	migrate     Bring the database schema up to date, or show where it stands
 //	version     Show which amends this is, and the schema versions it needs
@@ -35,16 +38,35 @@
 //	migrate up     Apply what is missing
 //	migrate status Compare the schema with what this program needs
 //
+//	reconcile plan     Ask a job what differs, and what it would do; nothing is changed
+//	reconcile show     Show a plan that was made, and what became of it
+//	reconcile apply    Let a job carry out a plan, within its bounds
+//	reconcile approve  Let a new job change things, from its next run on
+//	reconcile runs     List runs of jobs, newest first
+//	reconcile rebuild  Let a job rebuild a lost ledger from what stands
+//	drift list         List differences, those that last longest first
+//	schedule list      List jobs: when they run, and whether anything is wrong
+//	schedule run       Run a job now
+//	schedule pause     Keep a job, or all, from acting until it is unpaused
+//	schedule unpause   Let a job, or all, run again
+//	schedule check     Check what a schedule means, and when it runs next
+//
 // A delivery is named by its number, an object as SOURCE:TYPE:ID or SOURCE:TENANT:TYPE:ID, which is also the id of
 // the work that comes of it. What was heard lies in the ledger's database. A replay changes no state: the process
 // that hears judges the delivery again.
+//
+// A job is named by its name, a plan by its id or the beginning of it. What runs a user's code (plan, apply, rebuild,
+// schedule run) is only asked for: it is stored as a run, a process that has the job does it, and the command waits for
+// its end, for ten minutes unless --wait or --no-wait say otherwise. Jobs, runs, plans and drift lie in the ledger's
+// database, too.
 //
 // # Output
 //
 // What was asked for goes to stdout: as a table on a terminal, as plain aligned text elsewhere, and with -o json
 // as one JSON document. Hints, progress and errors go to stderr. Inputs and results are shown by size and hash
-// only, except by history and inbox show with --bodies. Texts from elsewhere are printed with control characters escaped. There are
-// no colours, and no questions: what could do harm wants a flag that says so.
+// only, except by history and inbox show with --bodies. Texts from elsewhere are printed with control characters escaped.
+// There are no colours. What could do harm wants a flag that says so; only reconcile rebuild asks, and where nobody can
+// answer, it refuses.
 //
 // JSON is stable: fields are added, never renamed or removed. Times are RFC 3339 in UTC, null where there is
 // none. Fields that hold nothing are "", 0, null or [], except where a line says "only".
@@ -96,6 +118,30 @@
 //	inbox counts   items[]: source, verdict ("": to be judged), count, lastAt
 //	inbox replay   deliveries (selected), objects (they are about), verdicts (an object: how many had which; "":
 //	            none yet), actor, reason, dryRun, replayed
+//	reconcile plan  findings[], and the plan, as the package reconcile/drift writes them: equal plans are equal bytes. With
+//	            --no-wait, or when no plan was made: the fields of a run
+//	reconcile show  plan: as above; number, madeAt, approved (the bounds were lifted; null, or at, actor, reason),
+//	            items[]: key, class, do, why, changes[], revision, applied (in the ledger), documents[], propose (of
+//	            these, from changes on, only those that hold something); outcome ("": nothing yet), error, at
+//	            next: what to give to --after; null on the last page
+//	reconcile apply  plan (its id), withheld (some of it is over a bound), run: the fields of a run, null when nothing was
+//	            left to do
+//	reconcile runs  items[]: number, job, instant, plannedAt, fromAt and instants (it stands for), dueAt, createdAt, ask
+//	            ("": what the schedule does), actor ("": the schedule), reason, status (waiting, running or the
+//	            verdict), verdict, beganAt, endedAt, attempts, crashes, holder, leaseUntil, cursorBefore, cursorAfter,
+//	            seen, planned, applied, refused, failed, calls, plan (an id), note, error
+//	            next: what to give to --before; null on the last page
+//	reconcile rebuild, schedule run  the fields of a run
+//	reconcile approve  job, approved, before: at, actor, reason; before is null when nobody had
+//	drift list  items[]: job, the fields of a finding as in reconcile show, firstAt, lastAt, times (in a row)
+//	            next: what to give to --after; null on the last page
+//	schedule list  now (by the database's clock), paused (all jobs: null, or at, actor, reason)
+//	            items[]: job, schedule, zone, next[] (five, with the offset of the zone, as if it were not paused),
+//	            overlap, catchUpSeconds, jitterPercent, firstAt, describedAt, plannedAt, lastOkInstant, lastOkAt,
+//	            otherwiseSince (runs), watermark, watermarkMovedAt, alarm (why a person should look), paused, approved
+//	schedule pause  job ("": all), paused (now), before, all (the pause of all jobs): null, or at, actor, reason
+//	schedule unpause
+//	schedule check  schedule, zone, next[], warnings[]
 //	check       sound, works, records, moving (works that never stood still, whose head was not compared)
 //	            findings[]: saga, workId, number, seq (0: about the work as a whole), what, do
 //	migrate     ledger, database, before, after; status: ledger, database, version, latest, upToDate
@@ -104,13 +150,13 @@
 // # Exit status
 //
 //	  0  done         done; a list may be empty
-//	  1  failed       failed: no connection, no ledger there, a schema that does not fit
-//	  2  usage        the command line is wrong, or does not say which of several works is meant
-//	  3  not-found    no such work, delivery or object
+//	  1  failed       failed: no connection, no ledger there, a schema that does not fit; a run that failed
+//	  2  usage        the command line is wrong, or does not say which of several is meant; a question was not answered
+//	  3  not-found    no such work, delivery, object, job or plan
 //	  4  not-allowed  not allowed: credentials, permissions, a read-only database
-//	  5  conflict     refused: the work does not stand as the command takes for granted
-//	  6  findings     check found something (migrate status: only with --exit-code)
-//	  7  timed-out    --wait ran out; what was asked for is stored and still queued
+//	  5  conflict     refused: things do not stand as the command takes for granted, or a person decides
+//	  6  findings     check found something; other commands only with --exit-code
+//	  7  timed-out    --wait ran out; what was asked for is stored, and goes on without the command
 //	130  interrupted  stopped by Ctrl-C or a signal
 //
 // An error is one line on stderr, "amends: what happened; why; what to do next", or with -o json an object with
@@ -119,8 +165,9 @@
 // # Reading the source
 //
 // main.go runs one command line, app.go has the table of verbs and the common flags, exit.go the table of exit
-// statuses. Each verb is a file; inbox.go has the table of its own verbs, and inbox_select.go how deliveries are
-// selected. What resolve and cancel share is in speak.go, what names and reads one work in
+// statuses. Each verb is a file. A verb with verbs of its own has its table in the file of its name (inbox.go,
+// reconcile.go, drift.go, schedule.go); inbox_select.go says how deliveries are selected, jobs.go how a job is found,
+// request.go how a run is asked for and waited for, plans.go and runs.go how plans and runs are shown. What resolve and cancel share is in speak.go, what names and reads one work in
 // work.go, and address.go opens the ledger. The tests are the scripts in testdata: what a person types and what
 // comes back.
 package main

@@ -14,6 +14,8 @@ import (
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/schedule"
 )
 
 // exit is the status amends ends with. Scripts depend on the numbers and on the words: neither changes.
@@ -38,13 +40,13 @@ var exits = []struct {
 	means string
 }{
 	{exitDone, "done", "done; a list may be empty"},
-	{exitFailed, "failed", "failed: no connection, no ledger there, a schema that does not fit"},
-	{exitUsage, "usage", "the command line is wrong, or does not say which of several works is meant"},
-	{exitNotFound, "not-found", "no such work, delivery or object"},
+	{exitFailed, "failed", "failed: no connection, no ledger there, a schema that does not fit; a run that failed"},
+	{exitUsage, "usage", "the command line is wrong, or does not say which of several is meant; a question was not answered"},
+	{exitNotFound, "not-found", "no such work, delivery, object, job or plan"},
 	{exitNotAllowed, "not-allowed", "not allowed: credentials, permissions, a read-only database"},
-	{exitConflict, "conflict", "refused: the work does not stand as the command takes for granted"},
-	{exitFindings, "findings", "check found something (migrate status: only with --exit-code)"},
-	{exitTimedOut, "timed-out", "--wait ran out; what was asked for is stored and still queued"},
+	{exitConflict, "conflict", "refused: things do not stand as the command takes for granted, or a person decides"},
+	{exitFindings, "findings", "check found something; other commands only with --exit-code"},
+	{exitTimedOut, "timed-out", "--wait ran out; what was asked for is stored, and goes on without the command"},
 	{exitInterrupted, "interrupted", "stopped by Ctrl-C or a signal"},
 }
 
@@ -93,6 +95,10 @@ var meanings = []struct {
 	{coordinator.ErrOtherStep, exitConflict},
 	{coordinator.ErrFinished, exitConflict},
 	{ledger.ErrLocked, exitConflict},
+	{schedule.ErrUnknown, exitNotFound},
+	{schedule.ErrNotFound, exitNotFound},
+	{schedule.ErrPaused, exitConflict},
+	{drift.ErrNotFound, exitNotFound},
 	{ledger.ErrReadOnly, exitNotAllowed},
 	{fs.ErrPermission, exitNotAllowed},
 }
@@ -109,15 +115,23 @@ func (a *app) classify(ctx context.Context, err error) *failure {
 	case !a.begun:
 		return &failure{exit: exitUsage, what: err.Error(), next: "try: amends --help"}
 	}
-	for _, m := range meanings {
-		if errors.Is(err, m.err) {
-			return &failure{exit: m.exit, err: err}
-		}
+	if known := exitOf(err); known != exitFailed {
+		return &failure{exit: known, err: err}
 	}
 	if deniedByPostgres(err) {
 		return &failure{exit: exitNotAllowed, err: err, next: "look at the user, the password and the grants"}
 	}
 	return &failure{exit: exitFailed, err: err}
+}
+
+// exitOf is how an error of the layers below ends amends.
+func exitOf(err error) exit {
+	for _, m := range meanings {
+		if errors.Is(err, m.err) {
+			return m.exit
+		}
+	}
+	return exitFailed
 }
 
 // deniedByPostgres reports a wrong password, a refused user or a missing privilege.

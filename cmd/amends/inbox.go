@@ -7,10 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/amends-dev/amends/migrations"
 	"github.com/amends-dev/amends/reconcile"
-	hearpostgres "github.com/amends-dev/amends/reconcile/store/postgres"
-	hearsqlite "github.com/amends-dev/amends/reconcile/store/sqlite"
 )
 
 // inboxVerbs is the table of what amends can do with what was heard, as verbs is for works.
@@ -45,29 +42,12 @@ type ear interface {
 	io.Closer
 }
 
-// openEar opens what was heard, which lies in the ledger's database. It creates nothing and migrates nothing.
-func (ad address) openEar(ctx context.Context) (ear, error) {
-	if ad.dialect == migrations.Postgres {
-		return hearpostgres.Open(ctx, ad.place, nil)
-	}
-	if err := ad.isLedger(ctx); err != nil {
-		return nil, err
-	}
-	return hearsqlite.Open(ctx, ad.place, nil)
-}
+// openEar opens what was heard.
+func (ad address) openEar(ctx context.Context) (ear, error) { return ad.openReconciler(ctx) }
 
 // listening opens what was heard for fn.
 func (a *app) listening(ctx context.Context, fn func(ear) error) error {
-	ad, err := a.address()
-	if err != nil {
-		return err
-	}
-	e, err := ad.openEar(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = e.Close() }() // whatever was stored is durable already
-	return fn(e)
+	return a.reconciling(ctx, func(r reconciler) error { return fn(r) })
 }
 
 // meaning is a verdict as a person reads it.

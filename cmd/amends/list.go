@@ -190,6 +190,9 @@ func (a *app) with(ctx context.Context, fn func(store) error) error {
 // again is the command line as it was typed, without the cursor.
 func again(cmd *cobra.Command) string {
 	words := []string{cmd.CommandPath()}
+	for _, arg := range cmd.Flags().Args() {
+		words = append(words, quote(arg))
+	}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		switch {
 		case f.Name == "after", f.Name == "before":

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,6 +25,7 @@ import (
 	"github.com/amends-dev/amends/ledger/postgres"
 	"github.com/amends-dev/amends/ledger/sqlite"
 	"github.com/amends-dev/amends/migrations"
+	"github.com/amends-dev/amends/reconcile/schedule"
 	hearpostgres "github.com/amends-dev/amends/reconcile/store/postgres"
 	hearsqlite "github.com/amends-dev/amends/reconcile/store/sqlite"
 	"github.com/amends-dev/amends/saga"
@@ -33,7 +35,36 @@ var update = flag.Bool("update", false, "write what the commands print into the 
 
 // The test binary is also the program under test, and a program that runs sagas beside it.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"amends": main, "serve": serve, "hear": hear, "rebuild": rebuild})
+	testscript.Main(m, map[string]func(){"amends": main, "serve": serve, "hear": hear, "jobs": jobs, "pages": pages, "rebuild": rebuild})
+}
+
+// pages runs a command page by page, as a program does that reads JSON, and prints the keys of the items.
+func pages() {
+	for next := ""; ; {
+		args := append(os.Args[1:], "-o", "json")
+		if next != "" {
+			args = append(args, "--after", next)
+		}
+		var out bytes.Buffer
+		if code := exec(context.Background(), args, nil, &out, os.Stderr); code != exitDone {
+			os.Exit(int(code))
+		}
+		var page struct {
+			Items []struct {
+				Key string `json:"key"`
+			} `json:"items"`
+			Next string `json:"next"`
+		}
+		if err := json.Unmarshal(out.Bytes(), &page); err != nil {
+			panic(err)
+		}
+		for _, item := range page.Items {
+			fmt.Println(item.Key)
+		}
+		if next = page.Next; next == "" {
+			return
+		}
+	}
 }
 
 // hear hears over the database named by its argument until nothing is left to do now.
@@ -87,6 +118,32 @@ func serve() {
 	}
 }
 
+// jobs is a program that has the job orders, on the database named by its argument, until it is interrupted.
+func jobs() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	err := func() error {
+		ad, err := parseAddress(os.Args[1])
+		if err != nil {
+			return err
+		}
+		d, err := ad.openReconciler(ctx)
+		if err != nil {
+			return err
+		}
+		defer d.Close()
+		r, err := schedule.New(d, []schedule.Job{ordersJob(d)}, &schedule.Options{Holder: "test", Poll: 20 * time.Millisecond, Log: silent()})
+		if err != nil {
+			return err
+		}
+		return r.Run(ctx)
+	}()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
 // Every verb, as a person or a script uses it, on a SQLite ledger with the works of seed: ledger.db in the
 // script's folder, named by AMENDS_DB.
 func TestSQLite(t *testing.T) {
@@ -102,13 +159,12 @@ func TestSQLite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(listen(t.Context(), s), s.Close()); err != nil {
+	if err := errors.Join(listen(t.Context(), s), reconciled(t.Context(), s), s.Close()); err != nil {
 		t.Fatal(err)
 	}
 	scripts(t, "sqlite", func(env *testscript.Env) error {
 		env.Setenv("AMENDS_DB", filepath.Join(env.WorkDir, "ledger.db"))
-		env.Setenv("SCHEMA", fmt.Sprint(migrations.Latest(migrations.SQLite)))
-		return os.CopyFS(env.WorkDir, os.DirFS(dir))
+		return errors.Join(known(env, migrations.SQLite), os.CopyFS(env.WorkDir, os.DirFS(dir)))
 	})
 }
 
@@ -116,7 +172,6 @@ func TestSQLite(t *testing.T) {
 func TestPostgres(t *testing.T) {
 	server := pgtest.URL(t) // skips here where there is no Postgres, not in every script
 	scripts(t, "postgres", func(env *testscript.Env) error {
-		env.Setenv("SCHEMA", fmt.Sprint(migrations.Latest(migrations.Postgres)))
 		for _, name := range []string{"AMENDS_DB", "EMPTY"} {
 			url, drop, err := pgtest.Database(t.Context(), server)
 			if err != nil {
@@ -136,8 +191,20 @@ func TestPostgres(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return errors.Join(listen(t.Context(), s), s.Close())
+		return errors.Join(known(env, migrations.Postgres), listen(t.Context(), s), reconciled(t.Context(), s), s.Close())
 	})
+}
+
+// known tells a script what other packages decide: the version of the schema, and the id of the plan of orders.
+func known(env *testscript.Env, d migrations.Dialect) error {
+	plan, err := ordersPlan().plan()
+	if err != nil {
+		return err
+	}
+	env.Setenv("SCHEMA", fmt.Sprint(migrations.Latest(d)))
+	env.Setenv("PLANID", plan.ID)
+	env.Setenv("PLAN", brief(plan.ID))
+	return nil
 }
 
 // scripts runs the scripts for every ledger, and those for one kind.
@@ -160,6 +227,7 @@ var commands = map[string]func(ts *testscript.TestScript, neg bool, args []strin
 	"field":   field,
 	"settles": settles,
 	"queued":  queued,
+	"stands":  stands,
 }
 
 // exitStatus runs a program and wants a certain exit status: exits 3 amends show nothing.
@@ -192,6 +260,7 @@ var changing = []struct {
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`), "TIME"},
 	{regexp.MustCompile(`\b\d\d:\d\d:\d\d\.\d{3}\b`), "CLOCK"},
 	{regexp.MustCompile(`\((\d+[smhd])+ ago\)|\(now\)|\(in (\d+[smhd])+\)`), "(AGE)"},
+	{regexp.MustCompile(`(?m)^(took      )\S+$`), "${1}SPAN"},
 	{regexp.MustCompile(`("hash": )"[0-9a-f]{32}"`), `$1"HASH"`},
 	{regexp.MustCompile(`("session": )"[0-9a-f]{16}"`), `$1"SESSION"`},
 	{regexp.MustCompile(`("nonce": )-?\d+`), `$1"NONCE"`},
@@ -205,7 +274,7 @@ func scrub(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: scrub (stdout|stderr) FILE")
 	}
-	text := ts.ReadFile(args[0])
+	text := strings.NewReplacer(ts.Getenv("PLANID"), "PLANID", ts.Getenv("PLAN"), "PLAN").Replace(ts.ReadFile(args[0]))
 	for _, c := range changing {
 		text = c.pattern.ReplaceAllString(text, c.by)
 	}
@@ -286,4 +355,26 @@ func patiently(ts *testscript.TestScript, fn func(context.Context, store) error)
 	ts.Check(err)
 	defer l.Close()
 	ts.Check(fn(ctx, l))
+}
+
+// stands waits until the newest run of a job stands at something: stands orders running.
+func stands(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: stands JOB (waiting|running|VERDICT)")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	ad, err := parseAddress(ts.Getenv("AMENDS_DB"))
+	ts.Check(err)
+	d, err := ad.openReconciler(ctx)
+	ts.Check(err)
+	defer d.Close()
+	for {
+		runs, err := d.Runs(ctx, schedule.Filter{Job: args[0], Limit: 1})
+		ts.Check(err)
+		if len(runs) == 1 && runs[0].Status() == args[1] {
+			return
+		}
+		ts.Check(moment(ctx))
+	}
 }

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/schedule"
+	"github.com/amends-dev/amends/reconcile/store/memory"
+)
+
+// A run that is at work when the wait is over goes on: the status and the words say so, and what it did so far.
+func TestWaitForRunAtWork(t *testing.T) {
+	t.Parallel()
+	s := memory.New(nil)
+	if err := reconciled(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	run, err := schedule.Request(t.Context(), s, "orders", schedule.Ask{What: "hours", By: "anna", Why: "INC-7"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.Turn(t.Context(), "orders", func(now time.Time, a *schedule.Agenda) error {
+		for i := range a.Open {
+			if r := &a.Open[i]; r.Number == run.Number {
+				r.Holder, r.Until, r.Began, r.Attempt, r.Fence = "other", now.Add(time.Hour), now, 2, 1
+				r.Outcome = schedule.Outcome{Seen: 7, Planned: 3, Applied: 2, Errors: 1}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var errs bytes.Buffer
+	later := time.Now()
+	a := &app{err: &errs, now: func() time.Time { later = later.Add(time.Minute); return later }}
+	_, err = a.end(t.Context(), s, run, 200*time.Millisecond)
+	var f *failure
+	if !errors.As(err, &f) || f.exit != exitTimedOut || !strings.Contains(err.Error(), "run 6 of orders has not ended within 200ms; it goes on without this command; so far 7 seen, 3 planned, 2 applied, 1 failed") {
+		t.Errorf("it ends with %v", err)
+	}
+	if want := "run 6 of orders is at work, attempt 2; so far 7 seen, 3 planned, 2 applied, 1 failed\n"; !strings.Contains(errs.String(), want) {
+		t.Errorf("meanwhile it said %q", errs.String())
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err = a.end(ctx, s, run, time.Hour); !errors.As(err, &f) || f.exit != exitInterrupted {
+		t.Errorf("broken off, it ends with %v", err)
+	}
+}
+
+// Only a run that ended well ends a command with 0.
+func TestBadly(t *testing.T) {
+	t.Parallel()
+	for v, want := range map[schedule.Verdict]exit{
+		schedule.OK: exitDone, schedule.Partial: exitFailed, schedule.Failed: exitFailed, schedule.Refused: exitConflict,
+		schedule.Stopped: exitConflict, schedule.Skipped: exitConflict, "a newer one": exitFailed,
+	} {
+		err := badly(&schedule.RunRow{Number: 1, Job: "orders", Outcome: schedule.Outcome{Verdict: v, Note: "words"}})
+		var f *failure
+		switch {
+		case want == exitDone && err == nil:
+		case !errors.As(err, &f) || f.exit != want || !strings.Contains(err.Error(), "words"):
+			t.Errorf("%s: %v, want status %d", v, err, want)
+		}
+	}
+	if len(verdicts) != 6 {
+		t.Errorf("%d verdicts can be asked for", len(verdicts))
+	}
+}
+
+// The most urgent thing is said of a job: what needs a person before a pause, a pause before an approval.
+func TestJobNote(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
+	long := now.AddDate(0, 0, -7)
+	mark := schedule.Mark{At: now, By: "anna", Why: "INC-7"}
+	for name, tc := range map[string]struct {
+		state schedule.State
+		want  string
+	}{
+		"neglected and paused": {schedule.State{First: long, Schedule: "@daily", Fresh: 3, Paused: mark}, "needs a person: no run ended well yet"},
+		"paused":               {schedule.State{First: now, Schedule: "@daily", Fresh: 3, Paused: mark}, "paused by anna at 2026-03-14T12:00:00Z: INC-7"},
+		"unreadable":           {schedule.State{First: now, Schedule: "whenever", Fresh: 3, Paused: mark}, "this amends cannot read its schedule"},
+		"new":                  {schedule.State{Name: "orders", First: now, Schedule: "@daily", Fresh: 3}, "plans only, until: amends reconcile approve orders"},
+		"well":                 {schedule.State{First: now, Schedule: "@daily", Fresh: 3, Approved: mark}, ""},
+	} {
+		if got := jobNote(&tc.state, now); !strings.HasPrefix(got, tc.want) || tc.want == "" && got != "" {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
+// Where a page ends is read back as it was written, whatever is in a key.
+func TestDriftCursor(t *testing.T) {
+	t.Parallel()
+	d := drift.Drift{Job: "orders:eu", Finding: drift.Finding{Key: "shop:order:1,2"}, First: time.Date(2026, 3, 14, 12, 0, 0, 123456000, time.UTC)}
+	got, err := parseDriftCursor(driftCursor(&d))
+	if err != nil || got.Job != d.Job || got.Key != d.Key || !got.First.Equal(d.First) {
+		t.Errorf("%q is read as %+v, %v", driftCursor(&d), got, err)
+	}
+}
+
+// What a person can do with a plan follows from what is in it.
+func TestNextOfPlan(t *testing.T) {
+	t.Parallel()
+	starts := []drift.Tally{{Class: drift.Missing, Do: drift.Start, Risk: drift.Create, Count: 2}}
+	asked := []drift.Tally{{Class: drift.Duplicate, Do: drift.Ask, Count: 1}}
+	over := []drift.Excess{{Risk: drift.Create, Count: 2}}
+	for name, tc := range map[string]struct {
+		plan drift.Plan
+		by   string
+		want string
+	}{
+		"in sync":  {drift.Plan{Tallies: []drift.Tally{{Class: drift.InSync, Do: drift.Nothing, Count: 9}}}, "", "there is nothing to do"},
+		"asks":     {drift.Plan{Tallies: asked}, "", "what is for a person: amends reconcile show 5f3a1c2d"},
+		"acts":     {drift.Plan{Tallies: starts}, "", "to do it: amends reconcile apply orders 5f3a1c2d --reason WHY"},
+		"over":     {drift.Plan{Tallies: starts, Withheld: over}, "", "the same with --approve"},
+		"approved": {drift.Plan{Tallies: starts, Withheld: over}, "anna", "to do it: "},
+		"refused":  {drift.Plan{Tallies: starts, Refused: "the mapping"}, "", "nothing of it can be done"},
+	} {
+		tc.plan.Job, tc.plan.ID = "orders", "5f3a1c2d00000000"
+		if got := (&app{}).nextOfPlan(&drift.Stored{Plan: tc.plan, Approved: drift.By{Actor: tc.by}}); !strings.Contains(got, tc.want) {
+			t.Errorf("%s: %q, want %q in it", name, got, tc.want)
+		}
+	}
+}
+
+// A question can be broken off without an answer, and is not asked where nobody can give one.
+func TestConfirm(t *testing.T) {
+	t.Parallel()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	defer r.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := readLine(ctx, r); !errors.Is(err, context.Canceled) {
+		t.Errorf("broken off, it says %v", err)
+	}
+	if line, err := readLine(t.Context(), strings.NewReader("orders")); err != nil || line != "orders" {
+		t.Errorf("a line without an end is read as %q, %v", line, err)
+	}
+	for name, in := range map[string]io.Reader{"nothing": nil, "a pipe": r, "a text": strings.NewReader("orders\n")} {
+		var f *failure
+		if err := (&app{err: io.Discard}).confirm(t.Context(), in, "orders"); !errors.As(err, &f) || f.exit != exitUsage {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
