@@ -164,22 +164,23 @@ func (b Bounds) Shrunk(c *Census) string {
 // at Spread, Mapping and Before, so it can be asked before anything is looked at closely.
 func (b Bounds) Diagnose(p *Plan) string {
 	b = b.OrDefaults()
-	if len(p.Spread.Fields) == 0 {
-		return ""
+	why, mapped := fmt.Sprintf("the mapping is %q as before: look at what the destination does with the field", p.Mapping), false
+	if p.Before != "" && p.Before != p.Mapping {
+		why, mapped = fmt.Sprintf("the mapping was %q and is %q", p.Before, p.Mapping), true
 	}
-	widest := p.Spread.Fields[0]
+	field, most := "", int64(0)
 	for _, s := range p.Spread.Fields {
-		if s.Count > widest.Count {
-			widest = s
+		n := s.Count
+		if mapped {
+			n += s.Newer
+		}
+		if n > most {
+			field, most = s.Field, n
 		}
 	}
-	if widest.Count <= b.Few || float64(widest.Count) <= b.SameField*float64(p.Spread.Compared) {
+	if most <= b.Few || float64(most) <= b.SameField*float64(p.Spread.Compared) {
 		return ""
 	}
-	why := fmt.Sprintf("the mapping is %q as before: look at what the destination does with the field", p.Mapping)
-	if p.Before != "" && p.Before != p.Mapping {
-		why = fmt.Sprintf("the mapping was %q and is %q", p.Before, p.Mapping)
-	}
 	return fmt.Sprintf("%s of %s differ in one field, %q; nobody changed that many by hand; %s. If it is meant, raise SameField over %s for one run",
-		percentUp(widest.Count, p.Spread.Compared), count(p.Spread.Compared, "document"), widest.Field, why, share100(100*b.SameField))
+		percentUp(most, p.Spread.Compared), count(p.Spread.Compared, "document"), field, why, share100(100*b.SameField))
 }

@@ -90,13 +90,15 @@ func TestSameField(t *testing.T) {
 		before string
 		want   []string
 	}{
-		"none":         {spread: shares(1000)},
-		"half":         {spread: shares(1000, drift.Share{Field: "total", Count: 500})},
-		"spread":       {spread: shares(1000, drift.Share{Field: "a", Count: 400}, drift.Share{Field: "b", Count: 400})},
-		"over half":    {spread: shares(1000, drift.Share{Field: "total", Count: 3}, drift.Share{Field: "tax", Count: 501}), before: "2", want: []string{"50.1 % of 1,000 documents", `"tax"`, `the mapping was "2" and is "3"`}},
-		"same mapping": {spread: shares(20, drift.Share{Field: "tax", Count: 20}), before: "3", want: []string{"100 %", `the mapping is "3" as before`}},
-		"few":          {spread: shares(10, drift.Share{Field: "tax", Count: 10})},
-		"impossible":   {spread: shares(0, drift.Share{Field: "tax", Count: 11}), want: []string{"all of 0 documents"}},
+		"none":                            {spread: shares(1000)},
+		"half":                            {spread: shares(1000, drift.Share{Field: "total", Count: 500})},
+		"spread":                          {spread: shares(1000, drift.Share{Field: "a", Count: 400}, drift.Share{Field: "b", Count: 400})},
+		"over half":                       {spread: shares(1000, drift.Share{Field: "total", Count: 3}, drift.Share{Field: "tax", Count: 501}), before: "2", want: []string{"50.1 % of 1,000 documents", `"tax"`, `the mapping was "2" and is "3"`}},
+		"same mapping":                    {spread: shares(20, drift.Share{Field: "tax", Count: 20}), before: "3", want: []string{"100 %", `the mapping is "3" as before`}},
+		"news":                            {spread: shares(20, drift.Share{Field: "tax", Count: 1, Newer: 19}), before: "3"},
+		"no news, as the mapping changed": {spread: shares(20, drift.Share{Field: "tax", Count: 1, Newer: 19}), before: "2", want: []string{"100 %", `the mapping was "2"`}},
+		"few":                             {spread: shares(10, drift.Share{Field: "tax", Count: 10})},
+		"impossible":                      {spread: shares(0, drift.Share{Field: "tax", Count: 11}), want: []string{"all of 0 documents"}},
 	} {
 		p := drift.Plan{Mapping: "3", Before: c.before, Spread: c.spread}
 		(drift.Bounds{}).Check(&p)

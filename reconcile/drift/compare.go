@@ -53,8 +53,8 @@ type Counts struct {
 	Spread  Spread
 }
 
-// Spread says how wide differences are spread: over keys that are wanted, have one live document, and whose source
-// is at the version that was applied. There a difference is somebody's doing, or the mapping's.
+// Spread says how wide differences are spread over the keys that are wanted and have one live document, be it known
+// to the ledger as done or not at all.
 type Spread struct {
 	Compared int64   `json:"compared"`
 	Fields   []Share `json:"fields,omitempty"` // the widest first; what the policy ignores is not counted
@@ -63,7 +63,12 @@ type Spread struct {
 // Share is in how many documents one field differs.
 type Share struct {
 	Field string `json:"field"`
-	Count int64  `json:"count"`
+	// Count is of those whose source is at the version that was applied. There a difference is somebody's doing, or
+	// the mapping's.
+	Count int64 `json:"count"`
+	// Newer is of the others. There a difference is the source's news. It is the mapping's if that has changed, and
+	// the source counts our own mark on the object as a new version.
+	Newer int64 `json:"newer,omitempty"`
 }
 
 // Compare merges the three sides, in the order of keys and in one pass, and yields what is not plainly in sync. What

@@ -30,7 +30,7 @@
 //	foreign           -            one, no mark        -                   nothing, ever
 //	source-gone       cancelled    one, our mark       done                withdraw; review when it is locked
 //	stuck             wanted       any                 live, overdue       resume; review when a person has paused it
-//	unreadable        unclear      any                 any but live        review; the document is left alone
+//	unreadable        unclear      any                 ended, or none      review; the document is left alone
 //	dup-ledger        wanted       any                 two works           stop the job: it cannot be
 //
 // [Classify] is total: whatever the three sides say, there is a class, with words. To run a work "again" is to run it

@@ -22,7 +22,7 @@ type merge struct {
 	pile                pile // of the key at hand
 
 	keys, foreign, inSync, divergedForeign, compared int64
-	differ                                           map[string]int64
+	differ                                           map[string]Share
 }
 
 func newMerge(ctx context.Context, c *Comparison, s Sides) *merge {
@@ -32,7 +32,7 @@ func newMerge(ctx context.Context, c *Comparison, s Sides) *merge {
 		source:      cursor[Seen]{side: "source", next: s.Source, key: seen},
 		destination: cursor[Seen]{side: "destination", next: s.Destination, key: seen},
 		ledger:      cursor[Head]{side: "ledger", next: s.Ledger, key: func(h *Head) string { return h.Key }},
-		differ:      map[string]int64{},
+		differ:      map[string]Share{},
 	}
 	if m.policy == nil {
 		m.policy = &Policy{}
@@ -188,20 +188,39 @@ func (s *Seen) document() Document {
 	}
 }
 
-// spread counts in which fields a document differs although the source is at the version that was applied.
+// spread counts in which fields a document differs.
 func (m *merge) spread(i *Item, f *Finding) {
 	if i.Truth == nil || !i.Truth.Wanted || i.Truth.Unreadable != "" || m.pile.live != 1 {
 		return
 	}
-	if i.Known != nil && (i.Known.Status != saga.Completed || saga.CompareRevisions(i.Truth.Revision, i.Known.Revision) > 0) {
+	if i.Known != nil && i.Known.Status != saga.Completed {
 		return
 	}
 	m.compared++
+	newer := i.Known != nil && saga.CompareRevisions(i.Truth.Revision, i.Known.Revision) > 0
 	for _, ch := range f.Changes {
-		if m.policy.Fields[ch.Field] != Ignore {
-			m.differ[ch.Field]++
+		if m.policy.Fields[ch.Field] == Ignore {
+			continue
 		}
+		s := m.differ[ch.Field]
+		if newer {
+			s.Newer++
+		} else {
+			s.Count++
+		}
+		m.differ[ch.Field] = s
 	}
+}
+
+// widest lists shares, those of most documents first.
+func widest(shares map[string]Share) []Share {
+	var list []Share
+	for _, field := range slices.Sorted(maps.Keys(shares)) {
+		s := shares[field]
+		list = append(list, Share{field, s.Count, s.Newer})
+	}
+	slices.SortStableFunc(list, func(a, b Share) int { return cmp.Compare(b.Count+b.Newer, a.Count+a.Newer) })
+	return list
 }
 
 func (m *merge) counts() *Counts {
@@ -218,9 +237,6 @@ func (m *merge) counts() *Counts {
 			c.Tallies = append(c.Tallies, t)
 		}
 	}
-	for _, field := range slices.Sorted(maps.Keys(m.differ)) {
-		c.Spread.Fields = append(c.Spread.Fields, Share{field, m.differ[field]})
-	}
-	slices.SortStableFunc(c.Spread.Fields, func(a, b Share) int { return cmp.Compare(b.Count, a.Count) })
+	c.Spread.Fields = widest(m.differ)
 	return c
 }

@@ -227,6 +227,23 @@ func TestHalt(t *testing.T) {
 	}
 }
 
+// X8, looked at closely: what a listing took for news of the source counts as somebody's doing when the finding, looked
+// at anew, says so; and so a mapping that changed without saying so is noticed before anything is done.
+func TestSpreadOfFindings(t *testing.T) {
+	t.Parallel()
+	h := &drift.Plan{Job: "books", Mapping: "3", Before: "3", Spread: drift.Spread{Compared: 20, Fields: []drift.Share{{Field: "tax", Count: 1, Newer: 18}, {Field: "total", Newer: 2}}}}
+	var fs []drift.Finding
+	for n := range 15 {
+		fs = append(fs, drift.Finding{Key: fmt.Sprintf("%02d", n), Class: drift.Diverged, Do: drift.Ask, Changes: []drift.Change{{Field: "tax"}}})
+	}
+	if p := plan(t, h, &drift.Bounds{}, fs); !strings.Contains(p.Refused, "75 % of 20 documents") || fmt.Sprint(p.Spread.Fields) != "[{tax 15 4} {total 0 2}]" {
+		t.Errorf("%q, %v", p.Refused, p.Spread.Fields)
+	}
+	if p := plan(t, h, &drift.Bounds{}, fs[:10]); p.Refused != "" {
+		t.Errorf("ten of twenty: %q", p.Refused)
+	}
+}
+
 // What runs a work again makes a document where none stands, and changes it where one does; each has its own bound.
 func TestRisk(t *testing.T) {
 	t.Parallel()

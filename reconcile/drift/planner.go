@@ -14,8 +14,9 @@ import (
 // Planner makes a plan of findings. It holds none of them.
 type Planner struct {
 	plan    Plan
-	tallies map[Tally]int64 // Count is 0 in the keys
-	sum     hash.Hash       // over the findings
+	tallies map[Tally]int64  // Count is 0 in the keys
+	spread  map[string]int64 // by field: in how many documents somebody changed it
+	sum     hash.Hash        // over the findings
 	last    string
 	halted  string // the first key for which the job must stop
 }
@@ -23,7 +24,7 @@ type Planner struct {
 // NewPlanner begins a plan. head says whose plan it is: Job, Mapping, Before and Generation; and what the comparison
 // counted: Census and Spread. counted are its tallies.
 func NewPlanner(head *Plan, counted []Tally) *Planner {
-	p := &Planner{plan: *head, tallies: map[Tally]int64{}, sum: sha256.New()}
+	p := &Planner{plan: *head, tallies: map[Tally]int64{}, spread: map[string]int64{}, sum: sha256.New()}
 	for _, t := range counted {
 		n := t.Count
 		t.Count = 0
@@ -41,6 +42,11 @@ func (p *Planner) Add(f *Finding) error {
 	p.tallies[Tally{Class: f.Class, Do: f.Do, Risk: f.Risk()}]++
 	if f.Class == InSync {
 		return nil
+	}
+	if (f.Class == Diverged || f.Class == AdoptMismatch) && f.Do != Nothing { // nothing: all that differs is to be left
+		for _, ch := range f.Changes {
+			p.spread[ch.Field]++
+		}
 	}
 	if f.Do == Halt && p.halted == "" {
 		p.halted = f.Key
@@ -61,6 +67,7 @@ func (p *Planner) Plan(b *Bounds) (*Plan, error) {
 		t.Count = p.tallies[t]
 		plan.Tallies = append(plan.Tallies, t)
 	}
+	plan.Spread.Fields = p.widest()
 	b.Check(&plan)
 	if p.halted != "" {
 		plan.Refused = fmt.Sprintf("the ledger has several works for one natural key, which cannot be, of %s first. Stop, and find out who writes to it; amends show %s", p.halted, p.halted)
@@ -75,6 +82,23 @@ func (p *Planner) Plan(b *Bounds) (*Plan, error) {
 	sum.Write(head)
 	plan.ID = hex.EncodeToString(sum.Sum(nil)[:16])
 	return &plan, nil
+}
+
+// widest is the spread as the listings had it, or wider where a closer look found more: what looked like news of the
+// source is none when the ledger knows that the input was the same.
+func (p *Planner) widest() []Share {
+	shares := map[string]Share{}
+	for _, s := range p.plan.Spread.Fields {
+		shares[s.Field] = s
+	}
+	for field, n := range p.spread {
+		s := shares[field]
+		if more := n - s.Count; more > 0 {
+			s.Count, s.Newer = n, max(0, s.Newer-more)
+		}
+		shares[field] = s
+	}
+	return widest(shares)
 }
 
 // Classes are all classes, in the order in which people read them.
