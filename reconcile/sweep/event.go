@@ -71,7 +71,7 @@ func (s *Sweep) sighting(o *Object) Sighting {
 func want(ask func(*Object) (drift.Truth, error), o *Object) (t drift.Truth, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("Want panicked: %v", r)
+			err = fmt.Errorf("the adapter panicked: %v", r)
 		}
 	}()
 	return ask(o)

@@ -30,7 +30,7 @@ func newTravels() travels {
 	return travels{positions: map[string]sweep.Position{}, sightings: map[listing][]sweep.Sighting{}}
 }
 
-// Position returns how far a sweep has come. "One that is unknown has Serial 0 and no State."
+// Position returns how far a sweep has come. "One that is unknown has Serial 0 and no State".
 func (s *Store) Position(ctx context.Context, name string) (sweep.Position, error) {
 	_, unlock, err := s.enter(ctx)
 	if err != nil {
@@ -88,7 +88,7 @@ func (s *Store) Advance(ctx context.Context, p sweep.Position, page sweep.Catch)
 	return next, nil
 }
 
-// see keeps a sighting. "Sightings of one (name, side, key, id) replace each other."
+// see keeps a sighting. "Sightings of one (name, side, key, id) replace each other".
 func (s *Store) see(l listing, row *sweep.Sighting) {
 	rows := s.travels.sightings[l]
 	copied := *row

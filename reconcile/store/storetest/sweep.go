@@ -79,8 +79,8 @@ func (b *bench) seen(q sweep.SightingQuery, n int) []sweep.Sighting {
 	}
 }
 
-// "One that is unknown has Serial 0 and no State." "It fails with ErrMoved, and stores nothing, unless the stored Serial
-// is p.Serial; it returns p with the next one."
+// "One that is unknown has Serial 0 and no State". "It fails with ErrMoved, and stores nothing, unless the stored Serial
+// is p.Serial; it returns p with the next one".
 func sweepMoved(b *bench) {
 	p, err := b.Position(b.Context(), "orders")
 	if err != nil || p.Name != "orders" || p.Serial != 0 || len(p.State) != 0 {
@@ -130,7 +130,7 @@ func sweepPage(b *bench) {
 }
 
 // "It may be repeated after an error": "when the first try was stored after all, with that very State, the second one
-// says so and stores nothing."
+// says so and stores nothing".
 func sweepRepeated(b *bench) {
 	page := sweep.Catch{Events: events(1), Name: "orders", Side: sweep.SourceSide, Sightings: []sweep.Sighting{sighting("k", "i", 1)}}
 	for range 2 {
@@ -181,7 +181,7 @@ func sweepRace(b *bench) {
 	}
 }
 
-// "Positions whose names begin with prefix, in the order of their bytes."
+// "Positions whose names begin with prefix, in the order of their bytes".
 func sweepPositions(b *bench) {
 	for _, name := range []string{"a_/x", "a/é", "a/Z", "a/b", "a", "a/", "ab", "a%/x", "A/x"} {
 		b.advance(position(name, 0, `{}`), sweep.Catch{})
@@ -272,7 +272,7 @@ func sweepGenerations(b *bench) {
 	}
 }
 
-// "Erases at most limit sightings of generations before q.Generation, and answers how many it erased."
+// "Erases at most limit sightings of generations before q.Generation, and answers how many it erased".
 func sweepDiscard(b *bench) {
 	var rows []sweep.Sighting
 	for i := range 25 {
