@@ -196,8 +196,10 @@ type Filter struct {
 	Status     saga.Status
 	Reason     saga.Reason
 	ExternalID string // works that recorded this external id
-	After      int64  // heads with a greater number only
-	Limit      int    // 0: 100
+	// Unconfirmed: works whose ledger was lost, and that adopted a step as done because nobody could tell.
+	Unconfirmed bool
+	After       int64 // heads with a greater number only
+	Limit       int   // 0: 100
 	// ByWork lists the works of one Saga in the order of their ids, by bytes, behind AfterWork, instead of by number.
 	// What compares a ledger with other listings reads it so.
 	ByWork    bool

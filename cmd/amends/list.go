@@ -50,6 +50,7 @@ When there are more than --limit, the last line (stderr) is the command for the 
 	fl.BoolVar(&review, "review", false, "works that wait for a person: --status review")
 	fl.StringVar(&f.Prefix, "prefix", "", "work ids that begin with this")
 	fl.StringVar(&f.ExternalID, "external-id", "", "works that recorded this external id")
+	fl.BoolVar(&f.Unconfirmed, "unconfirmed", false, "works with a step that counts as done because nobody can tell (after a rebuild)")
 	fl.IntVar(&f.Limit, "limit", 50, "at most this many")
 	fl.Int64Var(&f.After, "after", 0, "only works with a greater number: the next page")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

@@ -14,6 +14,7 @@ var listCases = []testCase{
 	{"pages", listPages},
 	{"by work", listByWork},
 	{"external ids", listExternalID},
+	{"unconfirmed", listUnconfirmed},
 }
 
 // "Filter narrows a listing. Zero fields do not narrow", and several narrow together.
@@ -51,6 +52,30 @@ func listFilters(b *bench) {
 		if got := works(b.list(c.f)); !slices.Equal(got, c.want) {
 			b.Errorf("list %+v: got %q, want %q", c.f, got, c.want)
 		}
+	}
+}
+
+// Unconfirmed lists works that adopted a step as done because nobody could tell, wherever they stand now.
+func listUnconfirmed(b *bench) {
+	t := b.session()
+	adopted := doing(saga.KindAdopted, saga.Running)
+	unknown := adopted
+	unknown.Class = saga.Unknown
+	timeout := doing(saga.KindUnknown, saga.Running)
+	timeout.Class = saga.Unknown
+	b.start(t, "stands", started(), hold).add(adopted, keep)
+	b.start(t, "timed out", started(), hold).add(timeout, keep)
+	b.start(t, "a mail", started(), hold).add(unknown, keep)
+	ended := b.start(t, "two mails, ended", started(), hold)
+	ended.add(unknown, keep)
+	ended.add(unknown, keep)
+	ended.add(doing(saga.KindNoted, saga.Completed), release)
+	if got, want := works(b.list(ledger.Filter{Unconfirmed: true})), []string{"a mail", "two mails, ended"}; !slices.Equal(got, want) {
+		b.Errorf("unconfirmed are %q, want %q", got, want)
+	}
+	f := ledger.Filter{Unconfirmed: true, Status: saga.Completed}
+	if got, want := works(b.list(f)), []string{"two mails, ended"}; !slices.Equal(got, want) {
+		b.Errorf("completed and unconfirmed are %q, want %q", got, want)
 	}
 }
 

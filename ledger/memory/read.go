@@ -53,6 +53,9 @@ func (w *work) matches(f *ledger.Filter) bool {
 		(f.Reason == "" || h.Reason == f.Reason) &&
 		(f.ExternalID == "" || slices.ContainsFunc(w.records, func(r saga.Record) bool {
 			return r.ExternalID == f.ExternalID
+		})) &&
+		(!f.Unconfirmed || slices.ContainsFunc(w.records, func(r saga.Record) bool {
+			return r.Kind == saga.KindAdopted && r.Class == saga.Unknown
 		}))
 }
 

@@ -38,6 +38,9 @@ func (s *Store) List(ctx context.Context, f ledger.Filter) ([]ledger.Head, error
 		w.add("h.number IN (SELECT r.head FROM amends_records AS r WHERE r.external_id = ", f.ExternalID)
 		w.text.WriteString(")")
 	}
+	if f.Unconfirmed { // amends_records_unconfirmed
+		w.text.WriteString(" AND h.number IN (SELECT r.head FROM amends_records AS r WHERE r.kind = 'adopted' AND r.class = 'unknown')")
+	}
 	query := `SELECT ` + HeadColumns + ` FROM amends_heads AS h` + w.text.String() +
 		` ORDER BY ` + order + w.limit(f.Limit)
 	var rows []HeadRow
