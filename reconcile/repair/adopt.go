@@ -18,7 +18,7 @@ func (r *Reconciler) adoption(s *sight) (Adoption, error) {
 	if err != nil {
 		return a, fmt.Errorf("tell the effects that stand: %w", err)
 	}
-	if len(live) == 1 {
+	if len(live) == 1 && len(s.finding.Changes) > 0 { // what says the same is up to date, whichever version wrote it
 		a.date(live[0].Revision)
 	}
 	return a, nil

@@ -62,6 +62,7 @@
 //	one, untouched since an older version       adopted as that version left it; the update is left to a coordinator
 //	one, of an object that was cancelled since  adopted as it was before; withdrawing it is for a run with bounds
 //	one that does not match, or several         in review, so that nothing is started for the key
+//	only void ones                              undone: its mail counts as sent, and a newer version makes it again
 //	none                                        nothing; the next run starts what is missing
 //	one, and the source has no object           nothing; it is an orphan for a person
 //

@@ -71,14 +71,16 @@ const headsAtOnce = 5000
 
 // compare merges the listings with the ledger, and hands on what is not plainly in sync.
 func (r *Reconciler) compare(ctx context.Context, l *listing, yield func(*drift.Finding) error) (*drift.Counts, error) {
-	read := func(side sweep.Side, of *sweep.Complete) *sweep.Reader {
-		return sweep.Read(ctx, r.sweep.Store, sweep.SightingQuery{Name: r.sweep.Name, Side: side, Generation: of.Generation})
-	}
-	source, destination := read(sweep.SourceSide, l.source), read(sweep.DestinationSide, l.destination)
+	source, destination := r.read(ctx, sweep.SourceSide, l.source), r.read(ctx, sweep.DestinationSide, l.destination)
 	defer source.Close()
 	defer destination.Close()
 	how := drift.Comparison{Policy: &r.policy, Complete: true}
 	return how.Compare(ctx, drift.Sides{Source: source.Seen, Destination: destination.Seen, Ledger: r.heads(ctx)}, yield)
+}
+
+// read reads one side of a listing. The caller closes the reader.
+func (r *Reconciler) read(ctx context.Context, side sweep.Side, of *sweep.Complete) *sweep.Reader {
+	return sweep.Read(ctx, r.sweep.Store, sweep.SightingQuery{Name: r.sweep.Name, Side: side, Generation: of.Generation})
 }
 
 // heads streams the ledger.

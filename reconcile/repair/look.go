@@ -56,14 +56,20 @@ func (r *Reconciler) look(ctx context.Context, s *sight, proven bool) {
 	}
 }
 
-// classify says what there is to say about the three sides. A saga takes nothing over that is not newer than what it has
-// applied, so a withdrawal at that very version, or an older one, would be planned for ever: a person decides.
+// classify says what there is to say about the three sides. Two treatments are left to a person. A saga takes nothing
+// over that is not newer than what it has applied, so a withdrawal at that very version, or an older one, would be
+// planned for ever. And a void document under our mark shows that a work was there which the ledger has lost: a new one
+// would send its mail once more.
 func (s *sight) classify(p *drift.Policy) {
 	s.finding = drift.Classify(&s.item, p)
 	f := &s.finding
-	if f.Do == drift.Withdraw && saga.CompareRevisions(f.Revision, f.Applied) <= 0 {
+	switch {
+	case f.Do == drift.Withdraw && saga.CompareRevisions(f.Revision, f.Applied) <= 0:
 		f.Do, f.Why = drift.Ask, fmt.Sprintf("the source cancelled it at %s, and the saga has applied %s: it would not hear of it", f.Revision, f.Applied)
 		f.Propose = "undo it by hand, or change the object at the source so that its version grows"
+	case f.Do == drift.Start && len(s.item.Documents) > 0:
+		f.Do, f.Why = drift.Ask, fmt.Sprintf("%s is void and carries our mark, and the ledger knows no work: it was lost", s.item.Documents[0].ID)
+		f.Propose = "amends reconcile rebuild records what was undone; then a newer version is made without a second mail"
 	}
 }
 

@@ -37,6 +37,8 @@ type Adoption struct {
 	// Effects are the results of steps that stand. A step that is not named is as the saga has it: what is safe to
 	// repeat is done when the work goes on, and what is not (a mail) counts as done.
 	Effects map[string]Effect
+	// Cancelled: nothing stands but what Effects names; the work is recorded as undone.
+	Cancelled bool
 	// Quarantine: something stands that does not match. The work is recorded in review with these words, so that
 	// nothing is started for it.
 	Quarantine string

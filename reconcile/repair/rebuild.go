@@ -9,6 +9,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/sweep"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -75,8 +76,8 @@ func (b *rebuilding) rebuild(ctx context.Context, since time.Time) (why []string
 		return []string{refused}, nil
 	}
 	b.brk = newBreaker(&b.bounds, false)
-	counts, err := b.compare(ctx, l, func(f *drift.Finding) error {
-		b.batch = append(b.batch, sight{item: drift.Item{Key: f.Key}})
+	err = b.unknown(ctx, l, func(key string) error {
+		b.batch = append(b.batch, sight{item: drift.Item{Key: key}})
 		if len(b.batch) < batchSize {
 			return nil
 		}
@@ -85,7 +86,6 @@ func (b *rebuilding) rebuild(ctx context.Context, since time.Time) (why []string
 	if err != nil {
 		return nil, err
 	}
-	b.report.Seen = counts.Census.Keys
 	return nil, errors.Join(b.flush(ctx), b.sweep.Restart(ctx))
 }
 
@@ -96,6 +96,7 @@ func (b *rebuilding) judge(ctx context.Context, l *listing) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	b.report.Seen = counts.Census.Keys
 	plan := drift.Plan{Mapping: b.sweep.Mapping, Census: counts.Census, Spread: counts.Spread}
 	if last, err := b.plans.Latest(ctx, b.name); err == nil {
 		plan.Before = last.Mapping
@@ -103,6 +104,34 @@ func (b *rebuilding) judge(ctx context.Context, l *listing) (string, error) {
 		return "", err
 	}
 	return b.bounds.Diagnose(&plan), nil
+}
+
+// unknown hands on the keys of documents, void ones too, for which the ledger has no work, or one whose adoption was cut
+// off.
+func (b *rebuilding) unknown(ctx context.Context, l *listing, yield func(key string) error) error {
+	documents := b.read(ctx, sweep.DestinationSide, l.destination)
+	defer documents.Close()
+	heads, head, more := b.heads(ctx), drift.Head{}, true
+	for last := ""; ; {
+		d, err := documents.Next()
+		if d == nil || err != nil {
+			return err
+		}
+		if d.Key == last {
+			continue
+		}
+		for last = d.Key; more && head.Key < d.Key; {
+			if more, err = heads(&head); err != nil {
+				return err
+			}
+		}
+		if more && head.Key == d.Key && head.Known.Status != saga.Paused {
+			continue
+		}
+		if err := yield(d.Key); err != nil {
+			return err
+		}
+	}
 }
 
 // flush looks at a batch of keys and records what stands of them.
@@ -172,12 +201,16 @@ func (b *rebuilding) remains(s *sight) (*Adoption, error) {
 	case f.Class == drift.LedgerLost:
 		a, err := b.adoption(s)
 		return &a, err
-	case len(f.Documents) == 0:
+	case len(s.item.Documents) == 0:
+		return nil, nil
+	case s.object == nil && len(f.Documents) == 0:
 		return nil, nil
 	case s.object == nil || s.item.Truth.Unreadable != "":
 		b.report.Person++
 		b.log.WithFields(logrus.Fields{"work": f.Key, "class": string(f.Class), "why": f.Why}).Warn("it stands, and nobody can say what for; it is not in the ledger")
 		return nil, nil
+	case len(f.Documents) == 0:
+		return b.undone(s)
 	case b.earlier(s):
 		a, err := b.adoption(s)
 		a.Change.Revision, a.Change.Deleted = livingOf(s.item.Documents)[0].Revision, false
@@ -185,6 +218,24 @@ func (b *rebuilding) remains(s *sight) (*Adoption, error) {
 	default:
 		return b.quarantine(s), nil
 	}
+}
+
+// undone is a work whose documents are all void. It is recorded, because nobody knows whether its mail was sent: if the
+// object is sold again, that is a newer version of the same work. An object that is wanted is adopted as the version
+// that the void document shows: making it again is for a run that has bounds.
+func (b *rebuilding) undone(s *sight) (*Adoption, error) {
+	a, err := b.adoption(s)
+	a.Cancelled, a.Change.Deleted = true, false
+	shown := ""
+	for _, d := range s.item.Documents {
+		if saga.CompareRevisions(d.Revision, shown) > 0 {
+			shown = d.Revision
+		}
+	}
+	if s.item.Truth.Wanted && shown != "" && saga.CompareRevisions(shown, a.Change.Revision) < 0 {
+		a.Change.Revision = shown
+	}
+	return &a, err
 }
 
 // earlier reports whether the one document of a cancelled object is as an earlier version of it was. Then it is adopted

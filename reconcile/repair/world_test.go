@@ -350,6 +350,8 @@ func (w ledger) Adopt(_ context.Context, as []repair.Adoption, _ repair.By) ([]r
 		k := &drift.Known{Works: 1, Status: saga.Completed, Revision: a.Change.Revision, Made: invoice.ExternalID}
 		w.works[a.Key], w.mails[a.Key] = k, max(1, w.mails[a.Key]) // counts as sent
 		switch {
+		case a.Cancelled:
+			k.Status, k.Made = saga.Compensated, ""
 		case a.Quarantine != "":
 			k.Status, k.Reason = saga.Review, saga.ReasonInDoubt
 		case invoice.Revision != "" && invoice.Revision != a.Change.Revision:

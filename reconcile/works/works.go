@@ -230,7 +230,7 @@ func (w *Works) adoption(a *repair.Adoption, by repair.By) (coordinator.Adoption
 	}
 	return coordinator.Adoption{
 		Saga: w.c.Saga, Work: a.Key, Input: input, Revision: c.Revision, Effects: effects,
-		Quarantine: a.Quarantine, By: coordinator.By(by),
+		Cancelled: a.Cancelled, Quarantine: a.Quarantine, By: coordinator.By(by),
 	}, nil
 }
 

@@ -1,0 +1,375 @@
+package works_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/repair"
+	"github.com/amends-dev/amends/reconcile/store/memory"
+	"github.com/amends-dev/amends/reconcile/sweep"
+	"github.com/amends-dev/amends/reconcile/works"
+	"github.com/amends-dev/amends/saga"
+)
+
+const orderSaga = "order-to-invoice"
+
+var (
+	anna    = coordinator.By{Actor: "anna", Reason: "test"}
+	anyone  = repair.By(anna)
+	errAway = errors.New("connection reset by peer")
+)
+
+// world is a shop, its books and its mails.
+type world struct {
+	mu     sync.Mutex
+	orders map[string]*order
+	docs   []*invoice
+	mails  map[string]int
+	faults []string // of the next calls to the books and the mail: "", "cut" (it happened), "lost" (it did not), "refused"
+	writes int
+}
+
+type order struct {
+	Version   int64  `json:"version"`
+	Total     string `json:"total"`
+	Cancelled bool   `json:"cancelled,omitempty"`
+}
+
+// invoice is a document. Written is what we wrote, as its mark keeps it.
+type invoice struct {
+	ID       string `json:"id"`
+	Key      string `json:"key"`
+	Total    string `json:"total"`
+	Revision string `json:"revision"`
+	Written  string `json:"written"`
+	Void     bool   `json:"void,omitempty"`
+}
+
+func (i invoice) ExternalID() string { return i.ID }
+
+type letter struct{ ID string }
+
+func (l letter) ExternalID() string { return l.ID }
+
+func newWorld() *world { return &world{orders: map[string]*order{}, mails: map[string]int{}} }
+
+func keyOf(id string) string { return "shop:order:" + id }
+
+func idOf(key string) string { return key[strings.LastIndexByte(key, ':')+1:] }
+
+func (w *world) lock() func() {
+	w.mu.Lock()
+	return w.mu.Unlock
+}
+
+// pass lets virtual time go by.
+func pass(d time.Duration) {
+	if time.Now().Year() > 2020 {
+		panic("pass is for virtual time: wait for what you wait for")
+	}
+	time.Sleep(d) //nolint:forbidigo // virtual
+	synctest.Wait()
+}
+
+// request is one call to a destination. It says whether it takes effect and what is answered.
+func (w *world) request() (effect bool, err error) {
+	w.writes++
+	fault := ""
+	if len(w.faults) > 0 {
+		fault, w.faults = w.faults[0], w.faults[1:]
+	}
+	switch fault {
+	case "cut":
+		return true, errAway
+	case "lost":
+		return false, errAway
+	case "refused":
+		return false, saga.Permanent(errors.New("422"))
+	default:
+		return true, nil
+	}
+}
+
+// live are the documents of a key that count.
+func (w *world) live(key string) (live []*invoice) {
+	for _, d := range w.docs {
+		if d.Key == key && !d.Void {
+			live = append(live, d)
+		}
+	}
+	return live
+}
+
+func (w *world) program(t *testing.T) saga.Program {
+	t.Helper()
+	d, err := saga.Define(orderSaga, 1,
+		saga.Identity(func(o order) any { return o.Total }),
+		saga.Do("invoice", w.write).Find(w.find).Undo(w.void),
+		saga.Do("receipt", w.mail).AtMostOnce().NoUndo("the shop tells the customer"),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func (w *world) write(_ context.Context, c saga.Call[order]) (invoice, error) {
+	if err := c.Sending(); err != nil {
+		return invoice{}, err
+	}
+	defer w.lock()()
+	effect, err := w.request()
+	made := &invoice{ID: fmt.Sprintf("inv_%d", len(w.docs)+1), Key: c.Work}
+	for _, d := range w.docs {
+		if d.ID == c.PreviousID() && !d.Void {
+			made = d
+		}
+	}
+	if effect {
+		made.Total, made.Written, made.Revision = c.Input.Total, c.Input.Total, c.Revision
+		if !slices.Contains(w.docs, made) {
+			w.docs = append(w.docs, made)
+		}
+	}
+	return *made, err
+}
+
+func (w *world) find(_ context.Context, c saga.Call[order]) (saga.Finding[invoice], error) {
+	defer w.lock()()
+	var found []invoice
+	for _, d := range w.live(c.Work) {
+		if d.Revision == c.Revision || d.ID != c.PreviousID() {
+			found = append(found, *d)
+		}
+	}
+	return saga.Found(found...), nil
+}
+
+func (w *world) void(_ context.Context, c saga.Call[order], made *invoice) error {
+	if err := c.Sending(); err != nil {
+		return err
+	}
+	id := c.ExternalID(c.Step)
+	if made != nil {
+		id = made.ID
+	}
+	defer w.lock()()
+	for _, d := range w.docs {
+		d.Void = d.Void || d.ID == id
+	}
+	w.writes++
+	return nil
+}
+
+func (w *world) mail(_ context.Context, c saga.Call[order]) (letter, error) {
+	if err := c.Sending(); err != nil {
+		return letter{}, err
+	}
+	defer w.lock()()
+	effect, err := w.request()
+	if effect {
+		w.mails[c.Work]++
+	}
+	return letter{ID: "mail-" + c.Work}, err
+}
+
+// store is a ledger with its two sides.
+type store interface {
+	ledger.Ledger
+	ledger.Reader
+}
+
+// process is a coordinator over a ledger, and the job that reconciles it.
+type process struct {
+	*coordinator.Coordinator
+	*repair.Reconciler
+	works *works.Works
+	world *world
+	t     *testing.T
+	stop  func() error // once it runs
+}
+
+// boot makes a process. It does not run yet.
+func (w *world) boot(t *testing.T, l store, plans *memory.Store, mailed bool) *process {
+	t.Helper()
+	silent := logrus.New()
+	silent.SetLevel(logrus.PanicLevel)
+	c, err := coordinator.New(l, &coordinator.Options{Log: silent, Poll: 5 * time.Second, Lease: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Register(t.Context(), w.program(t)); err != nil {
+		t.Fatal(err)
+	}
+	p := &process{Coordinator: c, world: w, t: t}
+	if p.works, err = works.New(works.Config{Saga: orderSaga, Document: "invoice", Coordinator: c, Ledger: l}); err != nil {
+		t.Fatal(err)
+	}
+	s, err := sweep.New(sweep.Config{Name: "orders", Source: w.source(), Destination: w.destination(), Store: plans, Mapping: "1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := drift.Bound{Count: 1000, Percent: 100}
+	p.Reconciler, err = repair.New(repair.Config{
+		Sweep: s, Works: p.works, Deliver: p.deliver, Effects: w.effects(mailed), Plans: plans, Drifts: plans,
+		Bounds:   drift.Bounds{Create: all, Update: all, Destroy: all},
+		Approved: func(context.Context) (bool, error) { return true, nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// begin runs the coordinator.
+func (p *process) begin() *process {
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- p.Coordinator.Run(ctx) }()
+	p.stop = func() error { stop(); return <-done }
+	synctest.Wait()
+	return p
+}
+
+// halt stops the coordinator.
+func (p *process) halt() {
+	p.t.Helper()
+	if err := p.stop(); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *process) deliver(ctx context.Context, c reconcile.Change) error {
+	var o order
+	if err := json.Unmarshal(c.Body, &o); err != nil {
+		return reconcile.Permanent(err)
+	}
+	if o.Cancelled {
+		err := p.Withdraw(ctx, orderSaga, c.String(), c.Revision, coordinator.By{Actor: "shop", Reason: "cancelled"})
+		if errors.Is(err, ledger.ErrNotFound) {
+			return nil
+		}
+		return err
+	}
+	_, err := p.Start(ctx, orderSaga, c.String(), o, &coordinator.StartOptions{Revision: c.Revision, Source: "test"})
+	return err
+}
+
+// hears is a webhook that came.
+func (p *process) hears(id string) {
+	p.t.Helper()
+	if err := p.deliver(p.t.Context(), p.world.change(id)); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (w *world) change(id string) reconcile.Change {
+	defer w.lock()()
+	o := w.object(id)
+	return reconcile.Change{
+		Object: reconcile.Object{Source: "shop", Type: "order", ID: id}, Version: o.Version, Revision: o.Version.Revision(), Body: o.Body,
+	}
+}
+
+func (w *world) object(id string) *sweep.Object {
+	o := w.orders[id]
+	body, err := json.Marshal(o)
+	if err != nil {
+		panic(err)
+	}
+	return &sweep.Object{ID: id, Version: reconcile.Counter(o.Version), Body: body}
+}
+
+func fast() *reconcile.Quota { return reconcile.NewQuota(reconcile.Limits{PerSecond: 1e6}) }
+
+func (w *world) source() sweep.Source {
+	return sweep.Source{
+		Object: reconcile.Object{Source: "shop", Type: "order"}, Quota: fast(),
+		All: func(context.Context, sweep.Query) (sweep.Page, error) {
+			defer w.lock()()
+			var p sweep.Page
+			for _, id := range slices.Sorted(maps.Keys(w.orders)) {
+				p.Objects = append(p.Objects, *w.object(id))
+			}
+			return p, nil
+		},
+		Get: func(_ context.Context, id string) (*sweep.Object, error) {
+			defer w.lock()()
+			if w.orders[id] == nil {
+				return nil, nil
+			}
+			return w.object(id), nil
+		},
+		Want: func(o *sweep.Object) (drift.Truth, error) {
+			var ord order
+			err := json.Unmarshal(o.Body, &ord)
+			return drift.Truth{
+				Key: keyOf(o.ID), Revision: strconv.FormatInt(ord.Version, 10), Wanted: !ord.Cancelled, Fields: drift.Fields{"total": ord.Total},
+			}, err
+		},
+	}
+}
+
+func (w *world) destination() sweep.Destination {
+	list := func(key string) []drift.Document {
+		defer w.lock()()
+		var docs []drift.Document
+		for _, d := range w.docs {
+			if key == "" || d.Key == key {
+				body, err := json.Marshal(d)
+				if err != nil {
+					panic(err)
+				}
+				docs = append(docs, drift.Document{
+					ID: d.ID, Key: d.Key, Fields: drift.Fields{"total": d.Total}, Void: d.Void, Revision: d.Revision, Intact: d.Total == d.Written, Body: body,
+				})
+			}
+		}
+		return docs
+	}
+	return sweep.Destination{
+		Quota: fast(),
+		Marked: func(context.Context, sweep.Query) (sweep.Documents, error) {
+			return sweep.Documents{Documents: list("")}, nil
+		},
+		Find: func(_ context.Context, key string) ([]drift.Document, error) { return list(key), nil },
+	}
+}
+
+// effects says what stands: the invoice, and the mail where the mail server keeps a record of what it has sent.
+func (w *world) effects(mailed bool) func(*sweep.Object, []drift.Document) (map[string]repair.Effect, error) {
+	return func(o *sweep.Object, live []drift.Document) (map[string]repair.Effect, error) {
+		es := map[string]repair.Effect{}
+		for _, d := range live {
+			var made invoice
+			if err := json.Unmarshal(d.Body, &made); err != nil {
+				return nil, err
+			}
+			es["invoice"] = repair.Effect{ExternalID: d.ID, Output: made}
+		}
+		if mailed {
+			defer w.lock()()
+			es["receipt"] = repair.Effect{NotDone: true}
+			if w.mails[keyOf(o.ID)] > 0 {
+				es["receipt"] = repair.Effect{ExternalID: "mail-" + keyOf(o.ID)}
+			}
+		}
+		return es, nil
+	}
+}
