@@ -14,6 +14,7 @@ import (
 type generation struct {
 	Number   int64     `json:"number"` // the newest
 	Open     bool      `json:"open,omitempty"`
+	Mapping  string    `json:"mapping,omitempty"` // by which its rows were made
 	Started  time.Time `json:"started,omitzero"`
 	Complete *Complete `json:"complete,omitempty"` // the newest that is
 	Before   int64     `json:"before,omitempty"`   // rows of the complete one before that
@@ -29,6 +30,7 @@ type Complete struct {
 	Ended      time.Time `json:"ended"`
 	Rows       int64     `json:"rows"` // objects or documents
 	Parts      int       `json:"parts"`
+	Mapping    string    `json:"mapping,omitempty"` // Config.Mapping, by which its rows were made
 }
 
 // Progress says how far the full listing of one side has come.
@@ -53,12 +55,13 @@ type Failure struct {
 	Why  string
 }
 
-// next begins the generation that a run works on, if none is open.
-func (g *generation) next(now time.Time) (began bool) {
-	if g.Open {
+// next begins the generation that a run works on, unless one is open. One whose rows were made by another mapping is
+// left as it is: half of it could not be compared with the other half.
+func (g *generation) next(now time.Time, mapping string) (began bool) {
+	if g.Open && g.Mapping == mapping {
 		return false
 	}
-	g.Number, g.Open, g.Started = g.Number+1, true, now
+	g.Number, g.Open, g.Started, g.Mapping = g.Number+1, true, now, mapping
 	return true
 }
 
@@ -68,7 +71,7 @@ func (g *generation) complete(now time.Time, rows int64, parts int) {
 		g.Before = g.Complete.Rows
 	}
 	g.Open = false
-	g.Complete = &Complete{Generation: g.Number, Started: g.Started, Ended: now, Rows: rows, Parts: parts}
+	g.Complete = &Complete{Generation: g.Number, Started: g.Started, Ended: now, Rows: rows, Parts: parts, Mapping: g.Mapping}
 }
 
 // part is the state of one part of a full listing.

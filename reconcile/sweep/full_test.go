@@ -198,6 +198,24 @@ func TestU5Resumes(t *testing.T) {
 	}
 }
 
+// A listing that was begun with one mapping is not ended with another: its rows could not be compared with each other.
+func TestAnotherMapping(t *testing.T) {
+	t.Parallel()
+	b := divided(t)
+	b.config.Rolling = 2
+	b.ok(b.list())
+	b.config.Mapping, b.config.Rolling = "2", 1
+	r := b.list()
+	if b.ok(r); r.Listed.Complete.Generation != 2 || r.Listed.Complete.Mapping != "2" {
+		t.Errorf("complete is %+v", r.Listed.Complete)
+	}
+	for id, row := range b.sightings(2) {
+		if row.Fingerprint != sweep.Fingerprint("2", row.Fields) {
+			t.Errorf("order %s was mapped by the old mapping", id)
+		}
+	}
+}
+
 // U5: "rolling: each day 1/N of partitions so every object is seen each N days": a generation is complete after N runs,
 // and what was listed when is told.
 func TestU5Rolling(t *testing.T) {

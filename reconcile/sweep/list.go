@@ -170,7 +170,7 @@ func (l *listing) run(ctx context.Context, probe bool) error {
 	if probe && l.state.Number == 0 {
 		return errors.New("nothing was listed yet that could be compared with what the provider counts")
 	}
-	if !probe && l.state.next(l.Now()) {
+	if !probe && l.state.next(l.Now(), l.Mapping) {
 		if err := l.save(ctx); err != nil {
 			return err
 		}
