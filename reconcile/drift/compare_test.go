@@ -39,6 +39,10 @@ func drawWorld(r *rapid.T) *world {
 		Recreate: rapid.Bool().Draw(r, "recreate"),
 		Fields:   map[string]drift.Rule{"total": rapid.SampledFrom([]drift.Rule{drift.Review, drift.Enforce, drift.Ignore}).Draw(r, "rule")},
 	}, Complete: rapid.Bool().Draw(r, "complete")}}
+	digest := digest
+	if rapid.IntRange(0, 4).Draw(r, "fingerprints") == 0 {
+		digest = func(drift.Fields) (none drift.Fingerprint) { return none } // who lists makes none
+	}
 	for k := range rapid.IntRange(0, 8).Draw(r, "keys") {
 		key := fmt.Sprintf("shop:order:%d", k)
 		for n := range rapid.SampledFrom([]int{0, 1, 1, 1, 1, 2}).Draw(r, "objects") {
