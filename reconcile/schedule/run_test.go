@@ -360,3 +360,55 @@ func TestStopGivesBack(t *testing.T) {
 		}
 	})
 }
+
+// What an attempt reported is there for every later one, until one reports something else.
+func TestReportsOutliveAttempts(t *testing.T) {
+	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
+		j := s.job("0 * * * *", "", 10*time.Minute)
+		work := j.Work
+		j.Work = func(ctx context.Context, r *schedule.Run) (schedule.Outcome, error) {
+			if r.Attempt == 1 {
+				r.Report(schedule.Outcome{After: "page 1"})
+			}
+			return work(ctx, r)
+		}
+		for _, until := range []string{"2026-06-15T11:02:00Z", "2026-06-15T11:04:00Z", "2026-06-15T11:20:00Z"} {
+			stop := s.run(j)
+			s.until(until)
+			stop()
+		}
+		for i, c := range s.called() {
+			if want := map[bool]string{true: "page 1"}[i > 0]; c.Attempt != i+1 || c.Reported.After != want {
+				t.Errorf("attempt %d begins at %q, want %q", c.Attempt, c.Reported.After, want)
+			}
+		}
+		s.want("2026-06-15T11:00:00Z ok")
+	})
+}
+
+// A process that waits for another's run asks the database no more often than it must.
+func TestWaitingIsQuiet(t *testing.T) {
+	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
+		j := s.job("*/5 * * * *", "", 50*time.Minute)
+		j.Overlap = schedule.BufferOne // so that a run waits, and is due
+		s.run(j)
+		s.until("2026-06-15T10:11:00Z")
+		idle := &counted{Store: s.Store}
+		s.runOn(idle, j)
+		s.until("2026-06-15T10:41:00Z")
+		if n := idle.turns.Load(); n < 30*4 || n > 30*4+10 {
+			t.Errorf("%d turns in half an hour, one every 15 seconds is enough", n)
+		}
+	})
+}
+
+type counted struct {
+	schedule.Store
+
+	turns atomic.Int64
+}
+
+func (c *counted) Turn(ctx context.Context, job string, decide func(time.Time, *schedule.Agenda) error) error {
+	c.turns.Add(1)
+	return c.Store.Turn(ctx, job, decide)
+}
