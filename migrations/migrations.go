@@ -42,12 +42,7 @@ func Up(ctx context.Context, db *sql.DB, d Dialect) ([]Step, error) {
 	if err != nil {
 		return nil, err
 	}
-	results, err := p.Up(ctx)
-	if err != nil && d == SQLite { // no advisory lock there: somebody else may have been first
-		if v, verr := Version(ctx, db, d); verr == nil && v == Latest(d) {
-			return nil, nil
-		}
-	}
+	results, err := upTogether(ctx, db, d, p)
 	if err != nil {
 		return nil, fmt.Errorf("migrate the %s schema to version %d: %w", d, Latest(d), err)
 	}
@@ -56,6 +51,28 @@ func Up(ctx context.Context, db *sql.DB, d Dialect) ([]Step, error) {
 		steps[i] = Step{Version: r.Source.Version, Name: r.Source.Path}
 	}
 	return steps, nil
+}
+
+// upTogether applies what is missing. On SQLite there is no advisory lock: a migration fails because somebody else has
+// applied it meanwhile. As long as the version moves on, whoever moves it, it is tried again from there.
+func upTogether(ctx context.Context, db *sql.DB, d Dialect, p *goose.Provider) (results []*goose.MigrationResult, _ error) {
+	for {
+		before, err := Version(ctx, db, d)
+		if err != nil {
+			return results, err
+		}
+		applied, err := p.Up(ctx)
+		results = append(results, applied...)
+		if err == nil || d != SQLite {
+			return results, err
+		}
+		if part := (*goose.PartialError)(nil); errors.As(err, &part) {
+			results = append(results, part.Applied...)
+		}
+		if now, verr := Version(ctx, db, d); verr != nil || now == before {
+			return results, errors.Join(err, verr)
+		}
+	}
 }
 
 // Down takes the schema back to a version; 0 drops every table and all data in them.
