@@ -169,7 +169,7 @@ func TestI11AdaptiveOverlap(t *testing.T) {
 		b.put(fmt.Sprint("late ", i), 1, 9*time.Minute)
 		for j := range 10 {
 			b.now = b.now.Add(time.Minute)
-			b.put(fmt.Sprint("prompt ", j), i, 0)
+			b.put(fmt.Sprint("prompt ", i, " ", j), i, 0)
 			b.changed()
 		}
 	}

@@ -239,6 +239,9 @@ func TestU5Rolling(t *testing.T) {
 		if day == 4 && !r.Listed.Oldest.Equal(began) {
 			t.Errorf("on day 4 the oldest part is of %s, want %s", r.Listed.Oldest, began)
 		}
+		if day >= 4 && b.now.Sub(r.Listed.Oldest) > 4*24*time.Hour {
+			t.Errorf("on day %d the oldest part is of %s", day, r.Listed.Oldest)
+		}
 		if day == 8 && r.Listed.Complete.Generation != 2 {
 			t.Errorf("on day 8: %+v", r.Listed.Complete)
 		}
@@ -347,6 +350,27 @@ func TestPartBeginsAnew(t *testing.T) {
 	}
 	b.after = nil
 	b.ok(b.list())
+}
+
+// A cursor at which a part has failed for three runs in a row is taken for expired.
+func TestPartFailsAtACursor(t *testing.T) {
+	t.Parallel()
+	b := divided(t)
+	b.before = func(q *sweep.Query) error {
+		if strings.HasSuffix(q.Cursor, "45") {
+			return errors.New("400 bad request")
+		}
+		return nil
+	}
+	for range 3 {
+		if r := b.list(); r.Verdict != sweep.Partial {
+			t.Fatalf("report %+v", r)
+		}
+	}
+	b.before, b.asked = nil, nil
+	if b.ok(b.list()); b.asked[0].Partition != "4" || b.asked[0].Cursor != "" {
+		t.Errorf("it asked for %+v", b.asked[0])
+	}
 }
 
 // I6 for a whole listing: with pages by place an order that goes while it is listed hides another. Two readings agree.
