@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -18,8 +17,6 @@ import (
 	"github.com/amends-dev/amends/examples/orders-to-accounting/shop"
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/reconcile"
-	heardpg "github.com/amends-dev/amends/reconcile/store/postgres"
-	heardlite "github.com/amends-dev/amends/reconcile/store/sqlite"
 	"github.com/amends-dev/amends/reconcile/webhook"
 	"github.com/amends-dev/amends/saga"
 )
@@ -27,38 +24,23 @@ import (
 // sourceName is what the shop is called in events, work ids and the path of its webhooks.
 const sourceName = "shop"
 
-// inbox is what was heard, with all of its sides.
-type inbox interface {
-	reconcile.Inbox
-	reconcile.Gate
-	reconcile.Reader
-	Close() error
-}
-
-// openInbox opens the inbox in the database of the ledger.
-func openInbox(ctx context.Context, db string) (inbox, error) {
-	if isPostgres(db) {
-		return heardpg.Open(ctx, db, &heardpg.Options{Migrate: true})
-	}
-	return heardlite.Open(ctx, db, nil)
-}
-
 // volatile are the fields of an order that change without anything having been sold: our own mark among them.
 var volatile = []string{"version", "updatedAt", "invoiceId"}
 
 // ear hears the shop: it stores the webhooks that come to the door, and turns what they say into work.
 type ear struct {
 	shop  *effect.Client
+	quota *reconcile.Quota
 	works *coordinator.Coordinator
 	log   logrus.FieldLogger
 }
 
 // hear listens at address until ctx ends. A webhook is answered once it is stored; what follows from it follows
 // later, and from what the gate says is newest.
-func (e *ear) hear(ctx context.Context, address, secret string, box inbox) error {
+func (e *ear) hear(ctx context.Context, address, secret string, box journal) error {
 	hearer, err := reconcile.New(box, reconcile.Options{
 		Sources: map[string]reconcile.Source{sourceName: {
-			Fetch: e.fetchOrder, Deliver: e.deliver, Rate: 200,
+			Fetch: e.fetchOrder, Deliver: e.deliver, Quota: e.quota,
 			// The shop is on this machine, and so are its faults; a real one is given more time.
 			Policy: reconcile.Policy{Settle: time.Second, Dense: true, Volatile: volatile, Initial: 50 * time.Millisecond, Max: 2 * time.Second},
 		}},
@@ -68,7 +50,9 @@ func (e *ear) hear(ctx context.Context, address, secret string, box inbox) error
 		return err
 	}
 	// The topic of an event is its type, like order.updated; its data is the whole order.
-	sender, err := webhook.Standard(webhook.Mapping{Version: "data.version", Clock: reconcile.CounterClock, Volatile: volatile})
+	sender, err := webhook.Standard(webhook.Mapping{
+		Version: "data.version", Clock: reconcile.CounterClock, Volatile: volatile, Deleted: []string{string(shop.TopicDeleted)},
+	})
 	if err != nil {
 		return err
 	}
@@ -154,6 +138,3 @@ func (e *ear) deliver(ctx context.Context, c reconcile.Change) error {
 		return nil // nobody has paid it yet
 	}
 }
-
-// revisionOf names the version of an order as the gate does.
-func revisionOf(o shop.Order) string { return strconv.FormatInt(o.Version, 10) }

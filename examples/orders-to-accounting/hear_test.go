@@ -60,7 +60,7 @@ func rigUp(t *testing.T) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	heard, err := openInbox(t.Context(), db)
+	heard, err := openJournal(t.Context(), db)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"errors"
-	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -13,10 +11,8 @@ import (
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/effect"
-	"github.com/amends-dev/amends/examples/orders-to-accounting/shop"
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/ledger/postgres"
-	"github.com/amends-dev/amends/ledger/sqlite"
+	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/repair"
 )
 
 // place says where the sync finds everything. The supervisor hands it to the processes it starts.
@@ -27,23 +23,10 @@ type place struct {
 	Ledger string        `json:"ledger"` // a file, or a Postgres URL
 	Doors  []string      `json:"doors"`  // where each of the sync processes listens for webhooks
 	Secret string        `json:"secret"` // which the shop signs them with
-	Poll   bool          `json:"poll"`   // also ask the shop for paid orders now and then
+	Sweep  bool          `json:"sweep"`  // do not rely on webhooks alone
 	Answer time.Duration `json:"answer"` // how long one attempt may take
 	Settle time.Duration `json:"settle"`
-}
-
-// store is a ledger with both of its sides.
-type store interface {
-	ledger.Ledger
-	ledger.Reader
-}
-
-// openLedger opens the ledger at db: a Postgres URL, or else a SQLite file.
-func openLedger(ctx context.Context, db string) (store, error) {
-	if isPostgres(db) {
-		return postgres.Open(ctx, db, &postgres.Options{Migrate: true})
-	}
-	return sqlite.Open(ctx, db, nil)
+	Lost   time.Time     `json:"lost"` // a rebuild: since when nothing is on its way any more
 }
 
 func isPostgres(db string) bool {
@@ -59,14 +42,55 @@ var destinations = map[string]coordinator.Limit{
 	"mail":  {Concurrent: 4},
 }
 
-// runSync is one sync process: it hears of paid orders, starts a work for each and runs them, until ctx ends. It may
-// be killed at any moment.
-func runSync(ctx context.Context, p place, number int, log logrus.FieldLogger) (err error) {
-	l, err := openLedger(ctx, p.Ledger)
+// runSync is one sync process: it hears of paid orders, starts a work for each and runs them, and distrusts what it
+// heard, until ctx ends. It may be killed at any moment.
+func runSync(ctx context.Context, p place, number int, log logrus.FieldLogger) error {
+	return withSync(ctx, p, log, func(s *syncProcess) error {
+		group, ctx := errgroup.WithContext(ctx)
+		group.Go(func() error { return s.works.Run(ctx) })
+		group.Go(func() error { return s.ear.hear(ctx, p.Doors[number], p.Secret, s.records.journal) })
+		if p.Sweep {
+			group.Go(func() error { return s.reconciler.run(ctx) })
+		}
+		return group.Wait()
+	})
+}
+
+// runRebuild rebuilds a ledger that was lost, and ends. No sync process may run.
+func runRebuild(ctx context.Context, p place, log logrus.FieldLogger) error {
+	return withSync(ctx, p, log, func(s *syncProcess) error {
+		r, err := s.reconciler.reconciler(func(ctx context.Context) error { return ctx.Err() })
+		if err != nil {
+			return err
+		}
+		for {
+			rep, err := r.Rebuild(ctx, p.Lost, repair.By{Actor: "the example", Reason: "the ledger was lost"})
+			if err == nil && rep.Verdict == repair.OK {
+				return nil
+			}
+			log.WithError(err).WithField("verdict", rep.Verdict).Warn("the rebuild goes on: " + rep.Words)
+			if err := pause(ctx, 200*time.Millisecond); err != nil {
+				return err
+			}
+		}
+	})
+}
+
+// syncProcess is what a sync process is made of.
+type syncProcess struct {
+	records    *records
+	works      *coordinator.Coordinator
+	ear        *ear
+	reconciler *reconciler
+}
+
+// withSync puts a sync process together, lets do work with it, and takes it apart.
+func withSync(ctx context.Context, p place, log logrus.FieldLogger, do func(*syncProcess) error) (err error) {
+	rec, err := openRecords(ctx, p.Ledger)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, l.Close()) }()
+	defer func() { err = errors.Join(err, rec.close()) }()
 	job, err := newSync(p)
 	if err != nil {
 		return err
@@ -75,7 +99,7 @@ func runSync(ctx context.Context, p place, number int, log logrus.FieldLogger) (
 	if err != nil {
 		return err
 	}
-	c, err := coordinator.New(l, &coordinator.Options{ //nolint:contextcheck // what it does is bounded by Run's context
+	c, err := coordinator.New(rec.ledger, &coordinator.Options{ //nolint:contextcheck // what it does is bounded by Run's context
 		Log: log,
 		// The servers are on this machine and so are their faults; a real shop is given more time.
 		Lease: 3 * time.Second, Poll: 100 * time.Millisecond, Hold: 2 * time.Second, Drain: 5 * time.Second,
@@ -87,20 +111,12 @@ func runSync(ctx context.Context, p place, number int, log logrus.FieldLogger) (
 	if err := c.Register(ctx, definition); err != nil {
 		return err
 	}
-	box, err := openInbox(ctx, p.Ledger)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, box.Close()) }()
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return c.Run(ctx) })
-	group.Go(func() error {
-		return (&ear{shop: job.shop, works: c, log: log}).hear(ctx, p.Doors[number], p.Secret, box)
+	shop, books := reconcile.NewQuota(reconcile.Limits{PerSecond: 200}), reconcile.NewQuota(reconcile.Limits{PerSecond: 200})
+	hears := &ear{shop: job.shop, quota: shop, works: c, log: log}
+	return do(&syncProcess{
+		records: rec, works: c, ear: hears,
+		reconciler: &reconciler{job: job, works: c, records: rec, deliver: hears.deliver, log: log, shop: shop, books: books},
 	})
-	if p.Poll {
-		group.Go(func() error { return fetch(ctx, c, job.shop, log) })
-	}
-	return group.Wait()
 }
 
 func newSync(p place) (*Sync, error) {
@@ -109,51 +125,4 @@ func newSync(p place) (*Sync, error) {
 	s.shop, errShop = effect.New(p.Shop, &effect.Options{Timeout: p.Answer})
 	s.books, errBooks = effect.New(p.Books, &effect.Options{Timeout: p.Answer})
 	return s, errors.Join(errShop, errBooks)
-}
-
-// The pauses of fetch: between two rounds, and after a page that did not come.
-const (
-	fetchEvery = 5 * time.Second
-	fetchAgain = 200 * time.Millisecond
-)
-
-// fetch is the cron job of the article: every few minutes, here every few seconds, it asks the shop for paid orders
-// without our mark and starts a work for each. Most of them are known already; starting them again does nothing but
-// count.
-func fetch(ctx context.Context, c *coordinator.Coordinator, from *effect.Client, log logrus.FieldLogger) error {
-	for after := ""; ctx.Err() == nil; {
-		var page shop.Page
-		_, err := from.Do(ctx, effect.Request{
-			Method: http.MethodGet, Path: effect.Path("orders"), Into: &page,
-			Query: map[string][]string{"status": {"paid"}, "synced": {"no"}, "limit": {"100"}, "after": {after}},
-		})
-		switch {
-		case err != nil:
-			if ctx.Err() == nil {
-				log.WithError(err).Warn("a page of orders did not come and is asked for again")
-			}
-			_ = pause(ctx, fetchAgain) // the loop sees the end of ctx
-		case len(page.Orders) == 0:
-			after = ""
-			_ = pause(ctx, fetchEvery)
-		default:
-			startAll(ctx, c, page.Orders, log)
-			after = page.Next
-		}
-	}
-	return nil
-}
-
-// startAll starts a work for each order. One that cannot be started, or has become another order under its old
-// number, does not hold up the others; the next round brings it again.
-func startAll(ctx context.Context, c *coordinator.Coordinator, orders []shop.Order, log logrus.FieldLogger) {
-	var starts sync.WaitGroup
-	for _, o := range orders {
-		starts.Go(func() {
-			if _, err := c.Start(ctx, sagaName, o.Ref(), o, &coordinator.StartOptions{Source: "fetch", Revision: revisionOf(o)}); err != nil && ctx.Err() == nil {
-				log.WithError(err).WithField("work", o.Ref()).Warn("not started")
-			}
-		})
-	}
-	starts.Wait()
 }

@@ -80,6 +80,8 @@ func child(ctx context.Context, role string, stdin io.Reader, stderr io.Writer) 
 	switch role {
 	case "sync":
 		return runSync(ctx, p, number, log)
+	case "rebuild":
+		return runRebuild(ctx, p, log)
 	case "naive":
 		err := naive.Run(ctx, naive.Config{
 			ShopURL: p.Shop, BooksURL: p.Books, MailAddr: p.Mail, From: "shop@orders.example", Timeout: p.Answer, Log: log,

@@ -17,8 +17,7 @@ import (
 // operator is the person who is asked where only a person can know: whether an e-mail went out. The person
 // opens the mailbox and says what is there, with the verb that amends resolve uses.
 type operator struct {
-	desk    *coordinator.Operator
-	ledger  ledger.Reader
+	records *records
 	mailbox *mail.Mailbox
 	out     io.Writer
 	by      coordinator.By
@@ -60,7 +59,7 @@ func (o *operator) ripe(review []ledger.Head) bool {
 // what was unconfirmed at first and how many answers it took.
 func (o *operator) review(ctx context.Context) (unconfirmed []ledger.Head, resolved int, err error) {
 	for round, announced := 1, 0; ; {
-		c, err := count(ctx, o.ledger)
+		c, err := count(ctx, o.records.ledger)
 		if err != nil {
 			return unconfirmed, resolved, err
 		}
@@ -114,7 +113,8 @@ func (o *operator) answer(ctx context.Context, review []ledger.Head) (happened, 
 // resolve answers one review, and says whether the e-mail had gone out.
 func (o *operator) resolve(ctx context.Context, h ledger.Head) (sent bool, err error) {
 	const step = "receipt"
-	summary, err := o.desk.Show(ctx, h.ID)
+	desk := coordinator.NewOperator(o.records.ledger)
+	summary, err := desk.Show(ctx, h.ID)
 	if err != nil {
 		return false, err
 	}
@@ -125,7 +125,7 @@ func (o *operator) resolve(ctx context.Context, h ledger.Head) (sent bool, err e
 	if found := o.mailbox.About(h.ID.Work); len(found) > 0 {
 		verdict, sent = coordinator.Happened(found[0].ID), true
 	}
-	return sent, o.desk.Resolve(ctx, h.ID, step, verdict, o.by)
+	return sent, desk.Resolve(ctx, h.ID, step, verdict, o.by)
 }
 
 // announce says what the person is asked.

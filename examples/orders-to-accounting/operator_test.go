@@ -105,7 +105,7 @@ func TestOperatorAnswersFromTheMailbox(t *testing.T) {
 		var said bytes.Buffer
 		began := time.Now()
 		o := &operator{
-			desk: coordinator.NewOperator(l), ledger: l, mailbox: box, out: &said,
+			records: &records{ledger: l}, mailbox: box, out: &said,
 			by: coordinator.By{Actor: "test", Reason: "test"}, settled: 2 * time.Second, now: time.Now,
 		}
 		unconfirmed, resolved, err := o.review(t.Context())
@@ -152,7 +152,7 @@ func TestOperatorDoesNotAnswerWhatTheMailboxCannot(t *testing.T) {
 			"shop:order:7": func() error { return saga.Permanent(errors.New("no such mailbox")) },
 		})
 		synctest.Wait()
-		o := &operator{desk: coordinator.NewOperator(l), ledger: l, mailbox: box, out: io.Discard, by: coordinator.By{Actor: "test", Reason: "test"}, now: time.Now}
+		o := &operator{records: &records{ledger: l}, mailbox: box, out: io.Discard, by: coordinator.By{Actor: "test", Reason: "test"}, now: time.Now}
 		_, resolved, err := o.review(t.Context())
 		if err == nil || resolved != 0 || !strings.Contains(err.Error(), "shop:order:7") || !strings.Contains(err.Error(), "amends resolve") {
 			t.Errorf("%d resolved, %v", resolved, err)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+
+	"github.com/amends-dev/amends/examples/orders-to-accounting/world"
 )
 
 // options is the command line.
@@ -16,10 +18,14 @@ type options struct {
 	kills   int
 	edits   float64
 	chaos   float64
-	deaf    bool // to everything but webhooks
 	workers int
 	db      string
 	json    bool
+
+	deaf        bool // to everything but webhooks
+	sweepsAlone bool // no webhook ever arrives
+	loseLedger  bool
+	tampers     bool
 }
 
 // flags are the flags that fill in o, and their defaults.
@@ -32,7 +38,10 @@ func (o *options) flags() *flag.FlagSet {
 	f.IntVar(&o.kills, "kills", 8, "how many `times` a sync process is killed with SIGKILL")
 	f.Float64Var(&o.edits, "edits", 0.1, "`share` of orders that are edited after they were invoiced; half as many are cancelled")
 	f.Float64Var(&o.chaos, "chaos", 0.3, "`share` of webhooks that are dropped at first, and share that comes twice or more; all are late and shuffled")
-	f.BoolVar(&o.deaf, "webhooks-only", false, "the sync hears of orders by webhooks alone, and never asks for new ones")
+	f.BoolVar(&o.deaf, "webhooks-only", false, "the sync hears of orders by webhooks alone, and never sweeps the shop")
+	f.BoolVar(&o.sweepsAlone, "reconcile-only", false, "no webhook ever arrives; the reconciler finds every change by itself")
+	f.BoolVar(&o.loseLedger, "lose-ledger", false, "half-way the ledger is deleted, and rebuilt from shop and books")
+	f.BoolVar(&o.tampers, "tamper", true, "at the end people edit, void, delete and copy invoices in the books, and the reconciler finds them")
 	f.IntVar(&o.workers, "workers", 0, "sync `processes`; 0 is 3 on Postgres and 1 on SQLite, which takes no more")
 	f.StringVar(&o.db, "db", "", "the `ledger`: a Postgres URL or a file; it must hold nothing yet (default a new file)")
 	f.BoolVar(&o.json, "json", false, "print one JSON object to standard output, and the rest to standard error")
@@ -109,6 +118,15 @@ func readFlags(f *flag.FlagSet, args []string) (faults []error, err error) {
 	return faults, err
 }
 
+// tampering is what people do in the books at the end.
+func (o *options) tampering() world.Tampering {
+	if !o.tampers || o.deaf {
+		return world.Tampering{}
+	}
+	n := min(2, o.orders/30)
+	return world.Tampering{Edited: n, Noted: n, Voided: n, Deleted: n, Copied: n, Handmade: n}
+}
+
 // check returns what is wrong with the values.
 func (o *options) check() (faults []error) {
 	wrong := func(bad bool, msg string) {
@@ -120,6 +138,8 @@ func (o *options) check() (faults []error) {
 	wrong(!(o.faults >= 0 && o.faults <= 1), "-faults must lie between 0 and 1") // NaN does not
 	wrong(!(o.edits >= 0 && o.edits <= 1), "-edits must lie between 0 and 1")
 	wrong(!(o.chaos >= 0 && o.chaos <= 1), "-chaos must lie between 0 and 1")
+	wrong(o.deaf && o.sweepsAlone, "-webhooks-only and -reconcile-only: then nobody would ever hear of an order")
+	wrong(o.deaf && o.loseLedger, "-lose-ledger needs the sweeps that -webhooks-only switches off")
 	wrong(o.kills < 0, "-kills must not be negative")
 	wrong(o.workers < 1, "-workers must be at least 1, or 0 for the default")
 	wrong(o.workers > 1 && !isPostgres(o.db), "-workers: a SQLite ledger takes one sync process; give a Postgres URL with -db for more")

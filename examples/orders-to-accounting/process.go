@@ -198,6 +198,21 @@ func (s *supervisor) stop() error {
 	return err
 }
 
+// crash ends every process as a power cut does: none is asked, none comes back before start.
+func (s *supervisor) crash() error {
+	s.end() // before the kills, so that nobody is started again
+	s.mu.Lock()
+	for _, cmd := range s.running {
+		if cmd != nil {
+			_ = cmd.Process.Kill() // it may have ended by itself
+		}
+	}
+	s.mu.Unlock()
+	s.wait.Wait()
+	_, err := s.done()
+	return err
+}
+
 func (s *supervisor) counts() (kills, restarts int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,16 +1,20 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/amends-dev/amends/examples/orders-to-accounting/audit"
 	"github.com/amends-dev/amends/examples/orders-to-accounting/faults"
 	"github.com/amends-dev/amends/examples/orders-to-accounting/hooks"
 	"github.com/amends-dev/amends/examples/orders-to-accounting/world"
+	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/schedule"
 )
 
 // report is what the run says at its end. Its JSON is what -json prints.
@@ -26,10 +30,28 @@ type report struct {
 	Folder      string              `json:"folder"` // shop, books, mailbox and logs of both runs
 	Faults      map[faults.Kind]int `json:"faults"`
 	Webhooks    hooks.Tally         `json:"webhooks"`
-	Changes     world.Changes       `json:"changes"` // by customers, after the order was invoiced
+	Changes     world.Changes       `json:"changes"`          // by customers, after the order was invoiced
+	Lost        *loss               `json:"lost,omitempty"`   // with -lose-ledger
+	Reconciled  schedule.Outcome    `json:"reconciled"`       // the comparison of everything at the end
+	Silent      []string            `json:"silent,omitempty"` // deleted in the shop without a word; listed for a person
+	Tampered    world.Tampered      `json:"-"`
+	Found       []found             `json:"found,omitempty"`  // what people did in the books then, and what the reconciler calls it
+	Beside      []string            `json:"beside,omitempty"` // what the reconciler found and nobody did
 	Naive       naiveReport         `json:"naive"`
 
 	asked, undone string // works worth a look: one that was unconfirmed, one that was compensated
+}
+
+// classes is what the reconciler has to call each deed. What carries no mark of ours is nobody's business.
+var classes = map[world.Deed]drift.Class{
+	world.Edited: drift.Diverged, world.Noted: "", world.Voided: drift.PhantomDone, world.Deleted: drift.PhantomDone,
+	world.Copied: drift.Duplicate, world.Handmade: "",
+}
+
+// Clean reports whether the audit found nothing, and the reconciler found each deed and nothing else.
+func (r *report) Clean() bool {
+	named := !slices.ContainsFunc(r.Found, func(f found) bool { return f.Class != classes[f.Deed] })
+	return r.Result.Clean() && r.Reconciled.Planned == 0 && named && len(r.Beside) == 0
 }
 
 // naiveReport is the same audit of the run without a ledger.
@@ -81,7 +103,7 @@ func (r *report) text(w io.Writer) error {
 	row("missing: invoice, mark or receipt", r.Missing, r.Naive.Missing)
 	row("orphans: for a cancelled order", r.Orphans, r.Naive.Orphans)
 	row("mismatches: amount, address or mark", r.Mismatches, r.Naive.Mismatches)
-	if r.Clean() {
+	if r.Result.Clean() {
 		fmt.Fprintf(w, "\nWith amends: each paid order has one invoice, over what the order says now, and\none receipt; others have no invoice.\n")
 	} else {
 		fmt.Fprintf(w, "\nWith amends, the audit found:\n")
@@ -92,6 +114,7 @@ func (r *report) text(w io.Writer) error {
 		list(w, oneOfEach(r.Naive.Findings))
 	}
 	r.heard(w)
+	r.distrusted(w)
 	return r.further(w)
 }
 
@@ -104,11 +127,40 @@ func (r *report) heard(w io.Writer) {
 	fmt.Fprintf(w, "Of %s, %d refused and %d believed.\n", amount(h.Forged, "forged one", "forged ones"), h.Refused, h.Believed)
 }
 
+// distrusted says what the reconciler found, and what became of a ledger that was lost.
+func (r *report) distrusted(w io.Writer) {
+	if r.Lost != nil {
+		fmt.Fprintf(w, "\nHalf-way the ledger was deleted, with %s in it. Rebuilt from shop and\nbooks it had %d; nothing was made or sent for that. %s count as sent,\nbecause nobody can know: %d of them were not.\n",
+			amount(r.Lost.Works, "work", "works"), r.Lost.Adopted, amount(r.Lost.Unconfirmed, "receipt", "receipts"), r.ReceiptsUnconfirmed)
+	}
+	if r.Reconciled.Verdict == "" {
+		return
+	}
+	fmt.Fprintf(w, "\nAt the end shop, ledger and books were compared: %s, %s to do.\n",
+		amount(int(r.Reconciled.Seen), "order", "orders"), amount(int(r.Reconciled.Planned), "thing", "things"))
+	for _, order := range r.Silent {
+		fmt.Fprintf(w, "  %-50s orphan: deleted without a word, for a person\n", order)
+	}
+	if len(r.Found) > 0 {
+		fmt.Fprintf(w, "Then people laid hands on the books, and it was compared once more:\n\n")
+		for _, f := range r.Found {
+			fmt.Fprintf(w, "  %-9s %-9s %-31s %s\n", f.Deed, f.Invoice, f.Reference, cmp.Or(string(f.Class), "not our business"))
+		}
+	}
+	for _, b := range r.Beside {
+		fmt.Fprintf(w, "  found, and nobody's deed: %s\n", b)
+	}
+}
+
 // further names the ledger, what can be asked of it, and where the rest is.
 func (r *report) further(w io.Writer) error {
 	db := quoted(r.Ledger)
 	fmt.Fprintf(w, "\nThe ledger is %s. Ask it:\n\n", r.Ledger)
-	for _, verb := range []string{"list", "show " + r.asked, "history " + r.undone, "inbox list --object " + r.undone} {
+	verbs := []string{"list", "show " + r.asked, "history " + r.undone, "inbox list --object " + r.undone}
+	if r.Reconciled.Verdict != "" {
+		verbs = append(verbs, "drift list", "reconcile runs")
+	}
+	for _, verb := range verbs {
 		fmt.Fprintf(w, "  go run ./cmd/amends %s --db %s\n", verb, db)
 	}
 	_, err := fmt.Fprintf(w, "\nShops, books, mailboxes and logs of both are in %s.\n", r.Folder)

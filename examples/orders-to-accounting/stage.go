@@ -54,20 +54,28 @@ func freeDoors(ctx context.Context, n int) (doors []string, err error) {
 // the same moments of death.
 type stage struct {
 	world  *world.World
+	config world.Config // of the world
 	procs  *supervisor
 	random *rand.Rand
 	killAt []int // how many orders are done when a process is killed
 	show   func(done int)
+
+	disasterAt int // how many orders are done when it strikes
+	disaster   func(ctx context.Context) error
 }
 
 // newStage sets up a stage in a folder of dir, for processes of the given role. Those that listen at doors are told
 // of changes by webhooks; customers change nothing after the fact for those who would not hear of it.
 func newStage(ctx context.Context, o options, dir, role string, doors []string) (*stage, error) {
-	c := world.Config{Dir: filepath.Join(dir, role), Seed: o.seed, Orders: o.orders, Faults: o.faults, Cancels: cancels}
+	c := world.Config{Dir: filepath.Join(dir, role), Seed: o.seed, Orders: o.orders, Faults: o.faults, Cancels: cancels, Tampering: o.tampering()}
 	if len(doors) > 0 {
 		c.Edits, c.LateCancels = o.edits, o.edits/2
+		c.Deletes = o.edits / 10
 		c.Webhooks = hooks.Options{
 			Secret: secret, Plan: hooks.Plan{Drops: o.chaos, Duplicates: o.chaos, Forgeries: o.chaos / 3},
+		}
+		if o.sweepsAlone { // no webhook ever leaves
+			c.Webhooks.Plan, c.Webhooks.Once = hooks.Plan{Drops: 1}, true
 		}
 		for _, door := range doors {
 			c.Webhooks.Receivers = append(c.Webhooks.Receivers, "http://"+door+"/webhooks/"+sourceName)
@@ -83,10 +91,10 @@ func newStage(ctx context.Context, o options, dir, role string, doors []string) 
 	}
 	p := place{
 		Shop: w.ShopURL, Books: w.BooksURL, Mail: w.MailAddr, Ledger: o.db, Answer: answer, Settle: w.Timing().Settled() + slack,
-		Doors: doors, Secret: secret, Poll: !o.deaf,
+		Doors: doors, Secret: secret, Sweep: !o.deaf,
 	}
 	s := &stage{
-		world: w, random: rand.New(rand.NewPCG(o.seed, 1)),
+		world: w, config: c, random: rand.New(rand.NewPCG(o.seed, 1)),
 		procs: &supervisor{role: role, place: p, log: log},
 	}
 	s.killAt = killPoints(s.random, o.kills, o.orders)
@@ -125,6 +133,12 @@ func (s *stage) watch(ctx context.Context, progress func() (done int, finished b
 		}
 		s.show(done)
 		switch {
+		case s.disaster != nil && done >= s.disasterAt:
+			if err := s.disaster(ctx); err != nil {
+				return err
+			}
+			s.disaster = nil
+			continue
 		case ended && !finished:
 			return fmt.Errorf("the %s process ended before its work did; its log is %s", s.procs.role, s.procs.log.Name())
 		case ended, finished && len(s.killAt) == 0 && !s.procs.once:

@@ -66,24 +66,26 @@ func (s *Sync) ensureCustomer(ctx context.Context, c saga.Call[shop.Order]) (boo
 // createInvoice makes the order's invoice, or brings the one up to date that an earlier version of the order has.
 // The memo tells which version an invoice shows.
 func (s *Sync) createInvoice(ctx context.Context, c saga.Call[shop.Order]) (books.Invoice, error) {
-	var lines []books.Line
-	for _, l := range c.Input.Lines {
-		lines = append(lines, books.Line{Description: l.Description, Quantity: l.Quantity, UnitCents: l.UnitCents})
-	}
+	lines := invoiceLines(c.Input)
 	var made books.Invoice
 	r := effect.Request{
 		Method: http.MethodPost, Path: effect.Path("invoices"), Key: c.Key, Into: &made,
-		Body: books.Draft{Customer: c.ExternalID("customer"), Reference: c.Work, Memo: memo(c), Lines: lines},
+		Body: books.Draft{Customer: c.ExternalID("customer"), Reference: c.Work, Memo: memo(c.Revision, c.Input), Lines: lines},
 	}
 	if id := c.PreviousID(); id != "" {
-		r.Method, r.Path, r.Body = http.MethodPut, effect.Path("invoices", id), books.Update{Memo: memo(c), Lines: lines}
+		r.Method, r.Path, r.Body = http.MethodPut, effect.Path("invoices", id), books.Update{Memo: memo(c.Revision, c.Input), Lines: lines}
 	}
 	_, err := s.books.Do(ctx, r)
 	return made, err
 }
 
-// memo names the version of the order on its invoice.
-func memo(c saga.Call[shop.Order]) string { return "version " + c.Revision }
+// invoiceLines are the positions of an order's invoice.
+func invoiceLines(o shop.Order) (lines []books.Line) {
+	for _, l := range o.Lines {
+		lines = append(lines, books.Line{Description: l.Description, Quantity: l.Quantity, UnitCents: l.UnitCents})
+	}
+	return lines
+}
 
 // findInvoice asks the books for live invoices under our reference. A voided one keeps its reference and does
 // not count, and neither does one that does not show this version of the order yet.
@@ -97,7 +99,7 @@ func (s *Sync) findInvoice(ctx context.Context, c saga.Call[shop.Order]) (saga.F
 	}
 	var live []books.Invoice
 	for _, inv := range list.Invoices {
-		if inv.State == books.Live && (inv.Memo == memo(c) || inv.ID != c.PreviousID()) {
+		if inv.State == books.Live && (inv.Memo == memo(c.Revision, c.Input) || inv.ID != c.PreviousID()) {
 			live = append(live, inv)
 		}
 	}
@@ -129,8 +131,12 @@ func (s *Sync) markSynced(ctx context.Context, c saga.Call[shop.Order]) (shop.Or
 	return marked, err
 }
 
+// clearSynced takes the mark off. An order that was deleted has none.
 func (s *Sync) clearSynced(ctx context.Context, c saga.Call[shop.Order], _ *shop.Order) error {
-	_, err := s.shop.Do(ctx, effect.Request{Method: http.MethodDelete, Path: effect.Path("orders", c.Input.ID, "synced"), Key: c.Key})
+	answer, err := s.shop.Do(ctx, effect.Request{Method: http.MethodDelete, Path: effect.Path("orders", c.Input.ID, "synced"), Key: c.Key})
+	if answer != nil && answer.Status == http.StatusNotFound {
+		return nil
+	}
 	return err
 }
 

@@ -1,0 +1,211 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/amends-dev/amends/examples/orders-to-accounting/world"
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/schedule"
+	"github.com/amends-dev/amends/saga"
+)
+
+// found is what the reconciler says about something that people did in the books.
+type found struct {
+	world.Done
+	Class drift.Class `json:"class"` // "": nothing was found
+}
+
+// distrust is the last scene: everything is compared, and nothing should be found. Then people lay hands on the books,
+// and everything is compared again.
+func (p *play) distrust(ctx context.Context) error {
+	if p.deaf {
+		return nil // nobody sweeps
+	}
+	first, err := p.reconcile(ctx)
+	if err != nil {
+		return err
+	}
+	p.Reconciled = first
+	if err := p.silence(ctx); err != nil {
+		return err
+	}
+	if !p.tampers {
+		return nil
+	}
+	if p.Tampered, err = p.amends.world.Tamper(ctx); err != nil {
+		return err
+	}
+	if err := settle(ctx, p.amends.procs.place); err != nil {
+		return err
+	}
+	if _, err := p.reconcile(ctx); err != nil {
+		return err
+	}
+	return p.classify(ctx)
+}
+
+// reconcile asks for a comparison of everything, waits for its end, and returns what came of it.
+func (p *play) reconcile(ctx context.Context) (schedule.Outcome, error) {
+	runs := p.records.journal
+	asked, err := schedule.Request(ctx, runs, jobAll, schedule.Ask{By: p.person.by.Actor, Why: "the end of the example"})
+	if err != nil {
+		return schedule.Outcome{}, err
+	}
+	for {
+		rows, err := runs.Runs(ctx, schedule.Filter{Job: jobAll, Limit: 20})
+		if err != nil {
+			return schedule.Outcome{}, err
+		}
+		i := slices.IndexFunc(rows, func(r schedule.RunRow) bool { return r.Instant == asked.Instant })
+		if i >= 0 && rows[i].Verdict != "" {
+			if rows[i].Verdict == schedule.Failed {
+				return rows[i].Outcome, fmt.Errorf("the reconciliation failed: %s", rows[i].Error)
+			}
+			return rows[i].Outcome, nil
+		}
+		if failed, err := p.amends.procs.done(); err != nil || failed {
+			return schedule.Outcome{}, errors.Join(errors.New("the sync ended before the reconciliation did"), err)
+		}
+		if err := pause(ctx, 100*time.Millisecond); err != nil {
+			return schedule.Outcome{}, err
+		}
+	}
+}
+
+// silence notes the orders that were deleted in the shop without a word that we still know of: no webhook told it, or
+// the ledger that had heard it is lost. That an object is not there proves little, so nothing is undone by itself; it
+// is listed for a person.
+func (p *play) silence(ctx context.Context) error {
+	if !p.sweepsAlone && !p.loseLedger {
+		return nil
+	}
+	drifts, err := p.drifts(ctx)
+	for key, class := range drifts {
+		if order, ours := strings.CutPrefix(key, mark); ours && class == drift.Orphan && p.amends.config.Deleted(order) {
+			p.Silent = append(p.Silent, key)
+		}
+	}
+	slices.Sort(p.Silent)
+	return err
+}
+
+// drifts is what the latest comparison has found, by keys.
+func (p *play) drifts(ctx context.Context) (map[string]drift.Class, error) {
+	drifts, err := p.records.journal.Drifts(ctx, drift.DriftQuery{Job: jobAll, Limit: 10_000})
+	classes := map[string]drift.Class{}
+	for i := range drifts {
+		classes[drifts[i].Key] = drifts[i].Class
+	}
+	return classes, err
+}
+
+// classify looks up what was found about each deed, and what was found beside them.
+func (p *play) classify(ctx context.Context) error {
+	classes, err := p.drifts(ctx)
+	if err != nil {
+		return err
+	}
+	for _, done := range p.Tampered {
+		p.Found = append(p.Found, found{done, classes[done.Reference]})
+		delete(classes, done.Reference)
+	}
+	for key, class := range classes {
+		if !slices.Contains(p.Silent, key) {
+			p.Beside = append(p.Beside, key+": "+string(class))
+		}
+	}
+	slices.Sort(p.Beside)
+	return nil
+}
+
+// lose is the disaster: every process dies, the ledger is deleted with all that was heard, and what is known has to be
+// learned again from the shop and the books.
+func (p *play) lose(ctx context.Context) error {
+	if err := p.amends.procs.crash(); err != nil {
+		return err
+	}
+	c, err := count(ctx, p.records.ledger)
+	if err != nil {
+		return err
+	}
+	if err := settle(ctx, p.amends.procs.place); err != nil { // what was on its way has happened, or never will
+		return err
+	}
+	if err := p.records.lose(ctx); err != nil {
+		return err
+	}
+	if err := p.rebuild(ctx); err != nil {
+		return err
+	}
+	p.Lost = &loss{Works: c.works}
+	if p.Lost.Adopted, p.lost, err = adopted(ctx, p.records.ledger); err != nil {
+		return err
+	}
+	p.Lost.Unconfirmed, p.quiet = len(p.lost), time.Time{}
+	return nil
+}
+
+// loss is what became of the works of a ledger that was deleted.
+type loss struct {
+	Works       int `json:"works"`       // in the ledger when it was deleted
+	Adopted     int `json:"adopted"`     // that the rebuilt one knew at once, from shop and books
+	Unconfirmed int `json:"unconfirmed"` // of those, receipts of which nobody can know; they count as sent
+}
+
+// rebuild runs the process that rebuilds the ledger, to its end. It is killed once on the way.
+func (p *play) rebuild(ctx context.Context) error {
+	where := p.amends.procs.place
+	where.Lost = time.Now()
+	procs := &supervisor{role: "rebuild", place: where, log: p.amends.procs.log, once: true}
+	if err := procs.start(ctx, 1); err != nil {
+		return err
+	}
+	killAfter := time.Duration(p.amends.random.IntN(400)) * time.Millisecond
+	for began := time.Now(); ; {
+		if ended, err := procs.done(); err != nil || ended {
+			return errors.Join(err, procs.stop())
+		}
+		if killAfter > 0 && time.Since(began) > killAfter {
+			procs.kill(p.amends.random)
+			killAfter = 0
+		}
+		if err := pause(ctx, 20*time.Millisecond); err != nil {
+			return errors.Join(err, procs.stop())
+		}
+	}
+}
+
+// adopted counts the works of a rebuilt ledger, and names those with a receipt of which nobody can know.
+func adopted(ctx context.Context, l ledger.Reader) (works int, unconfirmed []string, err error) {
+	for f := (ledger.Filter{Saga: sagaName, Limit: 1000}); ; {
+		heads, err := l.List(ctx, f)
+		if err != nil || len(heads) == 0 {
+			return works, unconfirmed, err
+		}
+		for i := range heads {
+			st, err := stateOf(ctx, l, heads[i].ID)
+			if err != nil {
+				return works, unconfirmed, err
+			}
+			works++
+			if len(st.Unconfirmed()) > 0 {
+				unconfirmed = append(unconfirmed, heads[i].ID.Work)
+			}
+		}
+		f.After = heads[len(heads)-1].Number
+	}
+}
+
+func stateOf(ctx context.Context, l ledger.Reader, id saga.ID) (*saga.State, error) {
+	records, err := l.History(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return saga.Fold(id, records)
+}

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/amends-dev/amends/examples/orders-to-accounting/audit"
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/reconcile"
+)
+
+// play is one performance: two syncs over worlds that are equal and do not know of each other.
+type play struct {
+	*report
+	options
+
+	records *records
+	amends  *stage
+	naive   *stage
+	person  *operator
+	bar     *progress
+	talk    io.Writer
+
+	lost  []string  // works whose receipt nobody can know of since the ledger was lost
+	quiet time.Time // since when, as far as we have seen, nobody has changed anything; zero: somebody may
+}
+
+// acts is the play from the first order to the audit.
+func (p *play) acts(ctx context.Context) error {
+	if err := p.syncs(ctx); err != nil {
+		return err
+	}
+	unconfirmed, resolved, err := p.person.review(ctx)
+	if err != nil {
+		return err
+	}
+	p.Unconfirmed, p.Resolved = len(unconfirmed), resolved
+	if err := p.distrust(ctx); err != nil {
+		return err
+	}
+	if p.asked, p.undone, err = examples(ctx, p.records.ledger, unconfirmed); err != nil {
+		return err
+	}
+	return p.audit(ctx)
+}
+
+// syncs runs both jobs to their end, at the same time.
+func (p *play) syncs(ctx context.Context) error {
+	defer p.bar.end()
+	p.amends.show, p.naive.show = p.bar.amends, p.bar.naive
+	p.naive.procs.once = true
+	if p.loseLedger {
+		p.amends.disasterAt = p.orders / 2
+		p.amends.disaster = func(now context.Context) error {
+			if err := p.lose(now); err != nil {
+				return err
+			}
+			return p.amends.procs.start(ctx, p.workers) // not now: the processes outlive the syncs
+		}
+	}
+	if err := p.amends.procs.start(ctx, p.workers); err != nil {
+		return err
+	}
+	if err := p.naive.procs.start(ctx, 1); err != nil {
+		return err
+	}
+	group, both := errgroup.WithContext(ctx)
+	group.Go(func() error { return p.amends.watch(both, func() (int, bool, error) { return p.progress(both) }) })
+	group.Go(func() error {
+		return p.naive.watch(both, func() (int, bool, error) {
+			t, err := p.naive.world.Progress(both)
+			return t.Synced + t.Cancelled, t.Synced == t.Paid, err
+		})
+	})
+	return group.Wait()
+}
+
+// progress says how many orders are done with amends, and whether all are and nothing more is to come.
+func (p *play) progress(ctx context.Context) (done int, finished bool, err error) {
+	quiet, err := p.heardOut(ctx) // asked before what follows from it
+	if err != nil {
+		return 0, false, err
+	}
+	c, err := count(ctx, p.records.ledger)
+	p.person.sees(c.review)
+	all := c.works >= p.orders || p.Lost != nil // a work that was undone and forgotten has nothing to be known by
+	return c.finished + len(c.review), quiet && all && c.live == 0, err
+}
+
+// heardOut reports whether everything that the customers changed was told or swept, heard, and handed to the
+// coordinator.
+func (p *play) heardOut(ctx context.Context) (bool, error) {
+	quiet, err := p.amends.world.Quiet(ctx)
+	if err != nil || !quiet {
+		p.quiet = time.Time{}
+		return false, err
+	}
+	if p.quiet.IsZero() {
+		p.quiet = time.Now()
+	}
+	if p.sweepsAlone || p.loseLedger { // webhooks come in the end, but not those that were forgotten
+		// The shop's times are whole seconds, and a sweep leaves the newest alone.
+		if swept, err := sweptSince(ctx, p.records.journal, p.quiet.Add(sweepLag+2*time.Second)); err != nil || !swept {
+			return false, err
+		}
+	}
+	pending, err := p.records.journal.Deliveries(ctx, reconcile.DeliveryFilter{Unjudged: true, Limit: 1})
+	if err != nil || len(pending) > 0 {
+		return false, err
+	}
+	owing, err := p.records.journal.Entries(ctx, reconcile.EntryFilter{Owing: true, Limit: 1})
+	return len(owing) == 0, err
+}
+
+// audit stops everything and looks at both worlds.
+func (p *play) audit(ctx context.Context) (err error) {
+	if err := p.stop(); err != nil {
+		return err
+	}
+	p.Kills, p.Restarts = p.amends.procs.counts()
+	p.Naive.Kills, p.Naive.Restarts = p.naive.procs.counts()
+	p.Faults = p.amends.world.Faults()
+	if p.Webhooks, err = p.amends.world.Webhooks(ctx); err != nil {
+		return err
+	}
+	p.Changes = p.amends.world.Changes()
+	known := []audit.Option{audit.Tampered(append(p.Tampered.References(), p.Silent...)...), audit.MayLackReceipt(p.lost...)}
+	if p.Result, err = p.amends.world.Audit(ctx, known...); err != nil {
+		return err
+	}
+	p.Naive.Result, err = p.naive.world.Audit(ctx)
+	return err
+}
+
+func (p *play) stop() error {
+	errAmends := p.amends.procs.stop()
+	return cmp.Or(errAmends, p.naive.procs.stop())
+}
+
+// examples names two works worth a look: one that a person was asked about and one that was undone, or else others.
+func examples(ctx context.Context, l ledger.Reader, unconfirmed []ledger.Head) (asked, undone string, err error) {
+	c, err := count(ctx, l)
+	if err != nil {
+		return "", "", err
+	}
+	asked, undone = c.first, cmp.Or(c.undone, c.first)
+	if len(unconfirmed) > 0 {
+		asked = unconfirmed[0].ID.Work
+	}
+	return asked, undone, nil
+}

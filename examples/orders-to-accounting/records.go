@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	_ "github.com/lib/pq" // the driver by which a ledger on Postgres is dropped
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/ledger/postgres"
+	"github.com/amends-dev/amends/ledger/sqlite"
+	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/schedule"
+	heardpg "github.com/amends-dev/amends/reconcile/store/postgres"
+	heardlite "github.com/amends-dev/amends/reconcile/store/sqlite"
+	"github.com/amends-dev/amends/reconcile/sweep"
+)
+
+// store is a ledger with both of its sides.
+type store interface {
+	ledger.Ledger
+	ledger.Reader
+}
+
+// journal is what was heard, swept, planned and run, with all of its sides.
+type journal interface {
+	reconcile.Inbox
+	reconcile.Gate
+	reconcile.Reader
+	sweep.Store
+	drift.Plans
+	drift.Drifts
+	schedule.Store
+	schedule.Reader
+	Close() error
+}
+
+// records is all that the sync remembers: the ledger, and the journal in the same database.
+type records struct {
+	db      string
+	ledger  store
+	journal journal
+}
+
+// openRecords opens, and makes where there is none, what the sync remembers in db: a Postgres URL, or else a SQLite file.
+func openRecords(ctx context.Context, db string) (*records, error) {
+	r := &records{db: db}
+	var err error
+	if r.ledger, err = openLedger(ctx, db); err != nil {
+		return nil, err
+	}
+	if r.journal, err = openJournal(ctx, db); err != nil {
+		return nil, errors.Join(err, r.ledger.Close())
+	}
+	return r, nil
+}
+
+func openLedger(ctx context.Context, db string) (store, error) {
+	if isPostgres(db) {
+		return postgres.Open(ctx, db, &postgres.Options{Migrate: true})
+	}
+	return sqlite.Open(ctx, db, nil)
+}
+
+func openJournal(ctx context.Context, db string) (journal, error) {
+	if isPostgres(db) {
+		return heardpg.Open(ctx, db, &heardpg.Options{Migrate: true})
+	}
+	return heardlite.Open(ctx, db, nil)
+}
+
+func (r *records) close() error { return errors.Join(r.journal.Close(), r.ledger.Close()) }
+
+// empty is an error when somebody has used the records before.
+func (r *records) empty(ctx context.Context) error {
+	there, err := r.ledger.List(ctx, ledger.Filter{Limit: 1})
+	if err == nil && len(there) > 0 {
+		err = fmt.Errorf("the ledger %s holds works already, of an earlier run or of your own; give -db a new one", withoutPassword(r.db))
+	}
+	return err
+}
+
+// lose deletes everything that the sync remembers, and opens what there is then: nothing. Nobody may have it open.
+func (r *records) lose(ctx context.Context) error {
+	if err := r.close(); err != nil {
+		return err
+	}
+	drop := dropFile
+	if isPostgres(r.db) {
+		drop = dropTables
+	}
+	if err := drop(ctx, r.db); err != nil {
+		return fmt.Errorf("delete the ledger: %w", err)
+	}
+	fresh, err := openRecords(ctx, r.db)
+	if err != nil {
+		return err
+	}
+	*r = *fresh
+	return nil
+}
+
+// dropFile deletes a SQLite database.
+func dropFile(_ context.Context, file string) error {
+	for _, part := range []string{"", "-wal", "-shm"} {
+		if err := os.Remove(file + part); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropTables drops our tables and nobody else's.
+func dropTables(ctx context.Context, url string) (err error) {
+	db, err := sqlx.ConnectContext(ctx, "postgres", url)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	var tables []string
+	if err := db.SelectContext(ctx, &tables, `SELECT quote_ident(tablename) FROM pg_tables
+		WHERE schemaname = current_schema() AND tablename LIKE 'amends\_%'`); err != nil {
+		return err
+	}
+	for _, table := range tables {
+		if _, err := db.ExecContext(ctx, "DROP TABLE IF EXISTS "+table+" CASCADE"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settle waits until what was sent has happened, visibly, or never will.
+func settle(ctx context.Context, p place) error { return pause(ctx, p.Answer+p.Settle) }
+
+// sweptSince reports whether a sweep of what changed in the shop began after a time, and went well.
+func sweptSince(ctx context.Context, runs schedule.Reader, since time.Time) (bool, error) {
+	rows, err := runs.Runs(ctx, schedule.Filter{Job: jobChanges, Verdict: schedule.OK, Limit: 1})
+	return err == nil && len(rows) > 0 && rows[0].Began.After(since), err
+}

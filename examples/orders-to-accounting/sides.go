@@ -1,0 +1,224 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/amends-dev/amends/effect"
+	"github.com/amends-dev/amends/examples/orders-to-accounting/books"
+	"github.com/amends-dev/amends/examples/orders-to-accounting/shop"
+	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/sweep"
+	"github.com/amends-dev/amends/saga"
+)
+
+// mapping names how an order is turned into what its invoice should say. Who changes digest or fields changes it, too.
+const mapping = "1"
+
+// mark is how the references of our invoices begin.
+const mark = "shop:order:"
+
+// orders is the shop as a sweep reads it.
+func (s *Sync) orders() sweep.Source {
+	return sweep.Source{
+		Object:     reconcile.Object{Source: sourceName, Type: "order"},
+		Changed:    s.changedOrders,
+		Partitions: s.orderYears,
+		All:        s.allOrders,
+		Get:        s.getOrder,
+		Want:       want,
+	}
+}
+
+// changedOrders lists what changed since a time.
+func (s *Sync) changedOrders(ctx context.Context, q sweep.Query) (sweep.Page, error) {
+	return s.listOrders(ctx, q, map[string][]string{"changedSince": {q.Since.UTC().Format(time.RFC3339)}}, nil)
+}
+
+// ranges are the parts in which the shop is listed whole, by when an order was created.
+var ranges = map[string][2]string{
+	"until-2025": {"1970-01-01T00:00:00Z", "2026-01-01T00:00:00Z"},
+	"2026-h1":    {"2026-01-01T00:00:00Z", "2026-07-01T00:00:00Z"},
+	"2026-h2":    {"2026-07-01T00:00:00Z", "2027-01-01T00:00:00Z"},
+	"from-2027":  {"2027-01-01T00:00:00Z", "9999-01-01T00:00:00Z"},
+}
+
+// orderYears names the parts, and what each of them holds by the shop's word.
+func (s *Sync) orderYears(ctx context.Context) ([]sweep.Partition, error) {
+	var parts []sweep.Partition
+	for _, name := range []string{"until-2025", "2026-h1", "2026-h2", "from-2027"} {
+		var total *int
+		if _, err := s.listOrders(ctx, sweep.Query{Limit: 1}, created(name), &total); err != nil {
+			return nil, err
+		}
+		if total == nil {
+			return nil, fmt.Errorf("the shop did not say how many orders it has in %s", name)
+		}
+		parts = append(parts, sweep.Partition{Name: name, Count: int64(*total)})
+	}
+	return parts, nil
+}
+
+func created(part string) map[string][]string {
+	r := ranges[part]
+	return map[string][]string{"createdFrom": {r[0]}, "createdTo": {r[1]}}
+}
+
+// allOrders lists one part, in the order in which its orders came in.
+func (s *Sync) allOrders(ctx context.Context, q sweep.Query) (sweep.Page, error) {
+	return s.listOrders(ctx, q, created(q.Partition), nil)
+}
+
+// mostOrders is how many orders the shop puts on a page at most.
+const mostOrders = 500
+
+// listOrders asks for one page. total gets what the shop says of a created range, if it is not nil.
+func (s *Sync) listOrders(ctx context.Context, q sweep.Query, which map[string][]string, total **int) (sweep.Page, error) {
+	limit := mostOrders
+	if q.Limit > 0 {
+		limit = min(q.Limit, mostOrders)
+	}
+	which["limit"] = []string{strconv.Itoa(limit)}
+	if q.Cursor != "" {
+		which["after"] = []string{q.Cursor}
+	}
+	var page struct {
+		Orders []json.RawMessage
+		Next   string
+		Total  *int
+	}
+	if err := s.ask(ctx, s.shop, effect.Path("orders"), which, &page); err != nil {
+		return sweep.Page{}, err
+	}
+	if total != nil {
+		*total = page.Total
+	}
+	var p sweep.Page
+	for _, body := range page.Orders {
+		o, err := objectOf(body)
+		if err != nil {
+			return sweep.Page{}, err
+		}
+		p.Objects = append(p.Objects, o)
+	}
+	if len(page.Orders) == limit { // an empty page repeats its cursor; a short one is the last
+		p.Next = page.Next
+	}
+	return p, nil
+}
+
+// getOrder asks for one order.
+func (s *Sync) getOrder(ctx context.Context, id string) (*sweep.Object, error) {
+	var body json.RawMessage
+	answer, err := s.shop.Do(ctx, effect.Request{Method: http.MethodGet, Path: effect.Path("orders", id), Into: &body})
+	if answer != nil && answer.Status == http.StatusNotFound {
+		return nil, nil //nolint:nilnil // the shop answered, and has none
+	}
+	if err != nil {
+		return nil, heldBack(err)
+	}
+	o, err := objectOf(body)
+	return &o, err
+}
+
+// objectOf reads what the gate and a sweep need of an order, as the shop gave it.
+func objectOf(body json.RawMessage) (sweep.Object, error) {
+	var o shop.Order
+	if err := json.Unmarshal(body, &o); err != nil {
+		return sweep.Object{}, fmt.Errorf("the shop sent an order that cannot be read: %w", err)
+	}
+	digest, err := reconcile.Fingerprint(body, volatile...)
+	return sweep.Object{
+		ID: o.ID, Version: reconcile.Counter(o.Version), Created: o.CreatedAt, Changed: o.UpdatedAt, Body: body, Fingerprint: digest,
+	}, err
+}
+
+// want says what the invoice of an order should say. Only paid orders are to have one.
+func want(o *sweep.Object) (drift.Truth, error) {
+	var order shop.Order
+	if err := json.Unmarshal(o.Body, &order); err != nil {
+		return drift.Truth{}, fmt.Errorf("order %s: %w", o.ID, err)
+	}
+	return drift.Truth{
+		Key: order.Ref(), Revision: o.Version.Revision(), Wanted: order.Status == shop.Paid && !o.Deleted,
+		Fields: fields(order.Customer.Ref(), invoiceLines(order)), Changed: order.UpdatedAt,
+	}, nil
+}
+
+// fields are what is ours on an invoice.
+func fields(customer string, lines []books.Line) drift.Fields {
+	var sold strings.Builder
+	for _, l := range lines {
+		fmt.Fprintf(&sold, "%d × %s at %d; ", l.Quantity, strings.TrimSpace(l.Description), l.UnitCents)
+	}
+	return drift.Fields{"customer": customer, "total": strconv.FormatInt(books.Total(lines), 10), "lines": strings.TrimSuffix(sold.String(), "; ")}
+}
+
+// invoices is the books as a sweep reads them.
+func (s *Sync) invoices() sweep.Destination {
+	return sweep.Destination{Marked: s.ourInvoices, Find: s.invoicesOf, Settle: s.settle}
+}
+
+// ourInvoices lists what carries our mark, void and posted ones too.
+func (s *Sync) ourInvoices(ctx context.Context, q sweep.Query) (sweep.Documents, error) {
+	const most = 200
+	list, err := s.listInvoices(ctx, map[string][]string{"mark": {mark}, "after": {q.Cursor}, "limit": {strconv.Itoa(most)}})
+	if err != nil {
+		return sweep.Documents{}, err
+	}
+	d := sweep.Documents{Documents: documents(list.Invoices)}
+	if len(list.Invoices) == most {
+		d.Next = list.Next
+	}
+	return d, nil
+}
+
+// invoicesOf asks for everything under one order's reference.
+func (s *Sync) invoicesOf(ctx context.Context, key string) ([]drift.Document, error) {
+	list, err := s.listInvoices(ctx, map[string][]string{"reference": {key}})
+	return documents(list.Invoices), err
+}
+
+func (s *Sync) listInvoices(ctx context.Context, which map[string][]string) (list books.List, err error) {
+	return list, s.ask(ctx, s.books, effect.Path("invoices"), which, &list)
+}
+
+func documents(invoices []books.Invoice) []drift.Document {
+	docs := make([]drift.Document, len(invoices))
+	for i := range invoices {
+		docs[i] = document(&invoices[i])
+	}
+	return docs
+}
+
+// document is an invoice as it is compared. Its memo tells which version of the order it shows, and a digest of what we
+// wrote, by which it is known whether anybody has touched it since.
+func document(inv *books.Invoice) drift.Document {
+	f := fields(inv.CustomerRef, inv.Lines)
+	d := drift.Document{
+		ID: inv.ID, Key: inv.Reference, Fields: f, Void: inv.State == books.Void, Locked: inv.Posted, Foreign: inv.Note != "", Created: inv.CreatedAt,
+	}
+	d.Revision, d.Intact = readMemo(inv.Memo, f)
+	d.Body, _ = json.Marshal(inv) // what was read from JSON can be written
+	return d
+}
+
+// ask asks for a list.
+func (s *Sync) ask(ctx context.Context, of *effect.Client, path string, which map[string][]string, into any) error {
+	_, err := of.Do(ctx, effect.Request{Method: http.MethodGet, Path: path, Query: which, Into: into})
+	return heldBack(err)
+}
+
+// heldBack tells a server that asks for patience from one that fails.
+func heldBack(err error) error {
+	if class, after := saga.Classify(err); err != nil && class == saga.Unsent && after > 0 {
+		return reconcile.Later(err, after)
+	}
+	return err
+}
