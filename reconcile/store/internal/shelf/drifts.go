@@ -61,6 +61,10 @@ type lasting struct {
 	Times             int
 }
 
+func driftsText(w *where) string {
+	return `SELECT job, key, finding, first, last, times FROM amends_drifts` + w.String() + ` ORDER BY first, job, key LIMIT ?`
+}
+
 // Drifts returns drift, the oldest first.
 func (s *Shelf) Drifts(ctx context.Context, q drift.DriftQuery) ([]drift.Drift, error) {
 	var w where
@@ -74,8 +78,7 @@ func (s *Shelf) Drifts(ctx context.Context, q drift.DriftQuery) ([]drift.Drift, 
 		w.and("(first, job, key) > (?, ?, ?)", s.db.Moment(a.First), name(a.Job), name(a.Key))
 	}
 	var found []lasting
-	err := s.get(ctx, &found, `SELECT job, key, finding, first, last, times FROM amends_drifts`+w.String()+`
-		ORDER BY first, job, key LIMIT ?`, append(w.args, limit(q.Limit))...)
+	err := s.get(ctx, &found, driftsText(&w), append(w.args, limit(q.Limit))...)
 	ds := make([]drift.Drift, len(found))
 	for i := range found {
 		r := &found[i]

@@ -68,8 +68,7 @@ func (s *Shelf) Find(ctx context.Context, number int64, fs []drift.Finding) erro
 			_, err = w.do(ctx, `INSERT INTO amends_findings (plan, key, class, acts, finding)
 				SELECT CAST(? AS bigint), e.value ->> 0, e.value ->> 1, CAST(e.value ->> 2 AS smallint), e.value ->> 3
 				FROM `+w.db.Elements+` WHERE true
-				ON CONFLICT (plan, key) DO UPDATE SET class = excluded.class, acts = excluded.acts, finding = excluded.finding,
-					outcome = NULL, error = NULL, at = NULL`, number, list)
+				ON CONFLICT (plan, key) DO UPDATE SET class = excluded.class, acts = excluded.acts, finding = excluded.finding`, number, list)
 			if err != nil || inSync == "[]" {
 				return err
 			}
