@@ -1,0 +1,76 @@
+package drift_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/saga"
+)
+
+// Three listings, in the order of their keys, become a plan.
+func ExampleComparison_Compare() {
+	listed := func(key, total string) drift.Seen {
+		return drift.Seen{Key: key, ID: "inv_" + key[len("shop:order:"):], Revision: "1", Wanted: true, Fields: drift.Fields{"total": total}}
+	}
+	known := func(key string) drift.Head {
+		return drift.Head{Key: key, Known: drift.Known{Works: 1, Status: saga.Completed, Revision: "1"}}
+	}
+	sides := drift.Sides{
+		Source:      drift.Rows([]drift.Seen{listed("shop:order:1", "4200"), listed("shop:order:2", "1000"), listed("shop:order:3", "700")}),
+		Destination: drift.Rows([]drift.Seen{listed("shop:order:1", "4200"), listed("shop:order:2", "900"), listed("shop:order:3", "700")}),
+		Ledger:      drift.Rows([]drift.Head{known("shop:order:1"), known("shop:order:2")}),
+	}
+
+	var found []drift.Finding
+	how := drift.Comparison{Complete: true}
+	counts, err := how.Compare(context.Background(), sides, func(f *drift.Finding) error {
+		found = append(found, *f) // a program looks at each once more, and keeps it in a store
+		return nil
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	planner := drift.NewPlanner(&drift.Plan{Job: "orders", Mapping: "1", Generation: 1, Census: counts.Census, Spread: counts.Spread}, counts.Tallies)
+	for i := range found {
+		if err := planner.Add(&found[i]); err != nil {
+			fmt.Println(err)
+			return
+		}
+	}
+	plan, err := planner.Plan(&drift.Bounds{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	err = drift.WriteText(os.Stdout, plan, func(c drift.Class, _ int) ([]drift.Finding, error) {
+		for _, f := range found {
+			if f.Class == c {
+				return []drift.Finding{f}, nil
+			}
+		}
+		return nil, nil
+	})
+	if err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// Plan 62b15f8e65c7559df8daac96bbb255ef of orders, mapping 1, generation 1
+	// 3 keys: the source has 3, the destination 3, the ledger 2
+	//
+	// class        to be done  keys
+	// in-sync      nothing     1
+	// ledger-lost  adopt       1
+	// diverged     review      1
+	//
+	// ledger-lost
+	//   shop:order:3  adopt: the destination has it, exactly, and the ledger does not know (inv_3)
+	//
+	// diverged
+	//   shop:order:2  review: fields of ours were changed at the destination (inv_2)
+	//     - total: 900
+	//     + total: 1000
+	//     > keep the change and correct the source, or write ours again
+}
