@@ -103,7 +103,11 @@ func (s Schedule) Next(t time.Time) time.Time {
 	case s.civil == nil:
 		return time.Time{}
 	}
-	for clock := civil(t.In(s.zone)).Add(-repeat); ; { // the clock may have been here before
+	clock := civil(t.In(s.zone))
+	if changed(t.In(s.zone)) {
+		clock = clock.Add(-repeat) // it may have been here before
+	}
+	for {
 		if clock = s.civil.Next(clock); clock.IsZero() {
 			return time.Time{}
 		}
@@ -128,8 +132,8 @@ func (s Schedule) moment(clock time.Time) time.Time {
 	if !civil(t).Equal(clock) {
 		return s.leap(clock)
 	}
-	if offsetAt(t) == offsetAt(t.Add(-repeat)) {
-		return t // nobody has set them back shortly before
+	if !changed(t) {
+		return t
 	}
 	for back := 15 * time.Minute; back <= repeat; back += 15 * time.Minute {
 		if earlier := t.Add(-back); civil(earlier).Equal(clock) {
@@ -139,9 +143,11 @@ func (s Schedule) moment(clock time.Time) time.Time {
 	return t
 }
 
-func offsetAt(t time.Time) int {
-	_, offset := t.Zone()
-	return offset
+// changed reports whether the clocks were changed shortly before t.
+func changed(t time.Time) bool {
+	_, now := t.Zone()
+	_, before := t.Add(-repeat).Zone()
+	return now != before
 }
 
 // leap is the moment at which the clocks leap over a civil time: the first one at which they show a later one.
