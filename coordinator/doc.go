@@ -50,6 +50,17 @@
 // when the signal is consumed, against what the work has heard by then. A revision may take the newest version
 // of the definition; the work's goroutine changes its program with the record that begins it.
 //
+// # Once more
+//
+// [Coordinator.Again] posts the version that a completed work has as a sub-revision of it: what somebody changed at a
+// destination is written again.
+//
+// # A ledger that was lost
+//
+// [Coordinator.Adopt] appends, for many works at a time, what stands of them. It needs no session and nobody's room: the
+// records arm nothing, and say that nobody wrote them, so that the same adoption is the same chain whoever makes it. A
+// work is paused from its first to its last record, and no process takes it meanwhile, whatever is posted to it.
+//
 // # A database that went back
 //
 // A chain that the ledger marks as written before the database became another one is taken up with that as its first

@@ -148,9 +148,14 @@ func (m *adopter) missing() (rs []*Record) {
 		}
 	}
 	if m.a.Quarantine != "" {
-		rs = m.add(rs, &Record{Step: m.suspect(), Class: Refused, ExternalID: m.a.Effects[m.suspect()].ExternalID, Error: m.a.Quarantine})
+		rs = m.add(rs, m.quarantined(m.suspect()))
 	}
 	return rs
+}
+
+// quarantined is the record that puts a step in quarantine.
+func (m *adopter) quarantined(step string) *Record {
+	return &Record{Step: step, Class: Refused, ExternalID: clean(m.a.Effects[step].ExternalID, maxExternalID), Error: clean(m.a.Quarantine, maxText)}
 }
 
 // add adds a record of a step, unless the work says that already.
@@ -195,6 +200,8 @@ func (m *adopter) taken(s *StepSpec) *Record {
 		r.Class, r.Error = Unknown, "nobody can tell whether it happened; it counts as done and is not done again"
 	case !told, e.NotDone && !known:
 		return nil
+	case e.Foreign:
+		return m.quarantined(s.Name)
 	case e.NotDone:
 		r.Class = Unsent
 	default:
@@ -223,8 +230,8 @@ func (m *adopter) asked() *Record {
 	for _, l := range m.lapses() {
 		s := m.step(l.Step)
 		_, told := m.a.Effects[l.Step]
-		quarantined := m.a.Quarantine != "" && l.Step == m.suspect()
-		if s.Find && !s.unguarded() && !told && !quarantined && m.st.Step(l.Step) == nil {
+		suspected := m.a.Quarantine != "" && l.Step == m.suspect()
+		if s.Find && !s.unguarded() && !told && !suspected && m.st.Step(l.Step) == nil {
 			ls = append(ls, l)
 		}
 	}

@@ -431,3 +431,18 @@ func TestAdoptedBehindThePivot(t *testing.T) {
 		t.Errorf("a cancel behind the mail: %+v", d.tail())
 	}
 }
+
+// D6: several that do not match are decided about one after the other, before anything is armed.
+func TestD6Several(t *testing.T) {
+	t.Parallel()
+	d := lost(t, "a find undo\nb find undo\nmail at-most-once pivot").
+		takeOver(told(t, "17", "a a_9 foreign", "b b_9 foreign", "mail not-done", "quarantine both are another's"))
+	for range 2 {
+		if d.tick().review(ReasonInDoubt); slices.ContainsFunc(d.chain, func(r Record) bool { return r.Arm != nil }) {
+			t.Fatal("something was armed")
+		}
+		ss, _ := d.st.Issue(d.spec)
+		d.verdict(ss.ExternalID)
+	}
+	d.wants("act mail forward", Running)
+}

@@ -19,7 +19,11 @@ func TestArbitraryEvents(t *testing.T) {
 			t.Fatal(err)
 		}
 		d := &desk{t: t, spec: spec, st: &State{ID: order}, now: noon}
-		d.start()
+		if rapid.IntRange(0, 2).Draw(t, "adopted") == 2 {
+			adoptSomething(t, d)
+		} else {
+			d.start()
+		}
 		for range rapid.IntRange(1, 150).Draw(t, "events") {
 			d.now = d.now.Add(time.Duration(rapid.Int64Range(0, int64(time.Minute)).Draw(t, "time")))
 			d.lag = time.Duration(rapid.Int64Range(0, int64(2*time.Second)).Draw(t, "clock"))
@@ -49,6 +53,33 @@ func TestArbitraryEvents(t *testing.T) {
 			}
 		}
 	})
+}
+
+// adoptSomething begins the work with an adoption that may be wrong, and may be cut off.
+func adoptSomething(t *rapid.T, d *desk) {
+	id := rapid.SampledFrom([]string{"", "1", "bad \xff\x00"})
+	a := &Adoption{
+		Revision: rapid.SampledFrom([]string{"", "17", "17+1", "x"}).Draw(t, "revision"), Input: output("1"), Effects: map[string]Effect{},
+		Cancelled: rapid.Bool().Draw(t, "cancelled"), Quarantine: id.Draw(t, "quarantine"), Actor: id.Draw(t, "actor"),
+	}
+	for _, step := range rapid.SliceOfDistinct(rapid.SampledFrom([]string{"s0", "s1", "s2", "s3"}), rapid.ID).Draw(t, "told") {
+		a.Effects[step] = Effect{
+			ExternalID: id.Draw(t, "id"), Output: rapid.SampledFrom([]json.RawMessage{nil, output("1"), []byte(" {"), []byte(` { "a" : "<" } `)}).Draw(t, "output"),
+			Revision: rapid.SampledFrom([]string{"", "", "16", "17+2", "18", "x"}).Draw(t, "shows"), Unknown: rapid.IntRange(0, 4).Draw(t, "unknown") == 4,
+			NotDone: rapid.IntRange(0, 4).Draw(t, "not done") == 4, Foreign: rapid.IntRange(0, 4).Draw(t, "foreign") == 4,
+		}
+	}
+	d.last.Do.Do = Rest
+	err := d.adopt(a, rapid.IntRange(0, 3).Draw(t, "cut off after"))
+	for i := range d.chain {
+		storable(t, &d.chain[i])
+	}
+	if err != nil {
+		if len(d.chain) > 0 {
+			t.Fatalf("an adoption that is wrong is on record: %v", err)
+		}
+		d.start()
+	}
 }
 
 func drawEvent(t *rapid.T, d *desk) Event {
@@ -88,7 +119,7 @@ func drawEvent(t *rapid.T, d *desk) Event {
 	case 3:
 		return Event{Changed: d.now.Add(-time.Second), Unread: rapid.Bool().Draw(t, "unread")}
 	default:
-		if d.st.Seq > 0 && rapid.IntRange(0, 20).Draw(t, "park") == 20 && !d.st.Status.Terminal() {
+		if d.st.Seq > 0 && rapid.IntRange(0, 20).Draw(t, "park") == 20 && !d.st.Status.Terminal() && !d.st.Adopting {
 			d.store(*Park(d.st, "nobody knows it "+id).Record)
 		}
 		return Event{}
