@@ -165,8 +165,10 @@ func TestI11AdaptiveOverlap(t *testing.T) {
 	if r := b.changed(); r.Overlap != 10*time.Minute {
 		t.Errorf("without anything late the overlap is %s", r.Overlap)
 	}
-	for i := range 30 {
-		b.put(fmt.Sprint("late ", i), 1, 9*time.Minute)
+	for i := range 40 {
+		if i >= 10 {
+			b.put(fmt.Sprint("late ", i), 1, 9*time.Minute)
+		}
 		for j := range 10 {
 			b.now = b.now.Add(time.Minute)
 			b.put(fmt.Sprint("prompt ", i, " ", j), i, 0)

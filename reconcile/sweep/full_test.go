@@ -100,6 +100,14 @@ func TestU1ShortListing(t *testing.T) {
 	if r.Verdict != sweep.Partial || r.Listed.Complete != nil || !r.Listed.Open || !strings.Contains(r.Why, "counts 10, its listing shows 3") {
 		t.Errorf("report %+v", r)
 	}
+	b.put("4x", 1, 0)
+	b.put("4y", 1, 0)
+	b.after = func(_ *sweep.Query, p *sweep.Page) { // two more than before, and two less than there are
+		p.Objects = slices.DeleteFunc(p.Objects, func(o sweep.Object) bool { return o.ID == "40" || o.ID == "4y" })
+	}
+	if r := b.list(); r.Verdict != sweep.Partial || r.Listed.Complete != nil {
+		t.Errorf("report %+v", r)
+	}
 	b.after = nil
 	b.ok(b.list())
 }
@@ -282,7 +290,13 @@ func TestProbe(t *testing.T) {
 	}
 	b.ok(b.list())
 	b.put("77x", 1, 0)
-	b.asked = nil
+	b.after = func(_ *sweep.Query, p *sweep.Page) {
+		p.Objects = slices.DeleteFunc(p.Objects, func(o sweep.Object) bool { return o.ID == "77x" })
+	}
+	if r, err := s.Probe(t.Context(), sweep.SourceSide); err != nil || r.Verdict != sweep.Partial {
+		t.Errorf("a part that does not show what it counts: %+v, %v", r, err)
+	}
+	b.after, b.asked = nil, nil
 	r, err := s.Probe(t.Context(), sweep.SourceSide)
 	if b.ok(r); err != nil || r.Listed.Complete.Generation != 1 || b.sightings(1)["77x"].Key == "" {
 		t.Errorf("%v, %+v", err, r)
