@@ -27,6 +27,10 @@
 // Jobs and their runs have two: amends_jobs, in which the pause of everything is a row as well, and amends_runs. Runs go
 // when the runner says so, long after their end; an instant that was run is not run again for that.
 //
+// Sweeps have two: amends_sweeps, how far each has come, and amends_sightings, what the newest full listings of a source
+// and a destination saw, field by field. An object or document that a complete listing did not see goes with the end of
+// that listing.
+//
 // # When two deliveries are one
 //
 // The door gives every event a dedupe digest. Of two events with the same source, tenant and digest, the first is
