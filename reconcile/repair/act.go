@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/drift"
@@ -87,7 +88,7 @@ func (r *Reconciler) carryOut(ctx context.Context, s *sight, plan string) error 
 // or nothing.
 func (r *Reconciler) readBack(ctx context.Context, key string) (wrong string, err error) {
 	again := false // it was wrong once: the destination may not have settled
-	for waited, wait := r.settle*0, r.settle/16; ; waited, wait = waited+wait, min(2*wait, r.settle) {
+	for waited, wait := time.Duration(0), r.settle/16; ; waited, wait = waited+wait, min(2*wait, r.settle) {
 		s := sight{item: drift.Item{Key: key, Looked: drift.Looks}}
 		r.look(ctx, &s, false)
 		f := &s.finding
@@ -95,8 +96,8 @@ func (r *Reconciler) readBack(ctx context.Context, key string) (wrong string, er
 		switch {
 		case ctx.Err() != nil:
 			return "", ctx.Err()
-		case s.err != nil:
-			return fmt.Sprintf("%s could not be read back: %v", key, s.err), nil
+		case s.err != nil: // the answer is that there is none
+			return fmt.Sprintf("%s could not be read back: %v", key, s.err), nil //nolint:nilerr // it is in the answer
 		case f.Class == drift.InSync && k != nil && k.Status.Live():
 			if waited >= r.patience {
 				return fmt.Sprintf("%s is still %s after %s", key, k.Status, waited), nil

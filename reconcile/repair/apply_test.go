@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/amends-dev/amends/reconcile"
@@ -16,6 +17,7 @@ import (
 
 // P3: an action whose grounds have changed since it was planned is superseded, whatever changed. Nothing is done.
 func TestStalePlanIsSuperseded(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ planned, since func(*world, string) }{
 		"the order changed":         {(*world).sold, func(w *world, key string) { w.changed(key, "11.00") }},
 		"the order was cancelled":   {(*world).sold, func(w *world, key string) { w.orders[key] = &order{Version: 2, Total: "10.00", Cancelled: true} }},
@@ -42,7 +44,8 @@ func TestStalePlanIsSuperseded(t *testing.T) {
 		"the stuck one needs a person": {stuck, func(w *world, key string) { w.works[key].Status, w.works[key].Overdue = saga.Review, false }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
 				w := newWorld()
 				c.planned(w, keyOf(1))
 				j := w.job(t, nil)
@@ -84,9 +87,32 @@ func stuck(w *world, key string) {
 	w.works[key].Status, w.works[key].Overdue = saga.Running, true
 }
 
+// A void document under our mark shows that the ledger has lost a work: its mail may have been sent, so nothing is
+// started by itself. After a rebuild a newer version is the same work once more, and no second mail goes out.
+func TestVoidDocumentIsARemnant(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := wide(0)
+		w.live(keyOf(3))[0].Void = true
+		w.changed(keyOf(3), "12.00")
+		delete(w.works, keyOf(3))
+		j := w.job(t, nil)
+		r := j.mustRun()
+		if row := j.row(keyOf(3)); row.Class != drift.Missing || row.Do != drift.Ask || r.Planned != 0 {
+			t.Errorf("%s, %s (%s); %+v", row.Class, row.Do, row.Why, r)
+		}
+		j.must(j.Rebuild(t.Context(), time.Time{}, anna))
+		j.mustRun()
+		if live := w.live(keyOf(3)); len(live) != 1 || live[0].Fields["total"] != "12.00" || w.mails[keyOf(3)] != 1 {
+			t.Errorf("after the rebuild: %+v, %d mails", live, w.mails[keyOf(3)])
+		}
+	})
+}
+
 // P4: a plan is kept, applied by its id or the beginning of it, once; who approved it and why is kept, too.
 func TestSavedPlan(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		stale(w, keyOf(1))
 		stale(w, keyOf(2))
@@ -128,7 +154,8 @@ func wide(missing int) *world {
 // X1, X2: what is over its bound is withheld as a whole, the rest is done, and the run is refused until somebody has
 // approved that very plan.
 func TestOverABound(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		w := wide(41)
 		w.changed(keyOf(100), "12.00")
 		j := w.job(t, nil)
@@ -150,7 +177,8 @@ func TestOverABound(t *testing.T) {
 
 // X4: five failures in a row end a run. What is left is left, and the next run begins with one that did not fail.
 func TestFailuresEndARun(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		w := wide(30)
 		for n := range 7 {
 			w.deliverFails[keyOf(n)] = errors.New("422")
@@ -178,7 +206,8 @@ func TestFailuresEndARun(t *testing.T) {
 
 // X4: one failure here and there is listed, and does not end a run; it is tried again by the next one.
 func TestFailuresHereAndThere(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		w := wide(40)
 		for n := 0; n < 40; n += 10 {
 			w.deliverFails[keyOf(n)] = errors.New("422")
@@ -201,6 +230,7 @@ func TestFailuresHereAndThere(t *testing.T) {
 // X5: of many actions of a kind the first few are read back when their works have come to rest. If what they made is
 // not what it should be, nothing more of the kind is done; other kinds are.
 func TestCanary(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		slow  time.Duration
 		wrong bool
@@ -214,7 +244,8 @@ func TestCanary(t *testing.T) {
 		"it never ends":      {time.Hour, false, 5, "still running"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
 				w := wide(60)
 				w.slow = c.slow
 				w.mangles[keyOf(3)] = c.wrong
@@ -240,7 +271,8 @@ func TestCanary(t *testing.T) {
 
 // X6: a pause is obeyed between any two actions, and what was done until then is on record.
 func TestPauseBetweenActions(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		w := wide(20)
 		paused := errors.New("paused by anna")
 		j := w.job(t, func(c *settings) {
@@ -275,7 +307,8 @@ func TestPauseBetweenActions(t *testing.T) {
 
 // A process that is told to stop in the middle of an action leaves that action untried, not failed.
 func TestStoppedInTheMiddle(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		w := wide(20)
 		ctx, stop := context.WithCancel(t.Context())
 		j := w.job(t, func(c *settings) {
@@ -302,7 +335,8 @@ func TestStoppedInTheMiddle(t *testing.T) {
 // X7: the first runs of a job only plan, until somebody has approved the job, or the plan. Applying a plan by its id is
 // a person's word as well.
 func TestUnapprovedJobsOnlyPlan(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		w := wide(10)
 		approved := false
 		ask := func(c *settings) { c.Approved = func(context.Context) (bool, error) { return approved, nil } }
@@ -327,7 +361,8 @@ func TestUnapprovedJobsOnlyPlan(t *testing.T) {
 
 // X9: withdrawals that are withheld, and one that fails, neither end the run nor read as success.
 func TestWithheldIsNoSuccess(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		w := wide(10)
 		for n := 100; n < 115; n++ {
 			w.orders[keyOf(n)] = &order{Version: 2, Total: "10.00", Cancelled: true}
@@ -353,7 +388,8 @@ func TestWithheldIsNoSuccess(t *testing.T) {
 
 // A plan of another mapping, or of another job, is not applied.
 func TestPlansOfOthersAreRefused(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		w := wide(5)
 		j := w.job(t, nil)
 		id := j.mustPlan().Plan

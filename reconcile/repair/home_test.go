@@ -75,35 +75,33 @@ func TestSecondRunPlansNothing(t *testing.T) {
 		w.slow = rapid.SampledFrom([]time.Duration{0, 0, 10 * time.Minute}).Draw(rt, "slow")
 		workers := rapid.IntRange(1, 4).Draw(rt, "workers")
 		before := w.photo()
-		err := virtually(t, func(t *testing.T) error {
-			j := w.job(t, func(c *settings) {
-				many(c)
-				c.Policy, c.Workers = policy, workers
-			})
-			first := j.mustRun()
-			if first.Failed+first.Left+first.Withheld > 0 || first.Applied+first.Superseded != first.Planned {
-				return fmt.Errorf("the first run: %+v", first)
-			}
-			if second := j.mustPlan(); second.Planned != 0 {
-				return fmt.Errorf("the second run plans %d: %+v\n%s", second.Planned, j.rows(), before)
-			}
-			pass(time.Hour) // what was slow has come to its end
-			if third := j.mustPlan(); third.Planned != 0 {
-				return fmt.Errorf("an hour later %d are planned: %+v\n%s", third.Planned, j.rows(), before)
-			}
-			return before.harmless(w)
-		})
+		var err error
+		synctest.Test(t, func(t *testing.T) { err = w.runsTwice(t, policy, workers, before) })
 		if err != nil {
 			rt.Fatal(err)
 		}
 	})
 }
 
-// virtually runs f in virtual time.
-func virtually(t *testing.T, f func(t *testing.T) error) (err error) {
+// runsTwice runs a job until nothing is left to do.
+func (w *world) runsTwice(t *testing.T, policy drift.Policy, workers int, before photo) error {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { err = f(t) })
-	return err
+	j := w.job(t, func(c *settings) {
+		many(c)
+		c.Policy, c.Workers = policy, workers
+	})
+	first := j.mustRun()
+	if first.Failed+first.Left+first.Withheld > 0 || first.Applied+first.Superseded != first.Planned {
+		return fmt.Errorf("the first run: %+v", first)
+	}
+	if second := j.mustPlan(); second.Planned != 0 {
+		return fmt.Errorf("the second run plans %d: %+v\n%s", second.Planned, j.rows(), before)
+	}
+	pass(time.Hour) // what was slow has come to its end
+	if third := j.mustPlan(); third.Planned != 0 {
+		return fmt.Errorf("an hour later %d are planned: %+v\n%s", third.Planned, j.rows(), before)
+	}
+	return before.harmless(w)
 }
 
 // photo is what must not get lost.

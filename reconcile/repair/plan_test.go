@@ -19,13 +19,6 @@ import (
 	"github.com/amends-dev/amends/saga"
 )
 
-// bubble runs a test in virtual time.
-func bubble(t *testing.T, f func(t *testing.T)) {
-	t.Helper()
-	t.Parallel()
-	synctest.Test(t, f)
-}
-
 // mess is a world with a difference of every kind that three sides can have. Most of it is well.
 func mess() *world {
 	w := newWorld()
@@ -67,7 +60,8 @@ func mess() *world {
 
 // P1: a plan is data: what was found of each key, what would be done, why, from what to what, and on what it rests.
 func TestPlanSaysWhatAndWhy(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		j := mess().job(t, nil)
 		r := j.mustPlan()
 		type treatment struct {
@@ -106,7 +100,8 @@ func TestPlanSaysWhatAndWhy(t *testing.T) {
 
 // P2, I-7: planning writes nothing to the source, the destination, the ledger, the inbox or an incremental cursor.
 func TestPlanWritesNothing(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		w := mess()
 		w.frozen = errors.New("somebody wrote")
 		before := w.snapshot(t)
@@ -153,7 +148,8 @@ func (w *world) snapshot(t *testing.T) []byte {
 
 // P6: the same three sides give the same plan, byte for byte, whoever looks and when.
 func TestPlansAreEqual(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		plan := func(workers int) (drift.Plan, []drift.Row) {
 			j := mess().job(t, func(c *settings) { c.Workers = workers })
 			pass(time.Duration(workers) * time.Hour)
@@ -175,7 +171,8 @@ func TestPlansAreEqual(t *testing.T) {
 // U3: that an object is gone is proven by a whole listing, two questions by id, and an earlier run that found the same
 // longer than the grace ago. Until then nothing is said; then a person is asked, and nothing is done by itself.
 func TestAbsenceIsProvenThrice(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		for n := range 30 {
 			w.done(keyOf(n))
@@ -200,7 +197,8 @@ func TestAbsenceIsProvenThrice(t *testing.T) {
 
 // U3: what is seen again by then begins anew, and one answer to a question by id outweighs every listing.
 func TestAbsenceIsDoubted(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		for n := range 30 {
 			w.done(keyOf(n))
@@ -235,7 +233,8 @@ func TestAbsenceIsDoubted(t *testing.T) {
 
 // U4: where the source would not show an object, its silence says nothing.
 func TestInvisibleIsNotAbsent(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		for n := range 30 {
 			w.done(keyOf(n))
@@ -253,9 +252,11 @@ func TestInvisibleIsNotAbsent(t *testing.T) {
 
 // X3, I-9: an empty or shrunk source proves nothing about what it does not have, however often it is asked.
 func TestShrunkSourceDestroysNothing(t *testing.T) {
+	t.Parallel()
 	for name, left := range map[string]int{"empty": 0, "half": 50} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
 				w := newWorld()
 				for n := range 100 {
 					w.done(keyOf(n))
@@ -282,10 +283,42 @@ func TestShrunkSourceDestroysNothing(t *testing.T) {
 	}
 }
 
+// X3: what was on its way to be proven is not proven by a listing of a source that shrank meanwhile.
+func TestShrunkSourceProvesNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		for n := range 100 {
+			w.done(keyOf(n))
+		}
+		j := w.job(t, many)
+		delete(w.orders, keyOf(7))
+		j.mustRun()
+		pass(25 * time.Hour)
+		lost := w.orders
+		w.orders = map[string]*order{}
+		for n := range 50 {
+			if n != 7 {
+				w.orders[keyOf(n)] = lost[keyOf(n)]
+			}
+		}
+		j.mustRun()
+		if row := j.row(keyOf(7)); row.Class != drift.Orphan || row.Do != drift.Nothing {
+			t.Errorf("half of the source is away: %s, %s (%s)", row.Class, row.Do, row.Why)
+		}
+		w.orders = lost
+		j.mustRun()
+		if row := j.row(keyOf(7)); row.Do != drift.Ask {
+			t.Errorf("the source is back: %s, %s (%s)", row.Class, row.Do, row.Why)
+		}
+	})
+}
+
 // X8: when the mapping makes everything look different, the plan is refused with that diagnosis, and nobody is asked
 // about ten thousand documents first.
 func TestMappingIsDiagnosed(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		for n := range 100 {
 			w.done(keyOf(n))
@@ -317,7 +350,8 @@ func TestMappingIsDiagnosed(t *testing.T) {
 
 // What nobody could look at is listed as such; the rest is planned and done, and the run is partial.
 func TestLooksThatFail(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		for n := range 30 {
 			w.done(keyOf(n))
@@ -338,7 +372,8 @@ func TestLooksThatFail(t *testing.T) {
 
 // A source that answers nobody is no source: the run breaks off, and there is no plan.
 func TestDeadSourceEndsARun(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		for n := range 30 {
 			w.sold(keyOf(n))
@@ -357,7 +392,8 @@ func TestDeadSourceEndsARun(t *testing.T) {
 
 // A user's function that panics spoils one key, not the run.
 func TestPanicsAreOfOneKey(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		for n := range 30 {
 			w.done(keyOf(n))

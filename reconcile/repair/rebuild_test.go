@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/amends-dev/amends/reconcile/drift"
@@ -48,7 +49,8 @@ func ruins() *world {
 // L2, L4: a rebuild adopts what is exactly as it should be, and what an older version left; it puts in review what does
 // not match, and records nothing where nothing stands or nobody can say what for. It makes, sends and undoes nothing.
 func TestRebuild(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		w := ruins()
 		w.slow = time.Minute // so that what is left to do is not done yet
 		docs := w.photo()
@@ -108,7 +110,8 @@ func (p photo) untouched(t *testing.T, w *world) {
 
 // L5: rebuilding again changes nothing, and a ledger that was not lost is left as it is.
 func TestRebuildTwice(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		w := ruins()
 		w.works[keyOf(5)] = &drift.Known{Works: 1, Status: saga.Abandoned, Revision: "1"}
 		j := w.job(t, nil)
@@ -123,15 +126,14 @@ func TestRebuildTwice(t *testing.T) {
 
 // L5: a rebuild that is cut off anywhere, and repeated, gives the ledger that one in peace gives.
 func TestRebuildCutOff(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		whole := ruins()
-		j := whole.job(t, nil)
 		calls := 0
-		count := func(c *settings) {
+		j := whole.job(t, func(c *settings) {
 			c.sweep.Page = 7
 			c.sweep.Proceed = func(context.Context) error { calls++; return nil }
-		}
-		j = whole.job(t, count)
+		})
 		j.must(j.Rebuild(t.Context(), time.Time{}, anna))
 		want := whole.snapshot(t)
 		for at := 1; at <= calls; at++ {
@@ -162,15 +164,28 @@ func TestRebuildCutOff(t *testing.T) {
 
 // A listing that began before everybody was stopped may miss what was made behind it: it is not used.
 func TestRebuildListsAnew(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		for n := range 30 {
 			w.done(keyOf(n))
 		}
-		j := w.job(t, nil)
-		j.mustPlan() // lists
+		calls, died := 0, errors.New("killed")
+		j := w.job(t, func(c *settings) {
+			c.sweep.Page = 7
+			c.sweep.Proceed = func(context.Context) error {
+				if calls++; calls == 8 {
+					return died
+				}
+				return nil
+			}
+		})
+		if _, err := j.Plan(t.Context()); !errors.Is(err, died) {
+			t.Fatalf("the listing was not cut off: %v", err)
+		}
 		pass(time.Minute)
 		w.done(keyOf(40))
+		w.live(keyOf(40))[0].ID = "inv_00000" // where the books were listed already
 		clear(w.works)
 		j.must(j.Rebuild(t.Context(), time.Time{}, anna))
 		if w.works[keyOf(40)] == nil {
@@ -181,7 +196,8 @@ func TestRebuildListsAnew(t *testing.T) {
 
 // X8: a mapping that fits nothing would put every work in review; the rebuild is refused with the diagnosis.
 func TestRebuildDiagnosesTheMapping(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		w := ruins()
 		j := w.job(t, func(c *settings) {
 			c.sweep.Source.Want = func(o *sweep.Object) (drift.Truth, error) {
@@ -201,7 +217,8 @@ func TestRebuildDiagnosesTheMapping(t *testing.T) {
 
 // After a rebuild the incremental sweep begins with everything the source has.
 func TestRebuildRestartsTheCursor(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		for n := range 30 {
 			w.done(keyOf(n))

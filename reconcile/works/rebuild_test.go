@@ -15,6 +15,7 @@ import (
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/ledger/ledgertest"
 	ledgers "github.com/amends-dev/amends/ledger/memory"
+	"github.com/amends-dev/amends/reconcile/drift"
 	"github.com/amends-dev/amends/reconcile/repair"
 	"github.com/amends-dev/amends/reconcile/store/memory"
 	"github.com/amends-dev/amends/saga"
@@ -113,6 +114,7 @@ func TestRebuildAfterAnyHistory(t *testing.T) {
 
 // rebuilds loses the ledger and rebuilds it.
 func (w *world) rebuilds(t *testing.T, before *ledgers.Ledger, mailed bool, cut [2]int) error {
+	t.Helper()
 	since := time.Now()
 	writes := w.writes
 	rebuild := func(l store) (*process, repair.Report, error) {
@@ -149,6 +151,7 @@ func (w *world) rebuilds(t *testing.T, before *ledgers.Ledger, mailed bool, cut 
 
 // cutOff rebuilds in a process that dies at a call to the ledger.
 func (w *world) cutOff(t *testing.T, l *ledgers.Ledger, mailed bool, since time.Time, cut [2]int) {
+	t.Helper()
 	fault := []func(int, ...ledgertest.Method) ledgertest.Fault{ledgertest.CrashBefore, ledgertest.CrashDuring, ledgertest.CrashAfter}[cut[1]](cut[0], ledgertest.Append)
 	faulty := ledgertest.Faulty(l, fault)
 	p := w.boot(t, dying{faulty, l}, memory.New(nil), mailed)
@@ -224,7 +227,7 @@ func (w *world) comesHome(p *process, mailed bool) error {
 	}
 	pass(time.Hour)
 	if r, err := p.Plan(p.t.Context()); err != nil || r.Planned > 0 {
-		return fmt.Errorf("at the end: %+v: %w", r, err)
+		return fmt.Errorf("at the end: %+v (%w): %s", r, err, p.planned())
 	}
 	for id, o := range w.orders {
 		k, err := p.works.Known(p.t.Context(), keyOf(id))
@@ -248,6 +251,20 @@ func (w *world) comesHome(p *process, mailed bool) error {
 		}
 	}
 	return nil
+}
+
+// planned are the findings of the newest plan, in words.
+func (p *process) planned() string {
+	p.t.Helper()
+	plan, err := p.plans.Latest(p.t.Context(), "orders")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	rows, err := p.plans.Findings(p.t.Context(), drift.FindingQuery{Number: plan.Number})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return fmt.Sprintf("%+v", rows)
 }
 
 // dump is a ledger without what differs between two that say the same: times and hashes.

@@ -115,10 +115,10 @@ func (w *Works) Known(ctx context.Context, key string) (*drift.Known, error) {
 	return k, nil
 }
 
-// applied is the newest version of the object whose content the work has taken over. A newer one that said the same
-// was heard, and nothing had to be done for it.
+// applied is the newest version of the object that the work has taken note of. One that said the same, or came while the
+// work was being undone, was heard and changed nothing; told again it would change nothing, either.
 func applied(st *saga.State) string {
-	if st.Newer == nil && !st.Turned && saga.CompareRevisions(st.Heard, st.Revision) > 0 {
+	if st.Newer == nil && saga.CompareRevisions(st.Heard, st.Revision) > 0 {
 		return st.Heard
 	}
 	return st.Revision

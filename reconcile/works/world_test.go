@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -70,8 +69,6 @@ func (l letter) ExternalID() string { return l.ID }
 func newWorld() *world { return &world{orders: map[string]*order{}, mails: map[string]int{}} }
 
 func keyOf(id string) string { return "shop:order:" + id }
-
-func idOf(key string) string { return key[strings.LastIndexByte(key, ':')+1:] }
 
 func (w *world) lock() func() {
 	w.mu.Lock()
@@ -200,6 +197,7 @@ type process struct {
 	*coordinator.Coordinator
 	*repair.Reconciler
 	works *works.Works
+	plans *memory.Store
 	world *world
 	t     *testing.T
 	stop  func() error // once it runs
@@ -207,6 +205,11 @@ type process struct {
 
 // boot makes a process. It does not run yet.
 func (w *world) boot(t *testing.T, l store, plans *memory.Store, mailed bool) *process {
+	t.Helper()
+	return w.bootWith(t, l, plans, func(c *repair.Config) { c.Effects = w.effects(mailed) })
+}
+
+func (w *world) bootWith(t *testing.T, l store, plans *memory.Store, change func(*repair.Config)) *process {
 	t.Helper()
 	silent := logrus.New()
 	silent.SetLevel(logrus.PanicLevel)
@@ -217,7 +220,7 @@ func (w *world) boot(t *testing.T, l store, plans *memory.Store, mailed bool) *p
 	if err := c.Register(t.Context(), w.program(t)); err != nil {
 		t.Fatal(err)
 	}
-	p := &process{Coordinator: c, world: w, t: t}
+	p := &process{Coordinator: c, plans: plans, world: w, t: t}
 	if p.works, err = works.New(works.Config{Saga: orderSaga, Document: "invoice", Coordinator: c, Ledger: l}); err != nil {
 		t.Fatal(err)
 	}
@@ -226,12 +229,13 @@ func (w *world) boot(t *testing.T, l store, plans *memory.Store, mailed bool) *p
 		t.Fatal(err)
 	}
 	all := drift.Bound{Count: 1000, Percent: 100}
-	p.Reconciler, err = repair.New(repair.Config{
-		Sweep: s, Works: p.works, Deliver: p.deliver, Effects: w.effects(mailed), Plans: plans, Drifts: plans,
+	config := repair.Config{
+		Sweep: s, Works: p.works, Deliver: p.deliver, Effects: w.effects(false), Plans: plans, Drifts: plans,
 		Bounds:   drift.Bounds{Create: all, Update: all, Destroy: all},
 		Approved: func(context.Context) (bool, error) { return true, nil },
-	})
-	if err != nil {
+	}
+	change(&config)
+	if p.Reconciler, err = repair.New(config); err != nil {
 		t.Fatal(err)
 	}
 	return p
