@@ -3,6 +3,7 @@ package repair_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -185,7 +186,9 @@ func TestRebuildListsAnew(t *testing.T) {
 		}
 		pass(time.Minute)
 		w.done(keyOf(40))
-		w.live(keyOf(40))[0].ID = "inv_00000" // where the books were listed already
+		made := len(w.docs) - 1
+		w.docs = slices.Insert(w.docs[:made:made], 0, w.docs[made]) // where the books were listed already
+		w.docs[0].ID = "inv_00000"
 		clear(w.works)
 		j.must(j.Rebuild(t.Context(), time.Time{}, anna))
 		if w.works[keyOf(40)] == nil {
