@@ -31,6 +31,10 @@ func (w *worker) attempt(ctx context.Context, row *RunRow, s *State, began time.
 	a.run = a.view(s)
 	a.over = time.AfterFunc(time.Until(a.trust(began)), func() { a.lose(errors.New("it was not renewed in time")) })
 	defer a.over.Stop()
+	if err := a.owned(); err != nil { // the answer to the claim came too late
+		a.end(ctx, Outcome{}, err)
+		return
+	}
 	a.tell.Began(row)
 
 	beating, stop := context.WithCancel(context.WithoutCancel(ctx)) // the work may take its time to stop, too
@@ -76,8 +80,9 @@ func (a *attempt) lose(why error) {
 
 // owned returns why the run may be somebody else's, or nil.
 func (a *attempt) owned() error {
+	now := time.Now()
 	a.mu.Lock()
-	late := time.Now().After(a.trusted)
+	late := now.After(a.trusted) || now.Round(0).After(a.trusted.Round(0)) // the monotonic clock rests while a machine sleeps
 	a.mu.Unlock()
 	if late { // the timer may not have come to it: this process may have been stopped, and go on just now
 		a.lose(errors.New("it was not renewed in time"))

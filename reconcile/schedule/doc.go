@@ -57,8 +57,8 @@
 // # Leases
 //
 // A run belongs to an attempt until its lease is over by the database's clock. The attempt trusts it for four fifths
-// of that only, by its own monotonic clock, counted from before the lease was asked for: however long an answer
-// takes, the process has stopped before another may begin. Then the context of the work ends, and [Run.Proceed] fails.
+// of that only, counted from before the lease was asked for: however long an answer takes, the process has stopped
+// before another may begin. It counts by its monotonic clock, and by the wall clock for machines that sleep. Then the context of the work ends, and [Run.Proceed] fails.
 // A write of who lost his lease matches nothing, since the fence is another one.
 //
 // Work asks [Run.Proceed] between any two actions. It fails after a pause, too, and when the database cannot be

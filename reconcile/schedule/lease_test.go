@@ -127,6 +127,26 @@ func TestTrustEndsEarly(t *testing.T) {
 	})
 }
 
+// R3: a claim that is answered when its lease can no longer be trusted begins nothing; the run is given back.
+func TestLateClaimBeginsNothing(t *testing.T) {
+	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
+		store := &slowly{Store: s.Store}
+		s.runOn(store, s.job("0 * * * *", "", time.Second))
+		s.until("2026-06-15T10:59:00Z")
+		store.answer.Store(int64(50 * time.Second))
+		s.until("2026-06-15T11:05:00Z")
+		if c := s.called(); len(c) != 0 {
+			t.Errorf("the work was called %+v", c)
+		}
+		store.answer.Store(0)
+		s.until("2026-06-15T11:08:00Z")
+		s.want("2026-06-15T11:00:00Z ok")
+		if r := s.last(); r.Attempt < 2 {
+			t.Errorf("nothing was claimed too late: %+v", r)
+		}
+	})
+}
+
 // slowly answers late: what it was asked is stored at once.
 type slowly struct {
 	schedule.Store

@@ -132,8 +132,10 @@ func (w *worker) parse(s *State) error {
 	return err
 }
 
-// look claims what is to be done now, if anything is.
+// look claims what is to be done now, if anything is. An answer that takes longer than the lease is none.
 func (w *worker) look(ctx context.Context) (claimed *RunRow, t turned, err error) {
+	ctx, cancel := context.WithTimeout(ctx, w.job.Lease)
+	defer cancel()
 	sweep := w.opts.Keep > 0 && (w.swept.IsZero() || time.Since(w.swept) > day)
 	t, err = w.turn(ctx, func(now time.Time, a *Agenda) error {
 		if claimed = claim(now, a, w.holder, w.job.Lease); claimed != nil {
