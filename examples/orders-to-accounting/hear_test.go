@@ -180,7 +180,7 @@ func TestWebhooksBecomeWork(t *testing.T) {
 	r.tell(1)
 	r.becomes(order(), saga.Completed, "1")
 	first := r.invoice()
-	if first.TotalCents != order().TotalCents || first.Memo != "version 1" {
+	if first.TotalCents != order().TotalCents || first.Memo != memo("1", order()) {
 		t.Errorf("the invoice of the first version is %+v", first)
 	}
 	r.edit(1)
@@ -192,7 +192,7 @@ func TestWebhooksBecomeWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := r.invoice()
-	if last.ID != first.ID || last.Memo != "version 4" || last.TotalCents != edited.TotalCents || last.TotalCents == first.TotalCents {
+	if last.ID != first.ID || last.Memo != memo("4", edited) || last.TotalCents != edited.TotalCents || last.TotalCents == first.TotalCents {
 		t.Errorf("after the edits the invoice is %+v, and the order %+v", last, edited)
 	}
 	if _, err := r.shop.Cancel(t.Context(), order().ID); err != nil {
@@ -332,7 +332,7 @@ func TestUpdateInvoice(t *testing.T) {
 		}
 	}
 	all, err := store.Invoices(t.Context())
-	if err != nil || len(all) != 1 || all[0].Memo != "version 4" || all[0].TotalCents != shop.Total(edited.Lines) || all[0].Reference != order().Ref() {
+	if err != nil || len(all) != 1 || all[0].Memo != memo("4", edited) || all[0].TotalCents != shop.Total(edited.Lines) || all[0].Reference != order().Ref() {
 		t.Errorf("the books have %+v, %v", all, err)
 	}
 	if _, err := store.Void(t.Context(), made.ExternalID); err != nil {
@@ -355,7 +355,7 @@ func TestFindUpdatedInvoice(t *testing.T) {
 	if got := d.Look(t.Context(), look); got.Kind != saga.KindNotFound {
 		t.Errorf("before the update: %s %q", got.Kind, got.ExternalID)
 	}
-	if _, err := store.UpdateInvoice(t.Context(), inv.ID, books.Update{Memo: "version 4", Lines: []books.Line{{Quantity: 1}}}, 0); err != nil {
+	if _, err := store.UpdateInvoice(t.Context(), inv.ID, books.Update{Memo: memo("4", order()), Lines: []books.Line{{Quantity: 1}}}, 0); err != nil {
 		t.Fatal(err)
 	}
 	if got := d.Look(t.Context(), look); got.Kind != saga.KindFound || got.ExternalID != inv.ID {

@@ -63,12 +63,12 @@ const seed = 5
 // cancelled counts the orders that the world will cancel: meanwhile, and after they were marked.
 func cancelled(t *testing.T, orders int) (meanwhile, late int) {
 	t.Helper()
-	c := world.Config{Seed: seed, Orders: orders, Cancels: cancels, LateCancels: 0.05} // half of the default of -edits
+	c := world.Config{Seed: seed, Orders: orders, Cancels: cancels, LateCancels: 0.05, Deletes: 0.01} // half and a tenth of the default of -edits
 	for _, o := range world.Orders(c) {
 		switch {
 		case c.Cancelled(o.ID):
 			meanwhile++
-		case c.CancelledLate(o.ID):
+		case c.CancelledLate(o.ID), c.Deleted(o.ID):
 			late++
 		}
 	}
@@ -100,6 +100,59 @@ func TestRunOnPostgres(t *testing.T) {
 	db := pgtest.URL(t)
 	r := jsonRun(t, "-orders", "60", "-kills", "4", "-seed", strconv.Itoa(seed), "-json", "-db", db)
 	checkRun(t, r, 60, 4, 3)
+}
+
+// The same when no webhook ever arrives: the sweeps find every change by themselves.
+func TestRunOnSweepsOnly(t *testing.T) {
+	t.Parallel()
+	r := jsonRun(t, "-orders", "60", "-kills", "4", "-seed", strconv.Itoa(seed), "-reconcile-only", "-json")
+	if h, ok := r["webhooks"].(map[string]any); !ok || h["made"] == float64(0) || h["sent"] != float64(0) {
+		t.Errorf("the webhooks: %v", r["webhooks"])
+	}
+	checkDistrust(t, r)
+	checkLeftBehind(t, r)
+}
+
+// Half-way everything that the sync remembers is deleted. What it has made by then is learned again from shop and books:
+// no order gets a second invoice or receipt. The receipts that nobody can know of count as sent.
+func TestLoseLedger(t *testing.T) {
+	t.Parallel()
+	for name, args := range map[string][]string{"SQLite": nil, "Postgres": {"-db", pgtest.URL(t)}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := jsonRun(t, append(args, "-orders", "60", "-kills", "4", "-seed", strconv.Itoa(seed), "-lose-ledger", "-json")...)
+			lost, ok := r["lost"].(map[string]any)
+			if !ok || lost["works"] == float64(0) || lost["adopted"] == float64(0) || lost["adopted"].(float64) > lost["works"].(float64) { //nolint:forcetypeassert // the panic says what it is
+				t.Errorf("what was lost: %v", r["lost"])
+			}
+			checkDistrust(t, r)
+			checkLeftBehind(t, r)
+		})
+	}
+}
+
+// checkDistrust holds that the audit is clean, that the comparison of everything found nothing to do, and that each
+// deed of people in the books was found then, called by its name, and nothing beside.
+func checkDistrust(t *testing.T, r map[string]any) {
+	t.Helper()
+	for _, name := range []string{"duplicates", "missing", "orphans", "mismatches"} {
+		if r[name] != float64(0) {
+			t.Errorf("%s is %v: %v", name, r[name], r["findings"])
+		}
+	}
+	if c, ok := r["reconciled"].(map[string]any); !ok || c["Verdict"] != "ok" || c["Planned"] != float64(0) || c["Seen"] == float64(0) {
+		t.Errorf("the comparison of everything: %v", r["reconciled"])
+	}
+	found, _ := r["found"].([]any)
+	if r["beside"] != nil || len(found) != 12 {
+		t.Errorf("%d deeds were found, want 12; beside them %v", len(found), r["beside"])
+	}
+	want := map[string]string{"edited": "diverged", "voided": "phantom-done", "deleted": "phantom-done", "copied": "duplicate", "noted": "", "handmade": ""}
+	for _, f := range found {
+		if f, ok := f.(map[string]any); !ok || f["class"] != want[f["deed"].(string)] { //nolint:forcetypeassert // the panic says what it is
+			t.Errorf("found %v", f)
+		}
+	}
 }
 
 func jsonRun(t *testing.T, args ...string) map[string]any {
@@ -142,6 +195,9 @@ func checkRun(t *testing.T, r map[string]any, orders, kills, workers int) {
 		t.Errorf("%d receipts for %d orders, of which %d were cancelled meanwhile and %d late", n, orders, void, late)
 	}
 	checkWebhooks(t, r)
+	if r["found"] != nil { // nobody sweeps for those who hear webhooks alone
+		checkDistrust(t, r)
+	}
 	if n := number(r, "restarts"); n > kills || n < kills-workers { // who dies last need not come back
 		t.Errorf("%d restarts after %d kills", n, kills)
 	}
@@ -196,7 +252,7 @@ func checkLeftBehind(t *testing.T, r map[string]any) {
 	}
 }
 
-// The text is a table of both audits, then what to look at next. The four commands do what they say, and nothing is
+// The text is a table of both audits, then what to look at next. The six commands do what they say, and nothing is
 // wider than it need be.
 func TestRunAsText(t *testing.T) {
 	t.Parallel()
@@ -228,7 +284,7 @@ func TestRunAsText(t *testing.T) {
 			t.Errorf("wider than a terminal: %q", line)
 		}
 	}
-	if n := strings.Count(text, "\n"); n > 50 {
+	if n := strings.Count(text, "\n"); n > 56 {
 		t.Errorf("%d lines are more than a screen", n)
 	}
 	tryCommands(t, text)
@@ -245,15 +301,20 @@ func tryCommands(t *testing.T, text string) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	commands := regexp.MustCompile(`(?m)^  go run ./cmd/amends (list|show \S+|history \S+|inbox list --object \S+) (--db .*)$`).FindAllStringSubmatch(text, -1)
-	if len(commands) != 4 {
-		t.Fatalf("there are %d commands to try, want 4", len(commands))
+	commands := regexp.MustCompile(`(?m)^  go run ./cmd/amends (list|show \S+|history \S+|inbox list --object \S+|drift list|reconcile runs) (--db .*)$`).FindAllStringSubmatch(text, -1)
+	if len(commands) != 6 {
+		t.Fatalf("there are %d commands to try, want 6", len(commands))
 	}
 	for _, c := range commands {
 		out, err := exec.CommandContext(t.Context(), "sh", "-c", amends+" "+c[1]+" "+c[2]).Output()
 		work := c[1][strings.LastIndex(c[1], " ")+1:]
-		if work == "list" {
+		switch c[1] {
+		case "list":
 			work = "shop:order:10001"
+		case "drift list":
+			work = ""
+		case "reconcile runs":
+			work = jobAll
 		}
 		if err != nil || !bytes.Contains(out, []byte(work)) {
 			t.Errorf("%s: %v\n%s", c[0], err, out)

@@ -167,15 +167,20 @@ func tail(path string) string {
 func (s *supervisor) kill(r *rand.Rand) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var alive []*exec.Cmd
-	for _, cmd := range s.running {
+	var alive []int
+	for i, cmd := range s.running {
 		if cmd != nil {
-			alive = append(alive, cmd)
+			alive = append(alive, i)
 		}
 	}
-	if len(alive) == 0 || alive[r.IntN(len(alive))].Process.Kill() != nil {
+	if len(alive) == 0 {
 		return false
 	}
+	victim := alive[r.IntN(len(alive))]
+	if s.running[victim].Process.Kill() != nil {
+		return false
+	}
+	s.running[victim] = nil // nobody dies twice
 	s.kills++
 	return true
 }
