@@ -1,13 +1,14 @@
 #!/bin/sh
 # Runs the example with many orders, many edits and many kills, for fresh seeds on SQLite and on
-# PostgreSQL, odd ones on webhooks alone, and stops at the first audit that finds anything. One line of JSON per
-# run. What a failed run leaves (its ledger, its errors) is kept under bin/.
+# PostgreSQL, and stops at the first audit that finds anything. The seed chooses the mode: webhooks and sweeps,
+# webhooks alone, sweeps alone, or a ledger that is lost half-way. One line of JSON per run. What a failed run leaves (its ledger, its errors) is kept under bin/.
 #
 #   RUNS=20              how many fresh seeds
 #   SEEDS="7 4711"       these seeds instead
 #   ORDERS=2000 KILLS=50
 #   PROCESSES=3          sync processes that share a PostgreSQL
 #   LEDGERS="sqlite postgres"
+#   MODE=-lose-ledger    this mode, whatever the seed; "-" for webhooks and sweeps
 #   JOBS=1               runs at the same time
 set -eu
 cd "$(dirname "$0")/.."
@@ -19,12 +20,21 @@ program=$PWD/bin/orders-to-accounting
 
 fresh_seed() { od -An -N4 -tu4 /dev/urandom | tr -d ' '; }
 
+# mode SEED: the flag of its mode.
+mode() {
+	case ${MODE:-$(($1 % 4))} in
+	0 | -) echo -tamper ;; # which is the default
+	1) echo -webhooks-only ;;
+	2) echo -reconcile-only ;;
+	3) echo -lose-ledger ;;
+	*) echo "$MODE" ;;
+	esac
+}
+
 # run LEDGER SEED: one run in $work.
 run() {
 	kind=$1
-	webhooks=
-	case $2 in *[13579]) webhooks=-webhooks-only ;; esac # every other seed
-	set -- -orders "$orders" -kills "$kills" -seed "$2" -edits 0.3 $webhooks -json
+	set -- -orders "$orders" -kills "$kills" -seed "$2" -edits 0.3 "$(mode "$2")" -json
 	case $kind in
 	sqlite) TMPDIR=$work "$program" "$@" -workers 1 -db "$work/ledger.db" ;;
 	postgres)
@@ -58,7 +68,7 @@ one() {
 	kept=bin/soak-$1-$2
 	mkdir -p "$kept" && cp -r "$work"/* "$kept"
 	echo "kept in $kept: $(ls "$kept" | tr '\n' ' ')" >&2
-	echo "again: SEEDS=$2 LEDGERS=$1 ORDERS=$orders KILLS=$kills make soak" >&2
+	echo "again: SEEDS=$2 LEDGERS=$1 MODE=$(mode "$2") ORDERS=$orders KILLS=$kills make soak" >&2
 	exit 255
 }
 
