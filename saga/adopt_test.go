@@ -202,6 +202,7 @@ func TestWhatIsAdopted(t *testing.T) {
 	} {
 		for said, want := range want {
 			t.Run(class+" "+said, func(t *testing.T) {
+				t.Parallel()
 				undo := " undo"
 				if strings.Contains(class, "each") || strings.Contains(class, "no-undo") {
 					undo = " pivot"

@@ -102,7 +102,7 @@ func (w *world) remains(thorough bool) *Adoption {
 			a.Effects[s.Name] = Effect{NotDone: true}
 		case present && look:
 			a.Effects[s.Name] = Effect{ExternalID: there[0].id, Output: output(there[0].id)}
-		case len(there) == 1 && (!present && !(there[0].half && there[0].says == w.source.content) || a.Cancelled): // a lookup would not see it
+		case len(there) == 1 && (a.Cancelled || !present && (!there[0].half || there[0].says != w.source.content)): // a lookup would not see it
 			a.Effects[s.Name] = Effect{ExternalID: there[0].id, Output: output(there[0].id), Revision: "0"}
 		case len(there) == 0 && s.unguarded(): // it would count as done
 			a.Effects[s.Name] = Effect{NotDone: true}

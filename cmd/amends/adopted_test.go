@@ -31,7 +31,7 @@ func rebuild() {
 	}()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		os.Exit(1) //nolint:forbidigo // a program of its own
 	}
 }
 
