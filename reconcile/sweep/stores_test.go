@@ -100,6 +100,7 @@ func (d *desk) has(want map[string]int) bool {
 func TestSweepsAloneBringEverythingHome(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, open func() store) {
+		t.Helper()
 		b := newBench(t)
 		b.now = time.Now().Add(-24 * time.Hour).UTC().Truncate(time.Millisecond)
 		b.config.Page = 20
@@ -154,6 +155,7 @@ func (b *bench) hear(d *desk, s store, want map[string]int) {
 func TestListOnStores(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, open func() store) {
+		t.Helper()
 		b := divided(t)
 		b.config.Workers = 1
 		for kill := 3; ; kill += 5 {

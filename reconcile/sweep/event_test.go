@@ -1,0 +1,100 @@
+package sweep_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/sweep"
+)
+
+// An object that has no version and goes back to what it said is heard again: the gate stands on what came between.
+func TestBackToWhatItSaid(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	inner := b.config.Source.Changed
+	b.config.Source.Changed = func(ctx context.Context, q sweep.Query) (sweep.Page, error) {
+		p, err := inner(ctx, q)
+		for i := range p.Objects {
+			p.Objects[i].Version = reconcile.Version{}
+		}
+		return p, err
+	}
+	for _, total := range []int{1, 2, 1} {
+		b.put("1", total, 0)
+		b.now = b.now.Add(time.Minute)
+		b.ok(b.changed())
+		b.ok(b.changed())
+	}
+	if h := b.heard()["1"]; !slices.Equal(h, []int{1, 2, 1}) {
+		t.Errorf("heard %v", h)
+	}
+}
+
+// Two states of one second, which the source cannot tell apart by version, are two events: the gate asks the source.
+func TestTwoStatesOfOneSecond(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.step = time.Minute
+	for _, total := range []int{1, 2} {
+		b.put("1", total, 0)
+		b.now = b.now.Add(10 * time.Second)
+		b.ok(b.changed())
+	}
+	if h := b.heard()["1"]; !slices.Equal(h, []int{1, 2}) {
+		t.Errorf("heard %v", h)
+	}
+}
+
+// What a sweep reads is an event like one that a webhook brings: whole, with its version, and recognisable by its topic.
+// A body that nobody can read is a hint.
+func TestEvents(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.put("1", 1, 0)
+	b.put("2", 1, 0)
+	b.put("3", 1, 0)
+	b.now = b.now.Add(time.Minute)
+	b.after = func(_ *sweep.Query, p *sweep.Page) {
+		p.Objects[1].Body = json.RawMessage("<html>")
+		p.Objects[2].Body, p.Objects[2].Deleted = nil, true
+	}
+	b.ok(b.changed())
+	ds, err := b.store.Deliveries(t.Context(), reconcile.DeliveryFilter{})
+	if err != nil || len(ds) != 3 {
+		t.Fatal(ds, err)
+	}
+	slices.Reverse(ds)
+	for i, d := range ds {
+		if d.Topic != sweep.Topic || d.Object.Source != "shop" || d.Object.Type != "order" || d.Version.Clock != reconcile.ObjectClock || !d.Received.Equal(b.now) {
+			t.Errorf("event %d is %+v", i, d.Event)
+		}
+	}
+	if ds[0].Payload != reconcile.Whole || ds[0].Fingerprint.IsZero() || ds[1].Payload != reconcile.Thin || len(ds[1].Body) != 0 || !ds[2].Deleted {
+		t.Errorf("events %+v", ds)
+	}
+}
+
+// U6: what an incremental sweep has spent of the day is known after a restart.
+func TestChangedRecallsWhatItSpent(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.fill(20)
+	b.config.Page = 2
+	limits := reconcile.Limits{PerSecond: 1e6, PerDay: 10}
+	b.config.Source.Quota = reconcile.NewQuota(limits)
+	if r := b.changed(); r.Verdict != sweep.Partial || r.Calls != 7 || !strings.Contains(r.Why, "of which they may use 7") {
+		t.Errorf("report %+v", r)
+	}
+	b.config.Source.Quota = reconcile.NewQuota(limits)
+	if r := b.changed(); r.Verdict != sweep.Partial || r.Calls != 0 {
+		t.Errorf("after a restart: %+v", r)
+	}
+	b.config.Source.Quota = reconcile.NewQuota(reconcile.Limits{PerSecond: 1e6})
+	b.ok(b.changed())
+	b.current()
+}
