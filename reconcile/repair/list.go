@@ -74,13 +74,26 @@ func (r *Reconciler) compare(ctx context.Context, l *listing, yield func(*drift.
 	source, destination := r.read(ctx, sweep.SourceSide, l.source), r.read(ctx, sweep.DestinationSide, l.destination)
 	defer source.Close()
 	defer destination.Close()
-	how := drift.Comparison{Policy: &r.policy, Complete: true}
+	objects, documents := r.fields(sweep.SourceSide, l.source), r.fields(sweep.DestinationSide, l.destination)
+	how := drift.Comparison{Policy: &r.policy, Complete: true, Fields: func(ctx context.Context, key string) (object, document drift.Fields, err error) {
+		if object, err = objects.of(ctx, key); err == nil {
+			document, err = documents.of(ctx, key)
+		}
+		return object, document, err
+	}}
 	return how.Compare(ctx, drift.Sides{Source: source.Seen, Destination: destination.Seen, Ledger: r.heads(ctx)}, yield)
 }
 
-// read reads one side of a listing. The caller closes the reader.
+// read reads one side of a listing, without its fields. The caller closes the reader.
 func (r *Reconciler) read(ctx context.Context, side sweep.Side, of *sweep.Complete) *sweep.Reader {
-	return sweep.Read(ctx, r.sweep.Store, sweep.SightingQuery{Name: r.sweep.Name, Side: side, Generation: of.Generation})
+	q := r.listed(side, of)
+	q.Bare = true
+	return sweep.Read(ctx, r.sweep.Store, q)
+}
+
+// listed selects the rows of one side of a listing.
+func (r *Reconciler) listed(side sweep.Side, of *sweep.Complete) sweep.SightingQuery {
+	return sweep.SightingQuery{Name: r.sweep.Name, Side: side, Generation: of.Generation}
 }
 
 // heads streams the ledger.
