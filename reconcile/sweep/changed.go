@@ -128,7 +128,9 @@ func (r *incremental) fail(ctx context.Context, why error) error {
 	if halt(why) {
 		return why
 	}
-	r.cursor.fail()
+	if !errors.Is(why, reconcile.ErrSpent) { // then the cursor is not to blame
+		r.cursor.fail()
+	}
 	if err := r.save(ctx, Catch{}); err != nil {
 		return errors.Join(why, err)
 	}

@@ -417,7 +417,7 @@ func TestU6SpentQuota(t *testing.T) {
 	b := divided(t)
 	limits := reconcile.Limits{PerSecond: 1e6, PerDay: 20}
 	b.config.Source.Quota = reconcile.NewQuota(limits)
-	if r := b.list(); r.Verdict != sweep.Partial || r.Calls != 14 || !strings.Contains(r.Why, "20 calls") {
+	if r := b.list(); r.Verdict != sweep.Partial || r.Calls != 14 || !strings.Contains(r.Why, "20 calls") || len(r.Listed.Failed) > 0 {
 		t.Errorf("report %+v", r)
 	}
 	b.config.Source.Quota = reconcile.NewQuota(limits)

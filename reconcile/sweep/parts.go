@@ -76,7 +76,7 @@ func (l *listing) list(ctx context.Context, name string) error {
 
 // fail stores why a part could not be listed. It returns what ends the whole run.
 func (l *listing) fail(ctx context.Context, name string, why error) error {
-	if halt(why) {
+	if halt(why) || errors.Is(why, reconcile.ErrSpent) { // the part is not to blame
 		return why
 	}
 	if errors.Is(why, errNoPart) {
@@ -85,13 +85,7 @@ func (l *listing) fail(ctx context.Context, name string, why error) error {
 		l.mu.Unlock()
 	}
 	l.states[name].fail(why)
-	if err := l.store(ctx, name, nil, 0); err != nil {
-		return err
-	}
-	if errors.Is(why, reconcile.ErrSpent) {
-		return why
-	}
-	return nil
+	return l.store(ctx, name, nil, 0)
 }
 
 // store stores a page of a part. There is one writer at a time.
