@@ -72,8 +72,11 @@ func (r *Reconciler) apply(ctx context.Context, plan drift.Stored, before *past)
 			a.withheld[w.Risk] = true
 		}
 	}
-	err := errors.Join(a.canaries(ctx), a.all(ctx), a.remember(ctx))
-	if err != nil {
+	err := a.canaries(ctx)
+	if err == nil {
+		err = a.all(ctx)
+	}
+	if err = errors.Join(err, a.remember(ctx)); err != nil {
 		a.report.Verdict = Failed
 		err = fmt.Errorf("apply plan %s: %w", plan.ID, err)
 	}
@@ -120,8 +123,11 @@ func (a *applying) why() []string {
 func (a *applying) all(ctx context.Context) error {
 	for after := ""; !a.ended(); {
 		rows, err := a.plans.Findings(ctx, drift.FindingQuery{Number: a.plan.Number, After: after, Limit: pageSize})
-		if err != nil || len(rows) == 0 {
-			return errors.Join(err, a.rest(ctx))
+		if err != nil {
+			return err
+		}
+		if len(rows) == 0 {
+			return a.rest(ctx)
 		}
 		after = rows[len(rows)-1].Key
 		if err := a.page(ctx, rows); err != nil {

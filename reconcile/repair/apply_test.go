@@ -1,6 +1,7 @@
 package repair_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -313,6 +314,7 @@ func TestStoppedInTheMiddle(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		j := w.job(t, func(c *settings) {
 			many(c)
+			c.Plans = strict{c.Plans}
 			deliver := c.Deliver
 			c.Deliver = func(ctx context.Context, ch reconcile.Change) error {
 				if len(w.delivered) == 3 {
@@ -330,6 +332,13 @@ func TestStoppedInTheMiddle(t *testing.T) {
 			t.Errorf("row: %+v", row)
 		}
 	})
+}
+
+// strict is a store that does nothing for whoever was told to stop.
+type strict struct{ drift.Plans }
+
+func (s strict) Done(ctx context.Context, number int64, rows []drift.Row) error {
+	return cmp.Or(ctx.Err(), s.Plans.Done(ctx, number, rows))
 }
 
 // X7: the first runs of a job only plan, until somebody has approved the job, or the plan. Applying a plan by its id is

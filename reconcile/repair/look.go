@@ -88,7 +88,7 @@ func (r *Reconciler) ask(ctx context.Context, s *sight, proven bool) error {
 	s.object = o
 	if o == nil {
 		s.gone++
-		s.item.Truth = r.absent(key, proven && s.gone >= drift.Looks)
+		s.item.Truth = r.absent(key, proven) // it is asked once more
 		return nil
 	}
 	s.gone = 0

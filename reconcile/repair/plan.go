@@ -30,7 +30,7 @@ func (r *Reconciler) Plan(ctx context.Context) (Report, error) {
 		return broken(rep), fmt.Errorf("plan of %s: %w", r.name, err)
 	}
 	rep = reportOf(r.name, plan)
-	rep.Failed = p.report.Failed
+	rep.Failed, rep.short = p.report.Failed, l.short
 	if plan.Refused != "" {
 		rep.Verdict = Refused
 	} else if len(l.short) > 0 && len(plan.Withheld) == 0 {
@@ -112,7 +112,10 @@ func (p *planning) draft(ctx context.Context) (*drift.Counts, error) {
 		if len(batch) == 0 {
 			return nil
 		}
-		err := errors.Join(p.proceed(ctx), p.plans.Find(ctx, p.number, batch))
+		if err := p.proceed(ctx); err != nil {
+			return err
+		}
+		err := p.plans.Find(ctx, p.number, batch)
 		batch = batch[:0]
 		return err
 	}
@@ -141,8 +144,11 @@ func (p *planning) drafted(ctx context.Context, do func(fs []drift.Finding, last
 			fs[i] = rows[i].Finding
 			after = fs[i].Key
 		}
+		if err := p.proceed(ctx); err != nil {
+			return err
+		}
 		last := len(rows) < batchSize
-		if err := errors.Join(p.proceed(ctx), do(fs, last)); err != nil || last {
+		if err := do(fs, last); err != nil || last {
 			return err
 		}
 	}
@@ -167,11 +173,13 @@ func (p *planning) refine(ctx context.Context, planner *drift.Planner) error {
 			part.Until = fs[len(fs)-1].Key
 			from = part.Until
 		}
-		return errors.Join(
-			p.plans.Find(ctx, p.number, now),
-			p.drifts.Remember(ctx, p.name, p.number, part, differing(now)),
-			add(planner, now),
-		)
+		if err := p.plans.Find(ctx, p.number, now); err != nil {
+			return err
+		}
+		if err := p.drifts.Remember(ctx, p.name, p.number, part, differing(now)); err != nil {
+			return err
+		}
+		return add(planner, now)
 	})
 }
 
@@ -285,10 +293,7 @@ func (r *Reconciler) Run(ctx context.Context) (Report, error) {
 		rep.conclude("nobody has approved the job: it only plans until somebody approves it, or applies a plan of it")
 		return rep, nil
 	}
-	unseen := rep.Failed
-	rep, err = r.apply(ctx, plan, before)
-	if unseen > 0 && err == nil {
-		rep.missed(unseen)
-	}
-	return rep, err
+	done, err := r.apply(ctx, plan, before)
+	done.follow(&rep)
+	return done, err
 }

@@ -348,6 +348,34 @@ func TestMappingIsDiagnosed(t *testing.T) {
 	})
 }
 
+// A system that cannot be listed today stands as it was listed last: what differs is looked at and repaired all the same,
+// and the run is partial.
+func TestOlderListingsStand(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		for n := range 30 {
+			w.done(keyOf(n))
+		}
+		w.live(keyOf(1))[0].Fields["total"] = "9.00"
+		j := w.job(t, nil)
+		j.mustRun()
+		j = w.jobOver(t, j.store, func(c *settings) {
+			c.Policy.Fields = map[string]drift.Rule{"total": drift.Enforce}
+			c.sweep.Source.All = func(context.Context, sweep.Query) (sweep.Page, error) {
+				return sweep.Page{}, reconcile.Permanent(errors.New("401"))
+			}
+		})
+		r := j.mustPlan()
+		if r.Verdict != repair.Partial || !strings.Contains(r.Words, "401") || r.Planned != 1 {
+			t.Errorf("the plan: %+v", r)
+		}
+		if r = j.mustRun(); r.Verdict != repair.Partial || r.Applied != 1 || !strings.Contains(r.Words, "401") {
+			t.Errorf("the run: %+v", r)
+		}
+	})
+}
+
 // What nobody could look at is listed as such; the rest is planned and done, and the run is partial.
 func TestLooksThatFail(t *testing.T) {
 	t.Parallel()

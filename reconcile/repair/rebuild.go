@@ -86,7 +86,10 @@ func (b *rebuilding) rebuild(ctx context.Context, since time.Time) (why []string
 	if err != nil {
 		return nil, err
 	}
-	return nil, errors.Join(b.flush(ctx), b.sweep.Restart(ctx))
+	if err := b.flush(ctx); err != nil {
+		return nil, err
+	}
+	return nil, b.sweep.Restart(ctx)
 }
 
 // judge compares once without doing anything: a mapping that makes everything look different would put everything

@@ -31,6 +31,8 @@ type Report struct {
 	Failed     int64 `json:"failed"`     // tried in vain, or not looked at
 	Person     int64 `json:"person"`     // for a person to decide
 	Left       int64 `json:"left"`       // not tried: the breaker, the canary, a pause
+
+	short []string // what the plan could not take into account
 }
 
 // conclude finds the verdict in the counts, and puts words to it.
@@ -56,14 +58,21 @@ func (r *Report) conclude(why ...string) {
 	r.Words = strings.Join(why, "; ")
 }
 
-// missed adds what could not be looked at when the plan was made.
-func (r *Report) missed(n int64) {
-	r.Failed += n
+// follow adds what the plan behind an apply could not take into account.
+func (r *Report) follow(plan *Report) {
+	why := plan.short
+	if plan.Failed > 0 {
+		why = append(why, fmt.Sprintf("%d could not be looked at", plan.Failed))
+	}
+	if len(why) == 0 {
+		return
+	}
+	r.Failed += plan.Failed
 	if r.Verdict == OK {
 		r.Verdict = Partial
 	}
 	if r.Words != "" {
-		r.Words += "; "
+		why = append(why, r.Words)
 	}
-	r.Words += fmt.Sprintf("%d could not be looked at", n)
+	r.Words = strings.Join(why, "; ")
 }

@@ -131,6 +131,50 @@ func TestKnown(t *testing.T) {
 	})
 }
 
+// An attempt that may take long is not overdue before its deadline.
+func TestLongAttemptsAreNotOverdue(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, l := newWorld(), ledgers.New(nil)
+		w.slow = 2 * time.Hour
+		p := w.boot(t, l, memory.New(nil), false).begin()
+		w.sold("1")
+		p.hears("1")
+		pass(time.Hour)
+		if k := p.known("1"); k.Status != saga.Running || k.Overdue {
+			t.Errorf("%+v", k)
+		}
+		pass(2 * time.Hour)
+		p.halt()
+	})
+}
+
+// What is put in review by a rebuild says which step it is about and what stands there, so that a person can decide.
+func TestQuarantineSaysWhat(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, _, p := running(t)
+		for n := range 30 {
+			w.sold(fmt.Sprint(n))
+			p.hears(fmt.Sprint(n))
+		}
+		pass(time.Minute)
+		p.halt()
+		w.live(keyOf("3"))[0].Total = "0.99"
+		w.docs = append(w.docs, &invoice{ID: "inv_again", Key: keyOf("4"), Total: "10", Written: "10", Revision: "1"})
+		p = w.boot(t, ledgers.New(nil), memory.New(nil), false)
+		if r, err := p.Rebuild(t.Context(), time.Time{}, anyone); err != nil || r.Person != 2 || r.Applied != 30 {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		for id, note := range map[string]string{"3": "content does not", "4": "2 of them"} {
+			s, err := p.Show(t.Context(), saga.ID{Saga: orderSaga, Work: keyOf(id)})
+			if err != nil || s.Status != saga.Review || !strings.Contains(s.Next, `step "invoice"`) || !strings.Contains(s.Note, note) || s.Steps["invoice"].ExternalID == "" {
+				t.Errorf("%s: %+v, %v", id, s, err)
+			}
+		}
+	})
+}
+
 // A work that is stuck is told to go on, and its history says who wanted it and why.
 func TestResume(t *testing.T) {
 	t.Parallel()

@@ -42,6 +42,7 @@ type world struct {
 	mails  map[string]int
 	faults []string // of the next calls to the books and the mail: "", "cut" (it happened), "lost" (it did not), "refused"
 	writes int
+	slow   time.Duration // how long writing an invoice takes
 }
 
 type order struct {
@@ -117,7 +118,7 @@ func (w *world) program(t *testing.T) saga.Program {
 	t.Helper()
 	d, err := saga.Define(orderSaga, 1,
 		saga.Identity(func(o order) any { return o.Total }),
-		saga.Do("invoice", w.write).Find(w.find).Undo(w.void),
+		saga.Do("invoice", w.write).Find(w.find).Undo(w.void).Timeout(max(saga.DefaultTimeout, 2*w.slow)),
 		saga.Do("receipt", w.mail).AtMostOnce().NoUndo("the shop tells the customer"),
 	)
 	if err != nil {
@@ -130,6 +131,7 @@ func (w *world) write(_ context.Context, c saga.Call[order]) (invoice, error) {
 	if err := c.Sending(); err != nil {
 		return invoice{}, err
 	}
+	<-time.After(w.slow)
 	defer w.lock()()
 	effect, err := w.request()
 	made := &invoice{ID: fmt.Sprintf("inv_%d", len(w.docs)+1), Key: c.Work}
