@@ -1,0 +1,113 @@
+package repair_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/repair"
+	"github.com/amends-dev/amends/reconcile/store/memory"
+	"github.com/amends-dev/amends/reconcile/sweep"
+)
+
+// store is where a job writes.
+type store interface {
+	sweep.Store
+	drift.Plans
+	drift.Drifts
+	reconcile.Reader
+}
+
+// job is a reconciler over a world, with the store it writes to.
+type job struct {
+	*repair.Reconciler
+	*world
+	t     *testing.T
+	store store
+	lists *sweep.Sweep
+}
+
+// settings may change what a job is made of.
+type settings struct {
+	repair.Config
+	sweep sweep.Config
+}
+
+func (w *world) job(t *testing.T, change func(*settings)) *job {
+	t.Helper()
+	return w.jobOver(t, memory.New(nil), change)
+}
+
+// jobOver is the job in another process, or another time.
+func (w *world) jobOver(t *testing.T, store store, change func(*settings)) *job {
+	t.Helper()
+	c := settings{
+		sweep: sweep.Config{Name: "orders", Source: w.source(), Destination: w.destination(), Store: store, Mapping: "1"},
+		Config: repair.Config{
+			Works: ledger{w}, Deliver: w.deliver, Effects: effects, Plans: store, Drifts: store, Workers: 1,
+			Approved: func(context.Context) (bool, error) { return true, nil },
+		},
+	}
+	if change != nil {
+		change(&c)
+	}
+	var err error
+	if c.Sweep, err = sweep.New(c.sweep); err != nil {
+		t.Fatal(err)
+	}
+	r, err := repair.New(c.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &job{Reconciler: r, world: w, t: t, store: store, lists: c.Sweep}
+}
+
+// many lets a job do as much as there is.
+func many(c *settings) {
+	all := drift.Bound{Count: 1_000_000, Percent: 100}
+	c.Bounds.Create, c.Bounds.Update, c.Bounds.Destroy = all, all, all
+}
+
+func (j *job) mustPlan() repair.Report {
+	j.t.Helper()
+	return j.must(j.Plan(j.t.Context()))
+}
+
+func (j *job) mustRun() repair.Report {
+	j.t.Helper()
+	return j.must(j.Run(j.t.Context()))
+}
+
+func (j *job) must(r repair.Report, err error) repair.Report {
+	j.t.Helper()
+	if err != nil {
+		j.t.Fatalf("%v (%+v)", err, r)
+	}
+	return r
+}
+
+// rows are the findings of the newest plan.
+func (j *job) rows() []drift.Row {
+	j.t.Helper()
+	p, err := j.store.Latest(j.t.Context(), "orders")
+	if err != nil {
+		j.t.Fatal(err)
+	}
+	rows, err := j.store.Findings(j.t.Context(), drift.FindingQuery{Number: p.Number, Limit: 1_000_000})
+	if err != nil {
+		j.t.Fatal(err)
+	}
+	return rows
+}
+
+// row is the finding about one key; zero when there is none.
+func (j *job) row(key string) drift.Row {
+	j.t.Helper()
+	for _, r := range j.rows() {
+		if r.Key == key {
+			return r
+		}
+	}
+	return drift.Row{}
+}

@@ -1,0 +1,109 @@
+package repair_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/repair"
+	"github.com/amends-dev/amends/reconcile/sweep"
+)
+
+// A system that cannot be listed today stands as it was listed last: what differs is looked at and repaired all the same,
+// and the run is partial.
+func TestOlderListingsStand(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		for n := range 30 {
+			w.done(keyOf(n))
+		}
+		w.live(keyOf(1))[0].Fields["total"] = "9.00"
+		j := w.job(t, nil)
+		j.mustRun()
+		j = w.jobOver(t, j.store, func(c *settings) {
+			c.Policy.Fields = map[string]drift.Rule{"total": drift.Enforce}
+			c.sweep.Source.All = func(context.Context, sweep.Query) (sweep.Page, error) {
+				return sweep.Page{}, reconcile.Permanent(errors.New("401"))
+			}
+		})
+		r := j.mustPlan()
+		if r.Verdict != repair.Partial || !strings.Contains(r.Words, "401") || r.Planned != 1 {
+			t.Errorf("the plan: %+v", r)
+		}
+		if r = j.mustRun(); r.Verdict != repair.Partial || r.Applied != 1 || !strings.Contains(r.Words, "401") {
+			t.Errorf("the run: %+v", r)
+		}
+	})
+}
+
+// What nobody could look at is listed as such; the rest is planned and done, and the run is partial.
+func TestLooksThatFail(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		for n := range 30 {
+			w.done(keyOf(n))
+		}
+		w.changed(keyOf(1), "11.00")
+		w.changed(keyOf(2), "11.00")
+		w.getFails[keyOf(1)] = errors.New("502")
+		j := w.job(t, nil)
+		r := j.mustRun()
+		if row := j.row(keyOf(1)); row.Class != drift.Stale || row.Do != drift.Nothing || !strings.Contains(row.Why, "502") {
+			t.Errorf("row: %+v", row)
+		}
+		if r.Verdict != repair.Partial || r.Failed != 1 || r.Applied != 1 {
+			t.Errorf("report: %+v", r)
+		}
+	})
+}
+
+// A source that answers nobody is no source: the run breaks off, and there is no plan.
+func TestDeadSourceEndsARun(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		for n := range 30 {
+			w.sold(keyOf(n))
+			w.getFails[keyOf(n)] = errors.New("503")
+		}
+		j := w.job(t, nil)
+		r, err := j.Run(t.Context())
+		if err == nil || r.Verdict != repair.Failed || !strings.Contains(err.Error(), "503") {
+			t.Errorf("%+v, %v", r, err)
+		}
+		if _, err := j.store.Latest(t.Context(), "orders"); !errors.Is(err, drift.ErrNotFound) {
+			t.Errorf("there is a plan: %v", err)
+		}
+	})
+}
+
+// A user's function that panics spoils one key, not the run.
+func TestPanicsAreOfOneKey(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		for n := range 30 {
+			w.done(keyOf(n))
+		}
+		w.changed(keyOf(1), "11.00")
+		w.changed(keyOf(2), "11.00")
+		j := w.job(t, func(c *settings) {
+			find := c.sweep.Destination.Find
+			c.sweep.Destination.Find = func(ctx context.Context, key string) ([]drift.Document, error) {
+				if key == keyOf(1) {
+					panic("nil map")
+				}
+				return find(ctx, key)
+			}
+		})
+		if r := j.mustRun(); r.Failed != 1 || r.Applied != 1 || !strings.Contains(j.row(keyOf(1)).Why, "nil map") {
+			t.Errorf("%+v, %+v", r, j.row(keyOf(1)))
+		}
+	})
+}
