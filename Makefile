@@ -59,6 +59,7 @@ nightly: export AMENDS_MODEL = full
 nightly: deps fmt vet model lint $(WITH_POSTGRES) ## Tests again and again in random order, fuzzing, soak.
 	RAPID_CHECKS=10000 $(WITH_POSTGRES) go test $(RACE) -count=5 -shuffle=on -timeout 2h ./...
 	AMENDS_NIGHTLY=1 $(WITH_POSTGRES) go test $(RACE) -parallel=1 -timeout 2h ./coordinator
+	AMENDS_NIGHTLY=1 $(WITH_POSTGRES) go test $(RACE) -parallel=2 -timeout 1h -run TestKilled ./reconcile/schedule ./reconcile/sweep
 	@test ! -f bench/go.mod || $(MAKE) -C bench test
 	FUZZTIME=10m scripts/fuzz.sh
 	$(MAKE) simulate
@@ -69,7 +70,7 @@ simulate: ## 100,000 webhooks of 10,000 objects, shuffled, copied and dropped, o
 	AMENDS_SIMULATE=full go test -count=1 -timeout 1h -v ./reconcile/simulation
 
 .PHONY: soak
-soak: $(WITH_POSTGRES) ## Twenty seeds of 2000 orders and 50 kills, on SQLite and PostgreSQL.
+soak: $(WITH_POSTGRES) ## Twenty seeds of 2000 orders and 50 kills in four modes, on SQLite and PostgreSQL.
 	$(WITH_POSTGRES) scripts/soak.sh
 
 .PHONY: bench
