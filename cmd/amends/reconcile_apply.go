@@ -31,7 +31,9 @@ bounds for this very plan, and says so in the ledger's database. What is for a p
 		if wrong := r.faults(cmd); len(wrong) > 0 {
 			return usage("try: amends reconcile apply --help", wrong...)
 		}
-		return a.runApply(cmd.Context(), args[0], args[1], &r, approve)
+		return a.atDesk(cmd.Context(), func(d desk) error {
+			return a.apply(cmd.Context(), d, args[0], args[1], &r, approve)
+		})
 	}
 	return cmd
 }
@@ -43,30 +45,29 @@ func jobAndPlan(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-func (a *app) runApply(ctx context.Context, name, id string, r *request, approve bool) error {
-	return a.atDesk(ctx, func(d desk) error {
-		p, err := applicable(ctx, d, name, id)
-		if err != nil {
+// apply asks a job to carry out a plan, when there is anything left of it that may be.
+func (a *app) apply(ctx context.Context, d desk, name, id string, r *request, approve bool) error {
+	p, err := applicable(ctx, d, name, id)
+	if err != nil {
+		return err
+	}
+	left, err := d.Findings(ctx, drift.FindingQuery{Number: p.Number, Acting: true, Limit: 1})
+	if err != nil {
+		return err
+	}
+	if len(left) == 0 {
+		return a.nothingLeft(&p)
+	}
+	if approve {
+		if err := a.lift(ctx, d, &p, r); err != nil {
 			return err
 		}
-		left, err := d.Findings(ctx, drift.FindingQuery{Number: p.Number, Acting: true, Limit: 1})
-		if err != nil {
-			return err
-		}
-		if len(left) == 0 {
-			return a.nothingLeft(&p)
-		}
-		if approve {
-			if err := a.lift(ctx, d, &p, r); err != nil {
-				return err
-			}
-		}
-		run, err := a.ask(ctx, d, p.Job, askApply+" "+p.ID, r)
-		if err != nil {
-			return err
-		}
-		return a.applied(&run, &p)
-	})
+	}
+	run, err := a.ask(ctx, d, p.Job, askApply+" "+p.ID, r)
+	if err != nil {
+		return err
+	}
+	return a.applied(&run, &p)
 }
 
 // applicable reads a plan that can be carried out, or says why it cannot.

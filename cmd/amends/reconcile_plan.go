@@ -57,12 +57,12 @@ func (a *app) runPlan(ctx context.Context, name string, r *request, exitCode boo
 		if run.Plan == "" || run.Open() {
 			return a.printEnd(&run)
 		}
-		return a.planned(ctx, d, &run, exitCode)
+		return a.planned(ctx, d, j, &run, exitCode)
 	})
 }
 
 // planned tells the plan that a run made.
-func (a *app) planned(ctx context.Context, d desk, run *schedule.RunRow, exitCode bool) error {
+func (a *app) planned(ctx context.Context, d desk, j *job, run *schedule.RunRow, exitCode bool) error {
 	p, err := planOf(ctx, d, run.Plan)
 	if err != nil {
 		return err
@@ -71,6 +71,9 @@ func (a *app) planned(ctx context.Context, d desk, run *schedule.RunRow, exitCod
 		return err
 	}
 	a.sayf("nothing was changed; %s", a.nextOfPlan(&p))
+	if !j.Approved.Is() {
+		a.sayf("job %s only plans, until: amends reconcile approve %s --reason WHY", j.Name, quote(j.Name))
+	}
 	switch {
 	case run.Verdict != schedule.OK && run.Verdict != schedule.Refused: // that a bound is hit is what a plan is made to show
 		return badly(run)

@@ -82,7 +82,7 @@ func (a *app) end(ctx context.Context, d desk, run schedule.RunRow, wait time.Du
 		}
 		run = now
 		p.is(standsAt(&run))
-		p.at(run.Seen, func() string { return standsAt(&run) + "; so far " + figures(&run) })
+		p.at(run.Seen, func() string { return progressOf(&run) })
 		select {
 		case <-timed.Done():
 		case <-time.After(pause):
@@ -99,6 +99,14 @@ func standsAt(r *schedule.RunRow) string {
 		return fmt.Sprintf("run %d of %s is at work", r.Number, r.Job)
 	}
 	return fmt.Sprintf("run %d of %s waits for its turn, and for a process that has the job", r.Number, r.Job)
+}
+
+// progressOf says where an open run is, and what it has done.
+func progressOf(r *schedule.RunRow) string {
+	if !r.Running() {
+		return standsAt(r)
+	}
+	return standsAt(r) + "; so far " + figures(r)
 }
 
 // figures says in words what a run has done.

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/reconcile/drift"
 	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/reconcile/store/memory"
@@ -98,6 +99,67 @@ func TestJobNote(t *testing.T) {
 	}
 }
 
+// A plan is not asked to be carried out by a job that nobody has approved, one that is paused, or another one; nor when
+// its diagnosis says that nothing of it may be done. Nobody is asked then, and no bounds are lifted.
+func TestApplicable(t *testing.T) {
+	t.Parallel()
+	s := memory.New(nil)
+	if err := reconciled(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	plan, err := ordersPlan().plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken, err := brokenPlan().plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &request{by: coordinator.By{Actor: "anna", Reason: "INC-7"}, noWait: true}
+	refuses := func(job, id, why string) {
+		t.Helper()
+		var f *failure
+		err := (&app{out: io.Discard, err: io.Discard}).apply(t.Context(), s, job, id, r, true)
+		if !errors.As(err, &f) || f.exit != exitConflict || !strings.Contains(err.Error(), why) {
+			t.Errorf("%s %s: %v, want %q", job, id, err, why)
+		}
+	}
+	approved := func(m schedule.Mark) {
+		t.Helper()
+		err := s.Turn(t.Context(), "orders", func(_ time.Time, a *schedule.Agenda) error {
+			a.State.Approved = m
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	approved(schedule.Mark{})
+	refuses("orders", plan.ID, "job orders has never been approved")
+	approved(schedule.Mark{At: time.Now(), By: "anna", Why: "read"})
+	refuses("orders", broken.ID, "is one of job stock")
+	refuses("stock", broken.ID, broken.Refused)
+	refuses("parcels", plan.ID, "job parcels is paused")
+	if err := schedule.Pause(t.Context(), s, schedule.Everything, "bob", "INC-8"); err != nil {
+		t.Fatal(err)
+	}
+	refuses("orders", plan.ID, "all jobs are paused")
+
+	stored, err := s.Plan(t.Context(), plan.ID)
+	if err != nil || stored.Approved.Actor != "" {
+		t.Errorf("the bounds were lifted: %+v, %v", stored.Approved, err)
+	}
+	if open, err := s.Runs(t.Context(), schedule.Filter{Open: true, Job: "orders"}); err != nil || len(open) > 0 {
+		t.Errorf("a run was asked for: %+v, %v", open, err)
+	}
+	if err := schedule.Unpause(t.Context(), s, schedule.Everything); err != nil {
+		t.Fatal(err)
+	}
+	if err := (&app{out: io.Discard, err: io.Discard}).apply(t.Context(), s, "orders", plan.ID, r, true); err != nil {
+		t.Errorf("what can be applied is refused: %v", err)
+	}
+}
+
 // Where a page ends is read back as it was written, whatever is in a key.
 func TestDriftCursor(t *testing.T) {
 	t.Parallel()
@@ -150,9 +212,11 @@ func TestConfirm(t *testing.T) {
 	if line, err := readLine(t.Context(), strings.NewReader("orders")); err != nil || line != "orders" {
 		t.Errorf("a line without an end is read as %q, %v", line, err)
 	}
+	patient, stop := context.WithTimeout(t.Context(), 10*time.Second)
+	defer stop()
 	for name, in := range map[string]io.Reader{"nothing": nil, "a pipe": r, "a text": strings.NewReader("orders\n")} {
 		var f *failure
-		if err := (&app{err: io.Discard}).confirm(t.Context(), in, "orders"); !errors.As(err, &f) || f.exit != exitUsage {
+		if err := (&app{err: io.Discard}).confirm(patient, in, "orders"); !errors.As(err, &f) || f.exit != exitUsage {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
