@@ -2,6 +2,7 @@ package repair
 
 import (
 	"fmt"
+	"maps"
 
 	"github.com/amends-dev/amends/reconcile/drift"
 	"github.com/amends-dev/amends/saga"
@@ -18,10 +19,27 @@ func (r *Reconciler) adoption(s *sight) (Adoption, error) {
 	if err != nil {
 		return a, fmt.Errorf("tell the effects that stand: %w", err)
 	}
+	if len(live) < len(s.item.Documents) {
+		a.doubt()
+	}
 	if len(live) == 1 && len(s.finding.Changes) > 0 { // what says the same is up to date, whichever version wrote it
 		a.date(live[0].Revision)
 	}
 	return a, nil
+}
+
+// doubt drops what is said not to have been done. A void document shows that the work was undone before: what looks as if
+// it never happened may have happened then, and a mail is not sent twice.
+func (a *Adoption) doubt() {
+	maps.DeleteFunc(a.Effects, func(_ string, e Effect) bool { return e.NotDone })
+}
+
+// id is the external id of the effect.
+func (e *Effect) id() string {
+	if made, ok := e.Output.(saga.Identified); ok && e.ExternalID == "" {
+		return made.ExternalID()
+	}
+	return e.ExternalID
 }
 
 // date says of which version of the object the effects are. What is unknown or was not done has none.

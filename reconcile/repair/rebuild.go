@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -258,15 +259,17 @@ func (b *rebuilding) quarantine(s *sight) *Adoption {
 		a.Quarantine += "; " + f.Propose
 	}
 	live := livingOf(s.item.Documents)
-	if effects, err := b.effects(s.object, live); err == nil {
-		a.Effects = effects
+	_ = guard(func() (err error) { // what does not match may show nothing that can be read
+		a.Effects, err = b.effects(s.object, live)
+		return err
+	})
+	if len(live) < len(s.item.Documents) {
+		a.doubt()
 	}
 	for step, e := range a.Effects {
-		for _, d := range live {
-			e.Foreign = e.Foreign || e.ExternalID == d.ID
-		}
-		if e.Foreign {
-			a.Effects[step] = Effect{ExternalID: e.ExternalID, Foreign: true}
+		id := e.id()
+		if slices.ContainsFunc(live, func(d drift.Document) bool { return d.ID == id }) {
+			a.Effects[step] = Effect{ExternalID: id, Foreign: true}
 		}
 	}
 	return a

@@ -109,6 +109,61 @@ func (p photo) untouched(t *testing.T, w *world) {
 	}
 }
 
+// witness sees what is handed to a ledger.
+type witness struct {
+	repair.Works
+
+	adopted map[string]repair.Adoption
+}
+
+func (w *witness) Adopt(ctx context.Context, as []repair.Adoption, by repair.By) ([]repair.Adopted, error) {
+	for _, a := range as {
+		w.adopted[a.Key] = a
+	}
+	return w.Works.Adopt(ctx, as, by)
+}
+
+// made is a result that knows its id.
+type made string
+
+func (m made) ExternalID() string { return string(m) }
+
+// L4: "it was not sent" counts as evidence where nothing was ever undone. Behind a void document it may have been sent
+// before. And what stands in the way of a quarantined work is named by its id, as the result knows it.
+func TestWhatCountsAsEvidence(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := ruins()
+		w.make("shop:order:twice", "10.00", "1").Void = true
+		w.make(keyOf(3), "10.00", "1").Void = true
+		seen := &witness{Works: ledger{w}, adopted: map[string]repair.Adoption{}}
+		j := w.job(t, func(c *settings) {
+			c.Works = seen
+			c.Effects = func(_ *sweep.Object, live []drift.Document) (map[string]repair.Effect, error) {
+				es := map[string]repair.Effect{"receipt": {NotDone: true}}
+				for _, d := range live {
+					es["invoice"] = repair.Effect{Output: made(d.ID)}
+				}
+				return es, nil
+			}
+		})
+		j.must(j.Rebuild(t.Context(), time.Time{}, anna))
+		for key, evident := range map[string]bool{keyOf(2): true, keyOf(3): false, "shop:order:undone": false, "shop:order:edited": true, "shop:order:twice": false} {
+			if _, said := seen.adopted[key].Effects["receipt"]; said != evident {
+				t.Errorf("%s: %+v", key, seen.adopted[key])
+			}
+		}
+		for _, key := range []string{"shop:order:edited", "shop:order:twice"} {
+			if e := seen.adopted[key].Effects["invoice"]; !e.Foreign || e.ExternalID == "" || e.Output != nil {
+				t.Errorf("%s: %+v", key, e)
+			}
+		}
+		if e := seen.adopted[keyOf(2)].Effects["invoice"]; e.Foreign || e.Output != made(w.live(keyOf(2))[0].ID) {
+			t.Errorf("what fits: %+v", e)
+		}
+	})
+}
+
 // L5: rebuilding again changes nothing, and a ledger that was not lost is left as it is.
 func TestRebuildTwice(t *testing.T) {
 	t.Parallel()

@@ -367,7 +367,7 @@ func (w *world) effects(mailed bool) func(*sweep.Object, []drift.Document) (map[
 			if err := json.Unmarshal(d.Body, &made); err != nil {
 				return nil, err
 			}
-			es["invoice"] = repair.Effect{ExternalID: d.ID, Output: made}
+			es["invoice"] = repair.Effect{Output: made}
 		}
 		if mailed {
 			defer w.lock()()
