@@ -23,7 +23,8 @@ difference, and repair what is safe to repair.
 
 A job does that, in the program that knows source and destination; amends asks for it. A plan is made first and is
 kept under an id. It is applied within bounds: what is over one is withheld until a person approves that very plan.
-What cannot be told for certain is for a person in any case. A new job only plans, until it is approved.`,
+What cannot be told for certain is for a person in any case. By itself a new job only
+plans, until it is approved.`,
 		Example: `  amends reconcile plan orders                     # what differs, and what would be done? Nothing is changed
   amends reconcile show 5f3a1c2d --class duplicate
   amends reconcile apply orders 5f3a1c2d --reason "read and found right"

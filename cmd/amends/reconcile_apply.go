@@ -19,7 +19,8 @@ func (a *app) reconcileApply() *cobra.Command {
 		Short: "Let a job carry out a plan, within its bounds",
 		Long: `Let a job carry out a plan that was made. Each action is looked at again right before it is done: what is not so any
 more is dropped as superseded, so that an old plan does no harm. What is over a bound is withheld; --approve lifts the
-bounds for this very plan, and says so in the ledger's database. What is for a person stays for a person.
+bounds for this very plan, and says so in the ledger's database. What is for a person stays for a person. A job that
+nobody has approved yet applies a plan that is named, too: the rest of its runs only plan.
 
 ` + requestHelp,
 		Example: `  amends reconcile apply orders 5f3a1c2d --reason "read and found right"
@@ -90,9 +91,6 @@ func applicable(ctx context.Context, d desk, name, id string) (drift.Stored, err
 	case p.Refused != "":
 		f.what, f.err = fmt.Sprintf("nothing of plan %s may be done", brief(p.ID)), errors.New(p.Refused)
 		f.next = "mend that first, then plan again: amends reconcile plan " + quote(j.Name)
-	case !j.Approved.Is():
-		f.what, f.err = fmt.Sprintf("job %s has never been approved", j.Name), errors.New("until it is, it plans and changes nothing")
-		f.next = fmt.Sprintf("read the plan: amends reconcile show %s; then: amends reconcile approve %s --reason WHY", brief(p.ID), quote(j.Name))
 	default:
 		return p, nil
 	}

@@ -14,8 +14,9 @@ func (a *app) reconcileApprove() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "approve JOB --reason WHY [flags]", Args: oneJob,
 		Short: "Let a new job change things, from its next run on",
-		Long: `Let a job change things, from its next run on. Until somebody has said so once, a job plans and changes nothing: read
-one of its plans first. Its bounds stay as they are; to lift them for one plan: amends reconcile apply --approve.`,
+		Long: `Let a job change things, from its next run on. Until somebody has said so once, its runs only plan: read one of the
+plans first, or apply one by hand. Its bounds stay as they are; to lift them for one plan: amends reconcile apply
+--approve.`,
 		Example: `  amends reconcile approve orders --reason "three plans were read and found right"`,
 	}
 	byFlags(cmd, &by, "why; required, and kept with the job")

@@ -72,7 +72,7 @@ func (a *app) planned(ctx context.Context, d desk, j *job, run *schedule.RunRow,
 	}
 	a.sayf("nothing was changed; %s", a.nextOfPlan(&p))
 	if !j.Approved.Is() {
-		a.sayf("job %s only plans, until: amends reconcile approve %s --reason WHY", j.Name, quote(j.Name))
+		a.sayf("by itself job %s only plans, until: amends reconcile approve %s --reason WHY", j.Name, quote(j.Name))
 	}
 	switch {
 	case run.Verdict != schedule.OK && run.Verdict != schedule.Refused: // that a bound is hit is what a plan is made to show

@@ -90,7 +90,7 @@ func TestJobNote(t *testing.T) {
 		"neglected and paused": {schedule.State{First: long, Schedule: "@daily", Fresh: 3, Paused: mark}, "needs a person: no run ended well yet"},
 		"paused":               {schedule.State{First: now, Schedule: "@daily", Fresh: 3, Paused: mark}, "paused by anna at 2026-03-14T12:00:00Z: INC-7"},
 		"unreadable":           {schedule.State{First: now, Schedule: "whenever", Fresh: 3, Paused: mark}, "this amends cannot read its schedule"},
-		"new":                  {schedule.State{Name: "orders", First: now, Schedule: "@daily", Fresh: 3}, "plans only, until: amends reconcile approve orders"},
+		"new":                  {schedule.State{Name: "orders", First: now, Schedule: "@daily", Fresh: 3}, "only plans, until: amends reconcile approve orders"},
 		"well":                 {schedule.State{First: now, Schedule: "@daily", Fresh: 3, Approved: mark}, ""},
 	} {
 		if got := jobNote(&tc.state, now); !strings.HasPrefix(got, tc.want) || tc.want == "" && got != "" {
@@ -99,8 +99,9 @@ func TestJobNote(t *testing.T) {
 	}
 }
 
-// A plan is not asked to be carried out by a job that nobody has approved, one that is paused, or another one; nor when
-// its diagnosis says that nothing of it may be done. Nobody is asked then, and no bounds are lifted.
+// A plan is not asked to be carried out by a job that is paused, or another one; nor when its diagnosis says that nothing
+// of it may be done. Nobody is asked then, and no bounds are lifted. That a person names it is enough for a job that
+// nobody has approved yet.
 func TestApplicable(t *testing.T) {
 	t.Parallel()
 	s := memory.New(nil)
@@ -124,19 +125,6 @@ func TestApplicable(t *testing.T) {
 			t.Errorf("%s %s: %v, want %q", job, id, err, why)
 		}
 	}
-	approved := func(m schedule.Mark) {
-		t.Helper()
-		err := s.Turn(t.Context(), "orders", func(_ time.Time, a *schedule.Agenda) error {
-			a.State.Approved = m
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	approved(schedule.Mark{})
-	refuses("orders", plan.ID, "job orders has never been approved")
-	approved(schedule.Mark{At: time.Now(), By: "anna", Why: "read"})
 	refuses("orders", broken.ID, "is one of job stock")
 	refuses("stock", broken.ID, broken.Refused)
 	refuses("parcels", plan.ID, "job parcels is paused")
@@ -153,6 +141,13 @@ func TestApplicable(t *testing.T) {
 		t.Errorf("a run was asked for: %+v, %v", open, err)
 	}
 	if err := schedule.Unpause(t.Context(), s, schedule.Everything); err != nil {
+		t.Fatal(err)
+	}
+	err = s.Turn(t.Context(), "orders", func(_ time.Time, a *schedule.Agenda) error {
+		a.State.Approved = schedule.Mark{}
+		return nil
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	if err := (&app{out: io.Discard, err: io.Discard}).apply(t.Context(), s, "orders", plan.ID, r, true); err != nil {

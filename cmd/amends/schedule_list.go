@@ -106,7 +106,7 @@ func jobNote(s *schedule.State, now time.Time) string {
 	case s.Paused.Is():
 		return "paused " + markWords(s.Paused)
 	case !s.Approved.Is():
-		return "plans only, until: amends reconcile approve " + quote(s.Name)
+		return "only plans, until: amends reconcile approve " + quote(s.Name)
 	}
 	return ""
 }
