@@ -98,7 +98,7 @@ func (r *Reconciler) readBack(ctx context.Context, key string) (wrong string, er
 			return "", ctx.Err()
 		case s.err != nil: // the answer is that there is none
 			return fmt.Sprintf("%s could not be read back: %v", key, s.err), nil //nolint:nilerr // it is in the answer
-		case f.Class == drift.InSync && k != nil && k.Status.Live():
+		case f.Do == drift.Nothing && k != nil && k.Status.Live(): // also while a lost answer is looked for
 			if waited >= r.patience {
 				return fmt.Sprintf("%s is still %s after %s", key, k.Status, waited), nil
 			}

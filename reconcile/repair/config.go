@@ -137,23 +137,3 @@ func (r *Reconciler) proceed(ctx context.Context) error {
 	}
 	return r.sweep.Proceed(ctx)
 }
-
-// get asks the source for an object, in its turn.
-func (r *Reconciler) get(ctx context.Context, id string) (*sweep.Object, error) {
-	if err := r.source.Quota.Take(ctx, r.sweep.Name); err != nil {
-		return nil, err
-	}
-	o, err := r.source.Get(ctx, id)
-	r.source.Quota.Answered(err)
-	return o, err
-}
-
-// documents asks the destination for everything under one key, in its turn.
-func (r *Reconciler) documents(ctx context.Context, key string) ([]drift.Document, error) {
-	if err := r.destination.Quota.Take(ctx, r.sweep.Name); err != nil {
-		return nil, err
-	}
-	docs, err := r.destination.Find(ctx, key)
-	r.destination.Quota.Answered(err)
-	return docs, err
-}

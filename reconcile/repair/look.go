@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/drift"
 	"github.com/amends-dev/amends/reconcile/sweep"
@@ -43,7 +41,7 @@ func (r *Reconciler) look(ctx context.Context, s *sight, proven bool) {
 		if decides(s.item.Known) {
 			return nil
 		}
-		if err = r.ask(ctx, s, proven); err != nil {
+		if err = r.get(ctx, s, proven); err != nil {
 			return fmt.Errorf("ask the source: %w", err)
 		}
 		if err = r.find(ctx, s); err != nil {
@@ -78,10 +76,15 @@ func decides(k *drift.Known) bool {
 	return k != nil && (k.Works > 1 || k.InDoubt || k.Overdue || k.Status == saga.Review || k.Status == saga.Paused || k.Status.Live())
 }
 
-// ask asks the source for the object.
-func (r *Reconciler) ask(ctx context.Context, s *sight, proven bool) error {
+// get asks the source for the object.
+func (r *Reconciler) get(ctx context.Context, s *sight, proven bool) error {
 	key := s.item.Key
-	o, err := r.get(ctx, r.id(key))
+	id := r.id(key)
+	var o *sweep.Object
+	err := r.ask(ctx, r.source.Quota, func(ctx context.Context) (err error) {
+		o, err = r.source.Get(ctx, id)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -133,28 +136,19 @@ func (r *Reconciler) truth(key string, o *sweep.Object) *drift.Truth {
 
 // find asks the destination for everything that carries the mark.
 func (r *Reconciler) find(ctx context.Context, s *sight) error {
-	docs, err := r.documents(ctx, s.item.Key)
+	err := r.ask(ctx, r.destination.Quota, func(ctx context.Context) (err error) {
+		s.item.Documents, err = r.destination.Find(ctx, s.item.Key)
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	s.item.Documents = docs
-	if standing(docs) == 0 {
+	if len(livingOf(s.item.Documents)) == 0 {
 		s.item.Looked++
 	} else {
 		s.item.Looked = 0
 	}
 	return nil
-}
-
-// standing counts the documents that count.
-func standing(docs []drift.Document) int {
-	n := 0
-	for i := range docs {
-		if !docs[i].Void {
-			n++
-		}
-	}
-	return n
 }
 
 // again reports whether one look proves nothing: somebody has none, which the next look may deny.
@@ -165,40 +159,23 @@ func (s *sight) again() bool {
 // lookAt looks at keys, as many at once as there are workers. What one side does not have is looked at twice, apart by
 // the time in which the destination settles; that wait is one for all of them. proven says of which keys the source's
 // silence has been proven otherwise.
-func (r *Reconciler) lookAt(ctx context.Context, sights []sight, proven func(key string) bool) error {
-	r.each(ctx, sights, func(s *sight) { r.look(ctx, s, proven(s.item.Key)) })
-	wait := false
-	for i := range sights {
-		wait = wait || sights[i].again()
+func (r *Reconciler) lookAt(ctx context.Context, l *looks, sights []*sight, proven func(key string) bool) error {
+	look := func(s *sight) { r.look(ctx, s, proven(s.item.Key)) }
+	l.each(ctx, r.workers, sights, look)
+	var again []*sight
+	for _, s := range sights {
+		if s.again() {
+			again = append(again, s)
+		}
 	}
-	if !wait || ctx.Err() != nil {
+	if len(again) == 0 || ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if err := pause(ctx, r.settle); err != nil {
 		return err
 	}
-	r.each(ctx, sights, func(s *sight) {
-		if s.again() {
-			r.look(ctx, s, proven(s.item.Key))
-		}
-	})
+	l.each(ctx, r.workers, again, look)
 	return ctx.Err()
-}
-
-// each calls f for every sight, on as many goroutines as there are workers.
-func (r *Reconciler) each(ctx context.Context, sights []sight, f func(*sight)) {
-	var g errgroup.Group
-	g.SetLimit(r.workers)
-	for i := range sights {
-		if ctx.Err() != nil {
-			break
-		}
-		g.Go(func() error {
-			f(&sights[i])
-			return nil
-		})
-	}
-	_ = g.Wait() // it has no errors
 }
 
 // id is the source's id of the object with a natural key.

@@ -24,23 +24,36 @@ func (r *Reconciler) Plan(ctx context.Context) (Report, error) {
 		rep.conclude("there is no plan yet: " + l.missing)
 		return rep, nil
 	}
-	p := &planning{Reconciler: r, listing: l, report: rep}
+	p := &planning{Reconciler: r, listing: l}
 	plan, err := p.plan(ctx)
 	if err != nil {
 		return broken(rep), fmt.Errorf("plan of %s: %w", r.name, err)
 	}
-	rep = reportOf(r.name, plan)
-	rep.Failed, rep.short = p.report.Failed, l.short
-	if plan.Refused != "" {
-		rep.Verdict = Refused
-	} else if len(l.short) > 0 && len(plan.Withheld) == 0 {
-		rep.Verdict = Partial
+	if p.unseen > 0 {
+		l.short = append(l.short, fmt.Sprintf("%d could not be looked at%s", p.unseen, p.spent()))
 	}
+	rep = reportOf(r.name, plan)
+	rep.short = l.short
 	for _, w := range plan.Withheld {
 		rep.Withheld += w.Count
 	}
+	switch {
+	case plan.Refused != "":
+		rep.Verdict = Refused
+	case len(l.short) > 0 && rep.Withheld == 0:
+		rep.Verdict = Partial
+	}
 	rep.conclude(append(plan.Words(), l.short...)...)
+	rep.Failed = p.unseen
 	return rep, nil
+}
+
+// spent says that, and why, a quota kept the run from looking.
+func (p *planning) spent() string {
+	if p.looks.spent == nil {
+		return ""
+	}
+	return " (" + p.looks.spent.Error() + ")"
 }
 
 func broken(r Report) Report {
@@ -62,9 +75,9 @@ type planning struct {
 	*Reconciler
 	listing *listing
 	number  int64
-	report  Report
-	breaker breaker
-	silent  bool // nothing may be concluded from what the source does not have
+	looks   *looks
+	unseen  int64 // keys that nobody could look at
+	silent  bool  // nothing may be concluded from what the source does not have
 }
 
 // batchSize is how many findings are looked at with one wait, and stored with one write.
@@ -161,7 +174,7 @@ func (p *planning) asListed(ctx context.Context, planner *drift.Planner) error {
 
 // refine looks at everything that differs anew, and remembers since when it does.
 func (p *planning) refine(ctx context.Context, planner *drift.Planner) error {
-	p.breaker = newBreaker(&p.bounds, false)
+	p.looks = newLooks(&p.bounds)
 	from := ""
 	return p.drafted(ctx, func(fs []drift.Finding, last bool) error {
 		now, err := p.looked(ctx, fs)
@@ -205,48 +218,32 @@ func differing(fs []drift.Finding) []drift.Finding {
 // looked returns what is so now of findings that a listing gave. What nobody could look at stays as it was listed, and
 // nothing is done about it.
 func (p *planning) looked(ctx context.Context, fs []drift.Finding) ([]drift.Finding, error) {
-	sights := make([]sight, len(fs))
+	sights := make([]*sight, len(fs))
 	for i := range fs {
-		sights[i].item.Key = fs[i].Key
+		sights[i] = &sight{item: drift.Item{Key: fs[i].Key}}
 	}
 	proven, err := p.provenAmong(ctx, fs)
 	if err != nil {
 		return nil, err
 	}
-	if err := p.lookAt(ctx, sights, func(key string) bool { return proven[key] }); err != nil {
+	if err := p.lookAt(ctx, p.looks, sights, func(key string) bool { return proven[key] }); err != nil {
 		return nil, err
 	}
 	now := make([]drift.Finding, len(fs))
 	for i := range sights {
-		s := &sights[i]
+		s := sights[i]
 		now[i] = s.finding
 		if s.err == nil {
-			p.breaker.note(false)
 			continue
 		}
-		p.report.Failed++
-		if !errors.Is(s.err, reconcile.ErrSpent) {
-			p.breaker.note(true)
-		}
+		p.unseen++
 		now[i] = fs[i]
 		now[i].Do, now[i].Why = drift.Nothing, "nobody could look at it: "+s.err.Error()
-		p.log.WithField("work", fs[i].Key).WithError(s.err).Warn("nobody could look at it; the next run does")
-	}
-	if p.breaker.open() {
-		return nil, fmt.Errorf("looking at what differs: %s, the last with: %w", p.breaker.why, lastOf(sights))
-	}
-	return now, nil
-}
-
-// lastOf is the last error of some.
-func lastOf(sights []sight) error {
-	var err error
-	for i := range sights {
-		if sights[i].err != nil {
-			err = sights[i].err
+		if !errors.Is(s.err, reconcile.ErrSpent) {
+			p.log.WithField("work", fs[i].Key).WithError(s.err).Warn("nobody could look at it; the next run does")
 		}
 	}
-	return err
+	return now, p.looks.failed()
 }
 
 // provenAmong returns the keys that an earlier run found to be without an object, longer than the grace ago. Together

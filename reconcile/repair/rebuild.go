@@ -43,8 +43,8 @@ type rebuilding struct {
 	*Reconciler
 	by     By
 	report *Report
-	batch  []sight
-	brk    breaker
+	batch  []*sight
+	looks  *looks
 
 	older, quarantined int64
 }
@@ -76,9 +76,9 @@ func (b *rebuilding) rebuild(ctx context.Context, since time.Time) (why []string
 		b.report.Verdict = Refused
 		return []string{refused}, nil
 	}
-	b.brk = newBreaker(&b.bounds, false)
+	b.looks = newLooks(&b.bounds)
 	err = b.unknown(ctx, l, func(key string) error {
-		b.batch = append(b.batch, sight{item: drift.Item{Key: key}})
+		b.batch = append(b.batch, &sight{item: drift.Item{Key: key}})
 		if len(b.batch) < batchSize {
 			return nil
 		}
@@ -145,23 +145,21 @@ func (b *rebuilding) flush(ctx context.Context) error {
 	}
 	batch := b.batch
 	b.batch = b.batch[:0]
-	b.each(ctx, batch, func(s *sight) { b.behold(ctx, s) })
+	b.looks.each(ctx, b.workers, batch, func(s *sight) { b.behold(ctx, s) })
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	if err := b.looks.over(); err != nil {
+		return fmt.Errorf("looking at what stands: %w; rebuild again, it goes on", err)
+	}
 	var as []Adoption
-	for i := range batch {
-		s := &batch[i]
-		b.brk.note(s.err != nil)
+	for _, s := range batch {
 		switch a, err := b.remains(s); {
 		case err != nil:
 			b.failed(s.item.Key, err)
 		case a != nil:
 			as = append(as, *a)
 		}
-	}
-	if b.brk.open() {
-		return fmt.Errorf("looking at what stands: %s, the last with: %w", b.brk.why, lastOf(batch))
 	}
 	return b.record(ctx, as)
 }
@@ -183,7 +181,7 @@ func (b *rebuilding) behold(ctx context.Context, s *sight) {
 			return nil
 		}
 		s.item.Known, s.item.Looked = nil, drift.Looks // a miss makes nothing here
-		if err := b.ask(ctx, s, false); err != nil {
+		if err := b.get(ctx, s, false); err != nil {
 			return fmt.Errorf("ask the source: %w", err)
 		}
 		if err := b.find(ctx, s); err != nil {

@@ -61,9 +61,6 @@ func (r *Report) conclude(why ...string) {
 // follow adds what the plan behind an apply could not take into account.
 func (r *Report) follow(plan *Report) {
 	why := plan.short
-	if plan.Failed > 0 {
-		why = append(why, fmt.Sprintf("%d could not be looked at", plan.Failed))
-	}
 	if len(why) == 0 {
 		return
 	}

@@ -73,21 +73,23 @@ func TestCanary(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		slow  time.Duration
+		doubt bool
 		wrong bool
 		made  int
 		words string
 	}{
-		"well":               {0, false, 60, ""},
-		"well, in its time":  {20 * time.Second, false, 60, ""},
-		"wrong":              {0, true, 5, "is diverged"},
-		"wrong, in its time": {20 * time.Second, true, 5, "is diverged"},
-		"it never ends":      {time.Hour, false, 5, "still running"},
+		"well":                {0, false, false, 60, ""},
+		"well, in its time":   {20 * time.Second, false, false, 60, ""},
+		"well, after a doubt": {40 * time.Second, true, false, 60, ""},
+		"wrong":               {0, false, true, 5, "is diverged"},
+		"wrong, in its time":  {20 * time.Second, false, true, 5, "is diverged"},
+		"it never ends":       {time.Hour, false, false, 5, "still running"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				w := wide(60)
-				w.slow = c.slow
+				w.slow, w.doubtful = c.slow, c.doubt
 				w.mangles[keyOf(3)] = c.wrong
 				stale(w, "shop:order:stale")
 				j := w.job(t, many)

@@ -32,6 +32,7 @@ type world struct {
 	getFails, findFails, deliverFails map[string]error
 	mangles                           map[string]bool // what is made there is wrong
 	slow                              time.Duration   // how long a work takes
+	doubtful                          bool            // an answer is lost, and looked for meanwhile
 	onLook                            func(key string)
 	delivered                         []string // keys, in that order
 	asked                             int      // calls to source and destination
@@ -257,8 +258,10 @@ func (w *world) begin(k *drift.Known, run func()) {
 		end()
 		return
 	}
+	k.InDoubt = w.doubtful
 	time.AfterFunc(w.slow, func() {
 		defer w.lock()()
+		k.InDoubt = false
 		end()
 	})
 }
