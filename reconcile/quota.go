@@ -133,13 +133,16 @@ func (q *Quota) left() error {
 	if q.limits.PerDay == 0 {
 		return nil
 	}
-	share := int64(float64(q.limits.PerDay) * (1 - q.limits.Reserved))
+	share := q.share()
 	if sweeps := q.swept(); sweeps >= share || sweeps+q.hints >= q.limits.PerDay {
 		return fmt.Errorf("%w: of the %d calls of %s (UTC) sweeps have used %d, of which they may use %d, and hints %d",
 			ErrSpent, q.limits.PerDay, q.day, sweeps, share, q.hints)
 	}
 	return nil
 }
+
+// share is how many of the day's calls sweeps may make.
+func (q *Quota) share() int64 { return int64(float64(q.limits.PerDay) * (1 - q.limits.Reserved)) }
 
 // until is how long from now a bucket has a whole token.
 func until(b *rate.Limiter, now time.Time) time.Duration {
@@ -251,6 +254,7 @@ type Usage struct {
 	Hints  int64 // calls of the day, by this process
 	Sweeps int64 // calls of the day, as far as this process knows
 	PerDay int64 // zero: no bound
+	Left   int64 // calls of the day that sweeps may still make; -1: no bound
 	Rate   float64
 	Paused time.Time // the other side asked not to be asked before
 }
@@ -258,13 +262,17 @@ type Usage struct {
 // Usage returns how much was used, for people.
 func (q *Quota) Usage() Usage {
 	if q == nil {
-		return Usage{}
+		return Usage{Left: -1}
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.roll(time.Now())
+	left := int64(-1)
+	if q.limits.PerDay > 0 {
+		left = max(0, min(q.share()-q.swept(), q.limits.PerDay-q.swept()-q.hints))
+	}
 	return Usage{
-		Day: q.day, Hints: q.hints, Sweeps: q.swept(), PerDay: q.limits.PerDay,
+		Day: q.day, Hints: q.hints, Sweeps: q.swept(), PerDay: q.limits.PerDay, Left: left,
 		Rate: float64(q.bucket.Limit()), Paused: q.paused,
 	}
 }

@@ -100,7 +100,7 @@ func TestRecall(t *testing.T) {
 		q.Recall("orders", stored)
 		q.Recall("orders", reconcile.Spending{Day: stored.Day, Calls: 3})
 		q.Recall("customers", reconcile.Spending{Day: stored.Day, Calls: 60})
-		if u := q.Usage(); u.Sweeps != 70 {
+		if u := q.Usage(); u.Sweeps != 70 || u.Left != 0 {
 			t.Errorf("it knows of %+v", u)
 		}
 		if err := q.Take(t.Context(), "orders"); !errors.Is(err, reconcile.ErrSpent) || !strings.Contains(err.Error(), "70") {
@@ -108,7 +108,7 @@ func TestRecall(t *testing.T) {
 		}
 		<-time.After(24 * time.Hour)
 		q.Recall("orders", stored)
-		if u := q.Usage(); u.Sweeps != 0 {
+		if u := q.Usage(); u.Sweeps != 0 || u.Left != 70 {
 			t.Errorf("the next day begins with %+v", u)
 		}
 	})

@@ -82,6 +82,7 @@ func (r *Reconciler) apply(ctx context.Context, plan drift.Stored, before *past)
 	}
 	a.report.Left = max(0, a.report.Planned-a.report.Applied-a.report.Superseded-a.report.Withheld-a.report.Failed)
 	a.report.conclude(a.why()...)
+	r.tell("applied", &a.report)
 	return a.report, err
 }
 

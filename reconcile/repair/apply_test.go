@@ -200,6 +200,27 @@ func TestUnapprovedJobsOnlyPlan(t *testing.T) {
 	})
 }
 
+// Two works under one natural key cannot be. Nothing more is done before a person has found out why, whatever else is
+// to be done, and an approval changes nothing about that.
+func TestTwoWorksStopTheJob(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := wide(5)
+		w.works[keyOf(50)].Works = 2
+		j := w.job(t, nil)
+		r := j.mustRun()
+		if r.Verdict != repair.Refused || !strings.Contains(r.Words, keyOf(50)) || len(w.delivered) > 0 {
+			t.Errorf("%d delivered; %+v", len(w.delivered), r)
+		}
+		if err := j.store.Approve(t.Context(), r.Plan, drift.By{Actor: "anna"}); err != nil {
+			t.Fatal(err)
+		}
+		if r = j.must(j.Apply(t.Context(), r.Plan)); r.Verdict != repair.Refused || len(w.delivered) > 0 {
+			t.Errorf("approved: %+v", r)
+		}
+	})
+}
+
 // A plan of another mapping, or of another job, is not applied.
 func TestPlansOfOthersAreRefused(t *testing.T) {
 	t.Parallel()

@@ -50,7 +50,8 @@ type Config struct {
 	Patience time.Duration
 	// Workers is how many keys are looked at, or acted on, at once. 8.
 	Workers int
-	// Log gets one line a run, and one for each action that failed. Discarded.
+	// Log gets one line for a plan and one for what was done, and one for each key that could not be looked at or whose
+	// action failed; never a body. Discarded.
 	Log logrus.FieldLogger
 }
 

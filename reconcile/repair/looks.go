@@ -18,11 +18,29 @@ import (
 type looks struct {
 	mu      sync.Mutex
 	breaker breaker
-	last    error // the latest failure
-	spent   error // there are no more calls today
+	last    error        // the latest failure
+	spent   error        // there are no more calls today
+	keep    func() error // says that the calls that are left today are for others; nil: they are not
 }
 
 func newLooks(b *drift.Bounds) *looks { return &looks{breaker: newBreaker(b, false)} }
+
+// half keeps half of the calls that a day's quotas have left for acting on what is found. A plan that used up all of them
+// would be done by nobody, and made again the next day.
+func half(quotas ...*reconcile.Quota) func() error {
+	least := make([]int64, len(quotas))
+	for i, q := range quotas {
+		least[i] = q.Usage().Left / 2
+	}
+	return func() error {
+		for i, q := range quotas {
+			if left := q.Usage().Left; left >= 0 && left < least[i]+1 {
+				return fmt.Errorf("%w for today; the %d calls that are left are for acting", reconcile.ErrSpent, left)
+			}
+		}
+		return nil
+	}
+}
 
 // each looks at every sight, on so many goroutines.
 func (l *looks) each(ctx context.Context, workers int, sights []*sight, look func(*sight)) {
@@ -63,6 +81,9 @@ func (l *looks) over() error {
 	defer l.mu.Unlock()
 	if l.breaker.open() {
 		return l.last
+	}
+	if l.spent == nil && l.keep != nil {
+		l.spent = l.keep()
 	}
 	return l.spent
 }

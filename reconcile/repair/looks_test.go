@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/drift"
@@ -59,6 +60,31 @@ func TestLooksThatFail(t *testing.T) {
 		}
 		if r.Verdict != repair.Partial || r.Failed != 1 || r.Applied != 1 {
 			t.Errorf("report: %+v", r)
+		}
+	})
+}
+
+// U6: a day's quota is shared by planning and acting. What it does not suffice for is listed, and has its turn the next
+// day; the run is partial, and says why.
+func TestQuotaIsSpent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		for n := range 30 {
+			w.done(keyOf(n))
+			w.changed(keyOf(n), "12.00")
+		}
+		j := w.job(t, func(c *settings) {
+			many(c)
+			c.sweep.Source.Quota = reconcile.NewQuota(reconcile.Limits{PerSecond: 1e6, PerDay: 50}) // 35 of them for sweeps
+		})
+		r := j.mustRun()
+		if r.Verdict != repair.Partial || r.Applied != 17 || r.Failed != 13 || !strings.Contains(r.Words, "quota is spent") {
+			t.Errorf("the first day: %+v", r)
+		}
+		pass(24 * time.Hour)
+		if r = j.mustRun(); r.Verdict != repair.OK || r.Applied != 13 {
+			t.Errorf("the second day: %+v", r)
 		}
 	})
 }

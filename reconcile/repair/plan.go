@@ -45,6 +45,7 @@ func (r *Reconciler) Plan(ctx context.Context) (Report, error) {
 	}
 	rep.conclude(append(plan.Words(), l.short...)...)
 	rep.Failed = p.unseen
+	r.tell("planned", &rep)
 	return rep, nil
 }
 
@@ -175,6 +176,7 @@ func (p *planning) asListed(ctx context.Context, planner *drift.Planner) error {
 // refine looks at everything that differs anew, and remembers since when it does.
 func (p *planning) refine(ctx context.Context, planner *drift.Planner) error {
 	p.looks = newLooks(&p.bounds)
+	p.looks.keep = half(p.source.Quota, p.destination.Quota)
 	from := ""
 	return p.drafted(ctx, func(fs []drift.Finding, last bool) error {
 		now, err := p.looked(ctx, fs)

@@ -35,6 +35,7 @@ func (r *Reconciler) Rebuild(ctx context.Context, since time.Time, by By) (Repor
 		err = fmt.Errorf("rebuild %s: %w", r.name, err)
 	}
 	rep.conclude(append(why, b.words()...)...)
+	r.tell("rebuilt", &rep)
 	return rep, err
 }
 

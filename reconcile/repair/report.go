@@ -3,6 +3,8 @@ package repair
 import (
 	"fmt"
 	"strings"
+
+	"github.com/sirupsen/logrus"
 )
 
 // Verdict sums up a run.
@@ -56,6 +58,19 @@ func (r *Report) conclude(why ...string) {
 		r.Verdict = OK
 	}
 	r.Words = strings.Join(why, "; ")
+}
+
+// tell logs what came of a run, in one line. Its error is for the caller to log.
+func (r *Reconciler) tell(what string, rep *Report) {
+	log := r.log.WithFields(logrus.Fields{
+		"job": rep.Job, "plan": rep.Plan, "verdict": string(rep.Verdict), "seen": rep.Seen, "planned": rep.Planned, "applied": rep.Applied,
+		"superseded": rep.Superseded, "withheld": rep.Withheld, "failed": rep.Failed, "left": rep.Left, "person": rep.Person, "words": rep.Words,
+	})
+	if rep.Verdict == OK {
+		log.Info(what)
+	} else {
+		log.Warn(what)
+	}
 }
 
 // follow adds what the plan behind an apply could not take into account.
