@@ -50,30 +50,43 @@ func (p *play) distrust(ctx context.Context) error {
 	return p.classify(ctx)
 }
 
-// reconcile asks for a comparison of everything, waits for its end, and returns what came of it.
+// reconcile asks for comparisons of everything until one is whole, and returns what came of it: here one request in
+// seven meets a fault, and what could not be looked at is left to the next run.
 func (p *play) reconcile(ctx context.Context) (schedule.Outcome, error) {
-	runs := p.records.journal
-	asked, err := schedule.Request(ctx, runs, jobAll, schedule.Ask{By: p.person.by.Actor, Why: "the end of the example"})
-	if err != nil {
-		return schedule.Outcome{}, err
-	}
 	for {
-		rows, err := runs.Runs(ctx, schedule.Filter{Job: jobAll, Limit: 20})
+		run, err := schedule.Request(ctx, p.records.journal, jobAll, schedule.Ask{By: p.person.by.Actor, Why: "the end of the example"})
 		if err != nil {
 			return schedule.Outcome{}, err
 		}
-		i := slices.IndexFunc(rows, func(r schedule.RunRow) bool { return r.Instant == asked.Instant })
-		if i >= 0 && rows[i].Verdict != "" {
-			if rows[i].Verdict == schedule.Failed {
-				return rows[i].Outcome, fmt.Errorf("the reconciliation failed: %s", rows[i].Error)
-			}
-			return rows[i].Outcome, nil
+		if run, err = p.ended(ctx, run.Instant); err != nil {
+			return schedule.Outcome{}, err
 		}
-		if failed, err := p.amends.procs.done(); err != nil || failed {
-			return schedule.Outcome{}, errors.Join(errors.New("the sync ended before the reconciliation did"), err)
+		switch run.Verdict {
+		case schedule.OK, schedule.Refused:
+			return run.Outcome, nil
+		case schedule.Partial:
+		default:
+			return run.Outcome, fmt.Errorf("the comparison %s: %s%s", run.Verdict, run.Error, run.Note)
+		}
+	}
+}
+
+// ended waits for the end of a run.
+func (p *play) ended(ctx context.Context, instant string) (schedule.RunRow, error) {
+	for {
+		rows, err := p.records.journal.Runs(ctx, schedule.Filter{Job: jobAll, Limit: 20})
+		if err != nil {
+			return schedule.RunRow{}, err
+		}
+		i := slices.IndexFunc(rows, func(r schedule.RunRow) bool { return r.Instant == instant })
+		if i >= 0 && rows[i].Verdict != "" {
+			return rows[i], nil
+		}
+		if all, err := p.amends.procs.done(); err != nil || all {
+			return schedule.RunRow{}, errors.Join(errors.New("the sync ended before the comparison did"), err)
 		}
 		if err := pause(ctx, 100*time.Millisecond); err != nil {
-			return schedule.Outcome{}, err
+			return schedule.RunRow{}, err
 		}
 	}
 }

@@ -140,7 +140,7 @@ func checkDistrust(t *testing.T, r map[string]any) {
 			t.Errorf("%s is %v: %v", name, r[name], r["findings"])
 		}
 	}
-	if c, ok := r["reconciled"].(map[string]any); !ok || c["Verdict"] != "ok" || c["Planned"] != float64(0) || c["Seen"] == float64(0) {
+	if c, ok := r["reconciled"].(map[string]any); !ok || c["verdict"] != "ok" || c["planned"] != float64(0) || c["seen"] == float64(0) {
 		t.Errorf("the comparison of everything: %v", r["reconciled"])
 	}
 	found, _ := r["found"].([]any)

@@ -3,19 +3,20 @@ package schedule
 // Outcome is what a run came to, or has done so far. Numbers mean what the job says they mean; the words are those of
 // a reconciliation.
 type Outcome struct {
-	Verdict Verdict // of the whole run; nothing else ends well by default
+	Verdict Verdict `json:"verdict"` // of the whole run; nothing else ends well by default
 
-	Before, After string // where the job's cursor stood, and where it stands now; After is the watermark that is watched
+	Before string `json:"cursorBefore,omitempty"` // where the job's cursor stood
+	After  string `json:"cursorAfter,omitempty"`  // where it stands now: the watermark that is watched
 
-	Seen    int64 // objects looked at
-	Planned int64 // actions
-	Applied int64
-	Refused int64 // actions that were withheld
-	Errors  int64
-	Calls   int64 // to other systems
+	Seen    int64 `json:"seen"`    // objects looked at
+	Planned int64 `json:"planned"` // actions
+	Applied int64 `json:"applied"`
+	Refused int64 `json:"refused"` // actions that were withheld
+	Errors  int64 `json:"errors"`
+	Calls   int64 `json:"calls"` // to other systems
 
-	Plan string // the name of the plan that was made or applied
-	Note string // for people
+	Plan string `json:"plan,omitempty"` // the name of the plan that was made or applied
+	Note string `json:"note,omitempty"` // for people
 }
 
 // Verdict is what became of a run. A run without one has not ended.
