@@ -1,0 +1,125 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/sweep"
+)
+
+// Invoice is an invoice as the books have it.
+type Invoice struct {
+	ID      string
+	Mark    string // our reference: shop:order:41
+	Version string // of the order, which it shows
+	Total   string
+	Void    bool
+}
+
+// Books are where the invoices are. Their post office cannot be asked what it has sent.
+type Books struct {
+	mu       sync.Mutex
+	invoices []Invoice
+	made     map[string]int // by mark
+	mails    int
+}
+
+// NewBooks returns empty books.
+func NewBooks() *Books { return &Books{made: map[string]int{}} }
+
+// settle is how long it takes until everybody who asks the books is told of a new invoice. Real ones say so, or are
+// given some seconds.
+const settle = 10 * time.Millisecond
+
+// Write brings the invoice with that id up to date, or makes one if none stands.
+func (b *Books) Write(inv Invoice) string {
+	if b.Edit(inv.ID, func(standing *Invoice) { *standing = inv }) {
+		return inv.ID
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	inv.ID = "inv-" + strings.TrimPrefix(inv.Mark, mark)
+	if b.made[inv.Mark]++; b.made[inv.Mark] > 1 {
+		inv.ID += fmt.Sprintf("-%d", b.made[inv.Mark])
+	}
+	b.invoices = append(b.invoices, inv)
+	return inv.ID
+}
+
+// Edit changes an invoice, if there is one that is not void.
+func (b *Books) Edit(id string, edit func(*Invoice)) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	i := slices.IndexFunc(b.invoices, func(inv Invoice) bool { return inv.ID == id && !inv.Void })
+	if i >= 0 {
+		edit(&b.invoices[i])
+	}
+	return i >= 0
+}
+
+// Delete is somebody who deletes an invoice.
+func (b *Books) Delete(id string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.invoices = slices.DeleteFunc(b.invoices, func(inv Invoice) bool { return inv.ID == id })
+}
+
+// Mail sends one.
+func (b *Books) Mail() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.mails++
+}
+
+// Under returns the invoices that a condition is true of, in the order of their ids.
+func (b *Books) Under(which func(*Invoice) bool) (found []Invoice) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, inv := range b.invoices {
+		if which(&inv) {
+			found = append(found, inv)
+		}
+	}
+	slices.SortFunc(found, func(a, b Invoice) int { return cmp.Compare(a.ID, b.ID) })
+	return found
+}
+
+// Marked lists what carries our mark: on one page, because the books are small.
+func (b *Books) Marked(context.Context, sweep.Query) (sweep.Documents, error) {
+	return sweep.Documents{Documents: documents(b.Under(func(inv *Invoice) bool { return strings.HasPrefix(inv.Mark, mark) }))}, nil
+}
+
+// Find asks for everything under one mark.
+func (b *Books) Find(_ context.Context, mark string) ([]drift.Document, error) {
+	return documents(b.Under(func(inv *Invoice) bool { return inv.Mark == mark })), nil
+}
+
+// documents are invoices as they are compared.
+func documents(invoices []Invoice) []drift.Document {
+	docs := make([]drift.Document, len(invoices))
+	for i, inv := range invoices {
+		docs[i] = drift.Document{ID: inv.ID, Key: inv.Mark, Revision: inv.Version, Void: inv.Void, Fields: drift.Fields{"total": inv.Total}}
+	}
+	return docs
+}
+
+// String is what stands, in one line.
+func (b *Books) String() string {
+	var s strings.Builder
+	for _, inv := range b.Under(func(*Invoice) bool { return true }) {
+		if says := inv.Total; inv.Void {
+			fmt.Fprintf(&s, "%s void, ", inv.ID)
+		} else {
+			fmt.Fprintf(&s, "%s %s, ", inv.ID, says)
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return fmt.Sprintf("%s%d mails sent", s.String(), b.mails)
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/amends-dev/amends/coordinator"
+	ledgers "github.com/amends-dev/amends/ledger/sqlite"
+	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/schedule"
+	"github.com/amends-dev/amends/reconcile/store/sqlite"
+)
+
+// process is what runs beside the shop and the books: a coordinator, a hearer and the jobs, over one file.
+type process struct {
+	shop        *Shop
+	books       *Books
+	ledger      *ledgers.Ledger
+	box         *sqlite.Store
+	coordinator *coordinator.Coordinator
+	hearer      *reconcile.Hearer
+	running     *errgroup.Group
+}
+
+// during runs a process over a file, which is made where there is none, for as long as the story takes. Its jobs run
+// from the start, its works when the story says so.
+func during(ctx context.Context, file string, shop *Shop, books *Books, story func(context.Context, *process) error) (err error) {
+	p := &process{shop: shop, books: books, running: new(errgroup.Group)}
+	if p.ledger, err = ledgers.Open(ctx, file, nil); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.ledger.Close()) }()
+	if p.box, err = sqlite.Open(ctx, file, nil); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.box.Close()) }()
+	if err := p.assemble(ctx); err != nil {
+		return err
+	}
+	jobs := p.jobs()
+	for i := range jobs {
+		jobs[i].Schedule = "@yearly" // in this story somebody asks for every run
+	}
+	runner, err := schedule.New(p.box, jobs, &schedule.Options{Poll: 5 * time.Millisecond})
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	p.running.Go(func() error { return runner.Run(ctx) })
+	err = story(ctx, p)
+	stop()
+	return errors.Join(err, p.running.Wait())
+}
+
+// assemble makes the coordinator and the hearer.
+func (p *process) assemble(ctx context.Context) (err error) {
+	quiet := logrus.New()
+	quiet.SetOutput(io.Discard)
+	p.coordinator, err = coordinator.New(p.ledger, &coordinator.Options{Log: quiet}) //nolint:contextcheck // what it does is bounded by Run's context
+	if err != nil {
+		return err
+	}
+	definition, err := invoicing(p.books)
+	if err != nil {
+		return err
+	}
+	if err := p.coordinator.Register(ctx, definition); err != nil {
+		return err
+	}
+	p.hearer, err = reconcile.New(p.box, reconcile.Options{Sources: map[string]reconcile.Source{"shop": {Fetch: p.shop.Fetch, Deliver: p.deliver}}})
+	return err
+}
+
+// work runs works, and hears, too.
+func (p *process) work(ctx context.Context) {
+	p.running.Go(func() error { return p.coordinator.Run(ctx) })
+	p.running.Go(func() error { return p.hearer.Run(ctx) })
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/saga"
+)
+
+// mark is how the references of our invoices begin. What follows is the order's id, and the whole is the work's.
+const mark = "shop:order:"
+
+// invoicing is the saga: every order has an invoice, which says what the order says last, and a mail tells of it once.
+func invoicing(books *Books) (*saga.Definition[Order], error) {
+	write := func(_ context.Context, c saga.Call[Order]) (string, error) {
+		return books.Write(Invoice{ID: c.PreviousID(), Mark: c.Work, Version: c.Revision, Total: c.Input.Total}), nil
+	}
+	find := func(_ context.Context, c saga.Call[Order]) (saga.Finding[string], error) {
+		var ids []string
+		for _, inv := range books.Under(func(i *Invoice) bool { return i.Mark == c.Work && i.Version == c.Revision && !i.Void }) {
+			ids = append(ids, inv.ID)
+		}
+		return saga.Found(ids...), nil
+	}
+	void := func(_ context.Context, c saga.Call[Order], _ *string) error {
+		books.Edit(c.ExternalID(c.Step), func(inv *Invoice) { inv.Void = true })
+		return nil
+	}
+	mail := func(context.Context, saga.Call[Order]) (string, error) {
+		books.Mail()
+		return "", nil
+	}
+	return saga.Define("invoice-order", 1,
+		saga.Do("invoice", write).ID(func(id string) string { return id }).Find(find).Undo(void).Pivot(),
+		saga.Do("mail", mail).AtMostOnce().NoUndo("the shop tells the customer that the order is cancelled"),
+	)
+}
+
+// deliver turns the state of an order into work, whoever has heard of it. Being told twice changes nothing.
+func (p *process) deliver(ctx context.Context, c reconcile.Change) error {
+	var o Order
+	if err := json.Unmarshal(c.Body, &o); err != nil {
+		return reconcile.Permanent(err)
+	}
+	if !c.Deleted && !o.Cancelled {
+		_, err := p.coordinator.Start(ctx, "invoice-order", c.String(), o, &coordinator.StartOptions{Revision: c.Revision, Source: "shop"})
+		return err
+	}
+	err := p.coordinator.Withdraw(ctx, "invoice-order", c.String(), c.Revision, coordinator.By{Actor: "shop", Reason: "cancelled"})
+	if errors.Is(err, ledger.ErrNotFound) {
+		return nil // nothing was done for it
+	}
+	return err
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/sweep"
+)
+
+// Order is an order as the shop has it.
+type Order struct {
+	ID        string    `json:"id"`
+	Version   int64     `json:"version"` // grows by one with every change
+	Total     string    `json:"total"`
+	Cancelled bool      `json:"cancelled"`
+	changed   time.Time // by the shop's clock
+}
+
+// Shop is the source of truth, as small as can be: its lists have one page.
+type Shop struct {
+	mu     sync.Mutex
+	orders map[string]Order
+}
+
+// NewShop returns a shop without orders.
+func NewShop() *Shop { return &Shop{orders: map[string]Order{}} }
+
+// Put is somebody who orders, changes or cancels.
+func (s *Shop) Put(o Order) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o.Version, o.changed = s.orders[o.ID].Version+1, time.Now()
+	s.orders[o.ID] = o
+}
+
+// Lose is a shop that has no such order any more, and does not say why.
+func (s *Shop) Lose(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.orders, id)
+}
+
+// Changed lists orders that changed since a time, the oldest change first.
+func (s *Shop) Changed(_ context.Context, q sweep.Query) (sweep.Page, error) {
+	return s.list(func(o Order) bool { return !o.changed.Before(q.Since) }, func(a, b Order) int {
+		return cmp.Or(a.changed.Compare(b.changed), cmp.Compare(a.ID, b.ID))
+	})
+}
+
+// All lists every order.
+func (s *Shop) All(_ context.Context, _ sweep.Query) (sweep.Page, error) {
+	return s.list(func(Order) bool { return true }, func(a, b Order) int { return cmp.Compare(a.ID, b.ID) })
+}
+
+func (s *Shop) list(which func(Order) bool, order func(a, b Order) int) (p sweep.Page, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var orders []Order
+	for _, o := range s.orders {
+		if which(o) {
+			orders = append(orders, o)
+		}
+	}
+	slices.SortFunc(orders, order)
+	for _, o := range orders {
+		object, err := objectOf(o)
+		if err != nil {
+			return p, err
+		}
+		p.Objects = append(p.Objects, *object)
+	}
+	return p, nil
+}
+
+// Get asks for one order. nil: the shop has none.
+func (s *Shop) Get(_ context.Context, id string) (*sweep.Object, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o, ok := s.orders[id]
+	if !ok {
+		return nil, nil //nolint:nilnil // the shop answered, and has none
+	}
+	return objectOf(o)
+}
+
+func objectOf(o Order) (*sweep.Object, error) {
+	body, err := json.Marshal(o)
+	return &sweep.Object{ID: o.ID, Version: reconcile.Counter(o.Version), Changed: o.changed, Body: body}, err
+}
+
+// Fetch is Get for a hearer, which asks wherever an event proves nothing.
+func (s *Shop) Fetch(ctx context.Context, of reconcile.Object) (reconcile.Fetched, error) {
+	o, err := s.Get(ctx, of.ID)
+	if err != nil || o == nil {
+		return reconcile.Fetched{Gone: err == nil}, err
+	}
+	digest, err := reconcile.Fingerprint(o.Body)
+	return reconcile.Fetched{Version: o.Version, Body: o.Body, Fingerprint: digest}, err
+}
