@@ -23,7 +23,7 @@ func TestAbsenceIsProvenThrice(t *testing.T) {
 			after time.Duration
 			do    drift.Verb
 		}{{0, drift.Nothing}, {23 * time.Hour, drift.Nothing}, {2 * time.Hour, drift.Ask}} {
-			pass(step.after)
+			w.pass(step.after)
 			j.mustRun()
 			if row := j.row(keyOf(7)); row.Class != drift.Orphan || row.Do != step.do {
 				t.Errorf("after %s: %s, %s (%s)", step.after, row.Class, row.Do, row.Why)
@@ -47,16 +47,16 @@ func TestAbsenceIsDoubted(t *testing.T) {
 		delete(w.orders, keyOf(7))
 		j := w.job(t, many)
 		j.mustRun()
-		pass(20 * time.Hour)
+		w.pass(20 * time.Hour)
 		w.orders[keyOf(7)] = hidden
 		j.mustRun()
 		delete(w.orders, keyOf(7))
-		pass(20 * time.Hour)
+		w.pass(20 * time.Hour)
 		j.mustRun() // 40 hours after the first time, but not in a row
 		if row := j.row(keyOf(7)); row.Do != drift.Nothing {
 			t.Errorf("absent, there, absent: %s (%s)", row.Do, row.Why)
 		}
-		pass(25 * time.Hour)
+		w.pass(25 * time.Hour)
 		looks := 0
 		w.onLook = func(key string) { // it is only listed late
 			if looks++; key == keyOf(7) && looks == 2 {
@@ -82,7 +82,7 @@ func TestInvisibleIsNotAbsent(t *testing.T) {
 		delete(w.orders, keyOf(7))
 		j := w.job(t, func(c *settings) { c.sweep.Source.Visible = func(key string) bool { return key != keyOf(7) } })
 		j.mustRun()
-		pass(48 * time.Hour)
+		w.pass(48 * time.Hour)
 		j.mustRun()
 		if row := j.row(keyOf(7)); row.Class != "" {
 			t.Errorf("%s, %s (%s)", row.Class, row.Do, row.Why)
@@ -111,7 +111,7 @@ func TestShrunkSourceDestroysNothing(t *testing.T) {
 					if r.Planned != 0 || r.Person != 0 {
 						t.Errorf("planned %d, asks about %d", r.Planned, r.Person)
 					}
-					pass(time.Hour)
+					w.pass(time.Hour)
 				}
 				for n := range 100 {
 					if len(w.live(keyOf(n))) != 1 {
@@ -134,7 +134,7 @@ func TestShrunkSourceProvesNothing(t *testing.T) {
 		j := w.job(t, many)
 		delete(w.orders, keyOf(7))
 		j.mustRun()
-		pass(25 * time.Hour)
+		w.pass(25 * time.Hour)
 		lost := w.orders
 		w.orders = map[string]*order{}
 		for n := range 50 {

@@ -97,7 +97,7 @@ func (w *world) runsTwice(t *testing.T, policy drift.Policy, workers int, before
 	if second := j.mustPlan(); second.Planned != 0 {
 		return fmt.Errorf("the second run plans %d: %+v\n%s", second.Planned, j.rows(), before)
 	}
-	pass(time.Hour) // what was slow has come to its end
+	w.pass(time.Hour) // what was slow has come to its end
 	if third := j.mustPlan(); third.Planned != 0 {
 		return fmt.Errorf("an hour later %d are planned: %+v\n%s", third.Planned, j.rows(), before)
 	}

@@ -82,7 +82,7 @@ func TestQuotaIsSpent(t *testing.T) {
 		if r.Verdict != repair.Partial || r.Applied != 17 || r.Failed != 13 || !strings.Contains(r.Words, "quota is spent") {
 			t.Errorf("the first day: %+v", r)
 		}
-		pass(24 * time.Hour)
+		w.pass(24 * time.Hour)
 		if r = j.mustRun(); r.Verdict != repair.OK || r.Applied != 13 {
 			t.Errorf("the second day: %+v", r)
 		}

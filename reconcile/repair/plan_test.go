@@ -151,7 +151,7 @@ func TestPlansAreEqual(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		plan := func(workers int) (drift.Plan, []drift.Row) {
 			j := mess().job(t, func(c *settings) { c.Workers = workers })
-			pass(time.Duration(workers) * time.Hour)
+			j.pass(time.Duration(workers) * time.Hour)
 			j.mustPlan()
 			p, err := j.store.Latest(t.Context(), "orders")
 			if err != nil {

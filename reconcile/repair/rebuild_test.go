@@ -83,7 +83,7 @@ func TestRebuild(t *testing.T) {
 			t.Errorf("adopted as %s", k.Made)
 		}
 		docs.untouched(t, w)
-		pass(time.Hour)
+		w.pass(time.Hour)
 		w.slow = 0
 		many := w.jobOver(t, j.store, many)
 		many.mustRun() // and the next run brings home what is left
@@ -239,7 +239,7 @@ func TestRebuildListsAnew(t *testing.T) {
 		if _, err := j.Plan(t.Context()); !errors.Is(err, died) {
 			t.Fatalf("the listing was not cut off: %v", err)
 		}
-		pass(time.Minute)
+		w.pass(time.Minute)
 		w.done(keyOf(40))
 		made := len(w.docs) - 1
 		w.docs = slices.Insert(w.docs[:made:made], 0, w.docs[made]) // where the books were listed already
