@@ -26,7 +26,7 @@ func main() {
 
 // run tells the story: with one ledger, and then without.
 func run(ctx context.Context, file string, out io.Writer) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute) // it takes a second
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute) // it takes a second
 	defer cancel()
 	shop, books := NewShop(), NewBooks()
 	err := during(ctx, file, shop, books, func(ctx context.Context, p *process) error {

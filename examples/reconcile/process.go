@@ -25,6 +25,7 @@ type process struct {
 	coordinator *coordinator.Coordinator
 	hearer      *reconcile.Hearer
 	running     *errgroup.Group
+	working     bool // the coordinator runs
 }
 
 // during runs a process over a file, which is made where there is none, for as long as the story takes. Its jobs run
@@ -78,6 +79,7 @@ func (p *process) assemble(ctx context.Context) (err error) {
 
 // work runs works, and hears, too.
 func (p *process) work(ctx context.Context) {
+	p.working = true
 	p.running.Go(func() error { return p.coordinator.Run(ctx) })
 	p.running.Go(func() error { return p.hearer.Run(ctx) })
 }

@@ -143,33 +143,42 @@ func (s *story) plan(ctx context.Context) error {
 
 func rested(ctx context.Context, s *story) error { return s.rest(ctx) }
 
-// rest waits until every work is at rest, those of some orders among them, and says what is in the books.
+// rest waits until every work is at rest, those of some orders among them, and says what is in the books by then.
 func (s *story) rest(ctx context.Context, orders ...string) error {
-	var works []string
-	for _, id := range orders {
-		works = append(works, mark+id)
-	}
-	heads, err := s.ledger.List(ctx, ledger.Filter{Saga: "invoice-order"})
-	if err != nil {
-		return err
-	}
-	for _, h := range heads {
-		works = append(works, h.ID.Work)
-	}
-	for _, work := range works {
-		_, err := s.coordinator.Wait(ctx, "invoice-order", work)
-		for errors.Is(err, ledger.ErrNotFound) {
-			if err = pause(ctx); err == nil {
-				_, err = s.coordinator.Wait(ctx, "invoice-order", work)
-			}
-		}
-		if err != nil {
+	if s.working {
+		if err := s.wait(ctx, orders); err != nil {
 			return err
 		}
 	}
 	if now := s.books.String(); now != s.shown {
 		s.shown = now
 		s.say("  books: " + now)
+	}
+	return nil
+}
+
+func (s *story) wait(ctx context.Context, orders []string) error {
+	heads, err := s.ledger.List(ctx, ledger.Filter{Saga: "invoice-order"})
+	if err != nil {
+		return err
+	}
+	var works []string
+	for _, id := range orders {
+		works = append(works, mark+id)
+	}
+	for _, h := range heads {
+		works = append(works, h.ID.Work)
+	}
+	for _, work := range works {
+		_, err := s.coordinator.Wait(ctx, "invoice-order", work)
+		for errors.Is(err, ledger.ErrNotFound) { // what was heard is not delivered yet
+			if err = pause(ctx); err == nil {
+				_, err = s.coordinator.Wait(ctx, "invoice-order", work)
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("wait for %s: %w", work, err)
+		}
 	}
 	return nil
 }
