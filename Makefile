@@ -66,8 +66,8 @@ nightly: deps fmt vet model lint $(WITH_POSTGRES) ## Tests again and again in ra
 	$(MAKE) soak
 
 .PHONY: simulate
-simulate: ## 100,000 webhooks of 10,000 objects, shuffled, copied and dropped, on several seeds.
-	AMENDS_SIMULATE=full go test -count=1 -timeout 1h -v ./reconcile/simulation
+simulate: ## Whole histories in virtual time: 100,000 webhooks of 10,000 objects; and 10,000 orders with books, mail and a lost ledger.
+	AMENDS_SIMULATE=full go test -count=1 -p 1 -timeout 1h -v ./reconcile/simulation/...
 
 .PHONY: soak
 soak: $(WITH_POSTGRES) ## Twenty seeds of 2000 orders and 50 kills in four modes, on SQLite and PostgreSQL.

@@ -43,7 +43,7 @@ const policy = `
 	# The receiver verifies, stores and answers. Effects hang off the ledger.
 	STD, github.com/sirupsen/logrus, golang.org/x/time/... < reconcile
 	reconcile < reconcile/webhook, reconcile/store/memory
-	STD < reconcile/simulation # only tests
+	STD < reconcile/simulation, reconcile/simulation/whole # only tests
 	coordinator, ledger !< reconcile
 	reconcile/sweep, github.com/sirupsen/logrus, golang.org/x/sync/... < reconcile/repair
 	reconcile/repair, coordinator < reconcile/works # the ledger as a reconciler sees it

@@ -1,0 +1,271 @@
+package whole
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	ledgers "github.com/amends-dev/amends/ledger/memory"
+	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/repair"
+	"github.com/amends-dev/amends/reconcile/store/memory"
+	"github.com/amends-dev/amends/saga"
+)
+
+// broken fails with at most three of a list.
+func broken(t *testing.T, s *scene, what string, list []string) {
+	t.Helper()
+	if len(list) > 0 {
+		t.Errorf("seed %d, %s: %s: %d, as\n%s", s.seed, s.mode.name, what, len(list), strings.Join(list[:min(3, len(list))], "\n"))
+	}
+}
+
+// always checks what was watched from the first moment to the last: I-2 and I-4 as they could have been broken at
+// any time, I-5 at the gate.
+func (s *scene) always(t *testing.T) {
+	t.Helper()
+	broken(t, s, "at the books", s.books.broken)
+	broken(t, s, "at the mail server", s.post.broken)
+	broken(t, s, "at the gate", s.watch.broken)
+	broken(t, s, "faults", s.faults)
+}
+
+// quiet makes a process that only answers questions and reconciles.
+func (s *scene) quiet(t *testing.T) *process {
+	t.Helper()
+	_, p, err := s.boot(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// settled checks the end of an order by order: I-1, I-2, I-5. Those that nobody told of are left out.
+func (s *scene) settled(t *testing.T, p *process, told func(*order) bool) {
+	t.Helper()
+	var one, mails, risen []string
+	for _, o := range s.shop.orders {
+		k, err := p.works.Known(t.Context(), o.key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		live := s.books.totals(o.key)
+		switch {
+		case !told(o):
+		case o.wanted() && (!slices.Equal(live, []string{o.last().Total}) || k == nil || k.Status != saga.Completed):
+			one = append(one, fmt.Sprintf("%s is %+v, its invoices say %v, its work is %+v", o.key, *o.last(), live, k))
+		case o.wanted() && s.post.mails[o.key] != 1 && !s.unconfirmed(t, o.key):
+			mails = append(mails, fmt.Sprintf("%d mails about %s", s.post.mails[o.key], o.key))
+		case !o.wanted() && len(live) > 0 && !s.asked(t, o):
+			risen = append(risen, fmt.Sprintf("%s is %+v, its invoices say %v, its work is %+v", o.key, *o.last(), live, k))
+		}
+	}
+	broken(t, s, "I-1: not one invoice per paid order, as it should be", one)
+	broken(t, s, "I-2: not one mail, and nothing about it is unknown", mails)
+	broken(t, s, "I-5: an invoice stands for an order that is gone", risen)
+}
+
+// unconfirmed reports whether nobody can tell if the mail was sent, because the ledger that knew it was lost.
+func (s *scene) unconfirmed(t *testing.T, key string) bool {
+	t.Helper()
+	id := saga.ID{Saga: sagaName, Work: key}
+	records, err := s.ledger.History(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, err := saga.Fold(id, records)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.Contains(st.Unconfirmed(), "receipt")
+}
+
+// asked reports whether a person is asked about an order that was deleted without a word that reached us: its invoice is
+// an orphan, and orphans are never voided by themselves.
+func (s *scene) asked(t *testing.T, o *order) bool {
+	t.Helper()
+	if !o.last().deleted || s.mode.webhooks && o.told && !s.lostOnce() {
+		return false
+	}
+	ds, err := s.store.Drifts(t.Context(), drift.DriftQuery{Job: "orders", Key: o.key, Class: drift.Orphan})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(ds) == 1 && ds[0].Do == drift.Ask
+}
+
+func (s *scene) lostOnce() bool { return s.rebuilds > 0 }
+
+// gate checks I-3: what the gate has accepted is what the shop has.
+func (s *scene) gate(t *testing.T, told func(*order) bool) {
+	t.Helper()
+	var differ []string
+	for _, o := range s.shop.orders {
+		if !told(o) || o.last().deleted && !o.told || o.last().deleted && s.lostOnce() {
+			continue // silence tells nobody anything
+		}
+		of := object
+		of.ID = o.id
+		e, err := s.store.Entry(t.Context(), of)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := len(o.states) - 1
+		switch {
+		case e == nil && o.last().deleted: // gone before anybody had heard of it
+		case e == nil || e.Deleted != o.last().deleted || e.Owing() || e.Blocked != "":
+			differ = append(differ, fmt.Sprintf("%s: %+v; the shop has %+v", o.key, e, o.states))
+		case e.Deleted:
+		case e.Fingerprint != fingerprint(o.body(n)) || e.Version.Compare(s.shop.version(o, n)) != 0:
+			differ = append(differ, fmt.Sprintf("%s: %s at %s; the shop has %+v", o.key, e.Body, e.Version.Revision(), o.states))
+		}
+	}
+	broken(t, s, "I-3: the gate is not as the source", differ)
+}
+
+// dry checks I-6 and I-7: one more comparison plans nothing, and it wrote nothing that is not a planner's.
+func (s *scene) dry(t *testing.T, p *process) {
+	t.Helper()
+	writes, papers, mails := p.writes.Load(), s.books.writes, s.post.calls
+	r, err := p.repair.Plan(t.Context())
+	if err != nil || r.Verdict == repair.Partial || r.Verdict == repair.Failed {
+		t.Fatalf("seed %d, %s: plan: %+v, %v", s.seed, s.mode.name, r, err)
+	}
+	if r.Planned != 0 {
+		t.Errorf("seed %d, %s: I-6: a second reconciliation plans %d: %+v\n%s", s.seed, s.mode.name, r.Planned, r, s.planned(t))
+	}
+	if p.writes.Load() != writes || s.books.writes != papers || s.post.calls != mails {
+		t.Errorf("seed %d, %s: I-7: a dry run wrote: %d to ledger, inbox and outcomes, %d to the books, %d mails",
+			s.seed, s.mode.name, p.writes.Load()-writes, s.books.writes-papers, s.post.calls-mails)
+	}
+}
+
+// planned are the actions of the newest plan.
+func (s *scene) planned(t *testing.T) string {
+	t.Helper()
+	plan, err := s.store.Latest(t.Context(), "orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := s.store.Findings(t.Context(), drift.FindingQuery{Number: plan.Number, Acting: true, Limit: 3})
+	return fmt.Sprintf("%+v %v", rows, err)
+}
+
+// vanished checks I-9: the shop answers as if it had never had an order, to listings and to questions by id, for longer
+// than the grace. Nothing is undone.
+func (s *scene) vanished(t *testing.T, p *process) {
+	t.Helper()
+	writes := s.books.writes
+	s.shop.empty = true
+	for range 4 {
+		r, err := p.repair.Run(t.Context())
+		plan, failed := s.store.Latest(t.Context(), "orders")
+		if err = errors.Join(err, failed); err != nil {
+			t.Fatalf("seed %d, %s: I-9: %+v, %v", s.seed, s.mode.name, r, err)
+		}
+		if n := plan.Acts(drift.Destroy); n > 0 || s.books.writes != writes {
+			t.Errorf("seed %d, %s: I-9: the source is empty, and %d destructive actions are planned, %d calls changed the books",
+				s.seed, s.mode.name, n, s.books.writes-writes)
+		}
+		_ = pause(t.Context(), grace)
+	}
+	s.shop.empty = false
+}
+
+// rebuilt checks I-8: a ledger made anew of what shop and books have equals the one there was, on works that had ended.
+// Then it takes the other's place, and everything holds as before.
+func (s *scene) rebuilt(t *testing.T) {
+	t.Helper()
+	before := s.quiet(t)
+	s.ledger, s.store = ledgers.New(nil), memory.New(nil)
+	p := s.quiet(t)
+	writes, mails := s.books.writes, s.post.calls
+	r, err := p.repair.Rebuild(t.Context(), time.Now(), repair.By{Actor: "anna", Reason: "what if"})
+	if err != nil || r.Verdict != repair.OK || r.Failed > 0 {
+		t.Fatalf("seed %d, %s: I-8: rebuild: %+v, %v", s.seed, s.mode.name, r, err)
+	}
+	if s.books.writes != writes || s.post.calls != mails {
+		t.Errorf("seed %d, %s: I-8: the rebuild made or sent something", s.seed, s.mode.name)
+	}
+	var differ []string
+	for _, o := range s.shop.orders {
+		was, err := before.works.Known(t.Context(), o.key)
+		is, failed := p.works.Known(t.Context(), o.key)
+		if err = errors.Join(err, failed); err != nil {
+			t.Fatal(err)
+		}
+		if why := s.unlike(o, was, is); why != "" {
+			differ = append(differ, fmt.Sprintf("%s: %s: it was %+v, and is %+v; the shop has %+v", o.key, why, was, is, o.states))
+		}
+	}
+	broken(t, s, "I-8: the rebuilt ledger differs", differ)
+}
+
+// unlike says how a rebuilt work differs from what it was.
+func (s *scene) unlike(o *order, was, is *drift.Known) string {
+	stands := func(k *drift.Known) bool { return k != nil && k.Status == saga.Completed }
+	switch {
+	case was != nil && !was.Status.Terminal():
+		return "it had not ended"
+	case o.last().deleted && stands(was): // an orphan: nobody can say what its invoice is for
+		return ""
+	case stands(was) != stands(is):
+		return "one of them stands"
+	case !stands(was):
+		if is != nil && is.Status != saga.Compensated {
+			return "nothing stood"
+		}
+		return ""
+	case was.Made != is.Made:
+		return "another invoice"
+	case !s.sameVersion(o, was.Revision, is.Revision):
+		return "another revision"
+	}
+	return ""
+}
+
+// sameVersion reports whether two revisions name the same version of an order, or two that say the same: the gate hands
+// on no version that is no news. Of two changes within one tick of the shop's clock the gate makes two revisions, and the
+// shop has one.
+func (s *scene) sameVersion(o *order, a, b string) bool {
+	if a == b {
+		return true
+	}
+	x, y := s.named(o, a), s.named(o, b)
+	return x != nil && y != nil && x.content == y.content
+}
+
+// named is the last state of an order that the shop gives a version with that revision.
+func (s *scene) named(o *order, revision string) *state {
+	if t, err := reconcile.ParseTime(revision); err == nil && s.shop.step > 0 {
+		revision = reconcile.At(t.Time().Truncate(s.shop.step), s.shop.step).Revision()
+	}
+	for n := len(o.states) - 1; n >= 0; n-- {
+		if s.shop.version(o, n).Revision() == revision {
+			return &o.states[n]
+		}
+	}
+	return nil
+}
+
+// goOn lets a process run on what there is, with all its rounds.
+func (s *scene) goOn(t *testing.T, d time.Duration) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	running, p, err := s.boot(ctx, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go p.run(running, s)
+	_ = pause(ctx, d)
+	stop()
+	<-p.done
+	for _, err := range p.errs {
+		s.faults = append(s.faults, err.Error())
+	}
+}

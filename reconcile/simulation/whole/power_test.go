@@ -1,0 +1,216 @@
+package whole
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/store/memory"
+	"github.com/amends-dev/amends/reconcile/sweep"
+	"github.com/amends-dev/amends/saga"
+)
+
+// power is what a process dies without: at its n-th boundary everything it does comes to nothing from then on. A
+// boundary is before and behind every write to ledger and store, and every call to shop, books and mail server.
+type power struct {
+	left   atomic.Int64 // boundaries until the crash; never reached when it begins at zero
+	dead   atomic.Bool
+	cut    context.CancelFunc
+	writes atomic.Int64 // that anybody but a planner makes
+}
+
+var errDead = errors.New("this process has crashed")
+
+func (p *power) boundary() error {
+	if p.left.Add(-1) == 0 {
+		p.dead.Store(true)
+		p.cut()
+	}
+	if p.dead.Load() {
+		return errDead
+	}
+	return nil
+}
+
+// around calls f between two boundaries. What f did stays done when the second is where the process dies.
+func (p *power) around(f func() error) error {
+	if err := p.boundary(); err != nil {
+		return err
+	}
+	err := f()
+	return errors.Join(p.boundary(), err)
+}
+
+// write is around, for a write.
+func write[T any](p *power, f func() (T, error)) (v T, err error) {
+	p.writes.Add(1)
+	return plan(p, f)
+}
+
+// plan is around, for a write of a planner: to the tables of listings, plans and drift.
+func plan[T any](p *power, f func() (T, error)) (v T, err error) {
+	err = p.around(func() (err error) {
+		v, err = f()
+		return err
+	})
+	return v, err
+}
+
+func void(f func() error) func() (struct{}, error) {
+	return func() (struct{}, error) { return struct{}{}, f() }
+}
+
+// book is a ledger with its reading side.
+type book interface {
+	ledger.Ledger
+	ledger.Reader
+}
+
+// ledgerPort is the ledger as a process sees it.
+type ledgerPort struct {
+	book
+	p *power
+}
+
+func (l *ledgerPort) OpenSession(ctx context.Context, ttl time.Duration, label string) (ledger.Lease, error) {
+	return write(l.p, func() (ledger.Lease, error) { return l.book.OpenSession(ctx, ttl, label) })
+}
+
+func (l *ledgerPort) Renew(ctx context.Context, t saga.Token, ttl time.Duration) (ledger.Lease, error) {
+	return write(l.p, func() (ledger.Lease, error) { return l.book.Renew(ctx, t, ttl) })
+}
+
+func (l *ledgerPort) Bury(ctx context.Context, t saga.Token) error {
+	_, err := write(l.p, void(func() error { return l.book.Bury(ctx, t) }))
+	return err
+}
+
+func (l *ledgerPort) Append(ctx context.Context, t saga.Token, es []ledger.Entry) ([]ledger.Answer, error) {
+	return write(l.p, func() ([]ledger.Answer, error) { return l.book.Append(ctx, t, es) })
+}
+
+func (l *ledgerPort) Claim(ctx context.Context, t saga.Token, c ledger.Claim) ([]ledger.Head, error) {
+	return write(l.p, func() ([]ledger.Head, error) { return l.book.Claim(ctx, t, c) })
+}
+
+func (l *ledgerPort) Post(ctx context.Context, id saga.ID, s saga.Signal) error {
+	_, err := write(l.p, void(func() error { return l.book.Post(ctx, id, s) }))
+	return err
+}
+
+func (l *ledgerPort) Describe(ctx context.Context, s *saga.Spec) error {
+	_, err := write(l.p, void(func() error { return l.book.Describe(ctx, s) }))
+	return err
+}
+
+func (l *ledgerPort) Count(ctx context.Context, ds []ledger.Duplicate) error {
+	_, err := write(l.p, void(func() error { return l.book.Count(ctx, ds) }))
+	return err
+}
+
+// storePort is the store as a process sees it. It watches the gate: see check.
+type storePort struct {
+	*memory.Store
+	p     *power
+	watch *watch
+}
+
+type (
+	judging  = func(time.Time, []reconcile.Delivery, map[reconcile.Object]*reconcile.Entry) error
+	deciding = func(time.Time, *reconcile.Entry) error
+)
+
+func (s *storePort) Judge(ctx context.Context, limit int, decide judging) (int, error) {
+	return write(s.p, func() (int, error) {
+		return s.Store.Judge(ctx, limit, func(now time.Time, ds []reconcile.Delivery, es map[reconcile.Object]*reconcile.Entry) error {
+			before := map[reconcile.Object]reconcile.Entry{}
+			for o, e := range es {
+				before[o] = *e
+			}
+			err := decide(now, ds, es)
+			for o, e := range es {
+				was := before[o]
+				s.watch.compare(&was, e)
+			}
+			return errors.Join(err, s.p.boundary())
+		})
+	})
+}
+
+func (s *storePort) Claim(ctx context.Context, limit int, decide deciding) ([]reconcile.Entry, error) {
+	return write(s.p, func() ([]reconcile.Entry, error) { return s.Store.Claim(ctx, limit, s.watched(decide)) })
+}
+
+func (s *storePort) Update(ctx context.Context, o reconcile.Object, decide deciding) error {
+	_, err := write(s.p, void(func() error { return s.Store.Update(ctx, o, s.watched(decide)) }))
+	return err
+}
+
+func (s *storePort) watched(decide deciding) deciding {
+	return func(now time.Time, e *reconcile.Entry) error {
+		before := *e
+		err := decide(now, e)
+		s.watch.compare(&before, e)
+		return errors.Join(err, s.p.boundary())
+	}
+}
+
+func (s *storePort) Advance(ctx context.Context, p sweep.Position, c sweep.Catch) (sweep.Position, error) {
+	if len(c.Events) > 0 { // the inbox is not the planner's
+		s.p.writes.Add(1)
+	}
+	return plan(s.p, func() (sweep.Position, error) { return s.Store.Advance(ctx, p, c) })
+}
+
+func (s *storePort) Discard(ctx context.Context, q sweep.SightingQuery, limit int) (int, error) {
+	return plan(s.p, func() (int, error) { return s.Store.Discard(ctx, q, limit) })
+}
+
+func (s *storePort) Draft(ctx context.Context, job string) (int64, error) {
+	return plan(s.p, func() (int64, error) { return s.Store.Draft(ctx, job) })
+}
+
+func (s *storePort) Find(ctx context.Context, n int64, fs []drift.Finding) error {
+	_, err := plan(s.p, void(func() error { return s.Store.Find(ctx, n, fs) }))
+	return err
+}
+
+func (s *storePort) Finish(ctx context.Context, n int64, p *drift.Plan) (time.Time, error) {
+	return plan(s.p, func() (time.Time, error) { return s.Store.Finish(ctx, n, p) })
+}
+
+func (s *storePort) Done(ctx context.Context, n int64, rows []drift.Row) error {
+	_, err := write(s.p, void(func() error { return s.Store.Done(ctx, n, rows) }))
+	return err
+}
+
+func (s *storePort) Remember(ctx context.Context, job string, n int64, part drift.Part, fs []drift.Finding) error {
+	_, err := plan(s.p, void(func() error { return s.Store.Remember(ctx, job, n, part, fs) }))
+	return err
+}
+
+// watch compares every entry of the gate before and after each transaction.
+type watch struct {
+	mu     sync.Mutex
+	broken []string
+}
+
+func (w *watch) compare(before, after *reconcile.Entry) {
+	complain := func(format string, args ...any) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.broken = append(w.broken, after.Object.String()+": "+fmt.Sprintf(format, args...))
+	}
+	if after.Version.Compare(before.Version) < 0 {
+		complain("I-4: version %s became %s", before.Version.Revision(), after.Version.Revision())
+	}
+	if before.Deleted && !after.Deleted {
+		complain("I-5: it was resurrected, and no order of this shop ever comes back")
+	}
+}

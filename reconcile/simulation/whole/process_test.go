@@ -1,0 +1,143 @@
+package whole
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/repair"
+	"github.com/amends-dev/amends/reconcile/sweep"
+	"github.com/amends-dev/amends/reconcile/works"
+)
+
+// mode is who brings news, and what goes wrong.
+type mode struct {
+	name     string
+	webhooks bool // the shop tells
+	stripped bool // and says no more than that something changed
+	sweeps   bool // the shop is asked what changed
+	compares bool // everything is compared
+	loss     bool // ledger and inbox are lost on the way
+}
+
+// process is one life of a program with a coordinator, a hearer, an incremental sweep and a reconciler.
+type process struct {
+	power
+
+	coordinator *coordinator.Coordinator
+	hearer      *reconcile.Hearer
+	sweep       *sweep.Sweep
+	repair      *repair.Reconciler
+	works       *works.Works
+
+	over <-chan struct{} // it was crashed or told to stop
+	done chan struct{}   // nothing of it moves any more
+	errs []error         // of rounds in which nobody failed; read behind done
+}
+
+// sweepEvery and compareEvery are how long the rounds are apart.
+const (
+	sweepEvery   = 2 * time.Minute
+	compareEvery = 10 * time.Minute
+	grace        = time.Hour
+)
+
+// boot makes a process that dies at its n-th boundary, or never if n is 0. It does not run yet.
+func (s *scene) boot(ctx context.Context, n int64) (context.Context, *process, error) {
+	p := &process{done: make(chan struct{})}
+	p.left.Store(n)
+	ctx, p.cut = context.WithCancel(ctx)
+	p.over = ctx.Done()
+	ledger := &ledgerPort{s.ledger, &p.power}
+	store := &storePort{s.store, &p.power, &s.watch}
+	silent := logrus.New()
+	silent.SetOutput(io.Discard)
+	quota := reconcile.NewQuota(reconcile.Limits{PerSecond: 1000})
+
+	var err, err2, err3, err4, err5 error
+	p.coordinator, err = coordinator.New(ledger, &coordinator.Options{Log: silent, Poll: 10 * time.Second, Lease: time.Minute})
+	if err != nil {
+		return ctx, p, err
+	}
+	program, err := (&desk{&p.power, s.books, s.post}).program()
+	if err != nil {
+		return ctx, p, err
+	}
+	err = p.coordinator.Register(ctx, program)
+	p.works, err2 = works.New(works.Config{Saga: sagaName, Document: "invoice", Coordinator: p.coordinator, Ledger: ledger, Fields: fields})
+	p.sweep, err3 = sweep.New(sweep.Config{
+		Name: "orders", Source: s.shop.source(quota), Store: store, Mapping: "1", Page: 50, Proceed: func(context.Context) error { return p.boundary() },
+		Destination: s.books.destination(reconcile.NewQuota(reconcile.Limits{PerSecond: 1000})),
+	})
+	all := drift.Bound{Count: 1_000_000, Percent: 100}
+	p.repair, err4 = repair.New(repair.Config{
+		Sweep: p.sweep, Works: p.works, Effects: effects, Plans: store, Drifts: store, Log: silent, Grace: grace,
+		Deliver:  func(ctx context.Context, c reconcile.Change) error { return deliver(ctx, p.coordinator, &c) },
+		Bounds:   drift.Bounds{Create: all, Update: all, Destroy: all},
+		Approved: func(context.Context) (bool, error) { return true, nil },
+	})
+	p.hearer, err5 = reconcile.New(store, reconcile.Options{
+		Poll: 10 * time.Second, Workers: 32, Log: silent,
+		Sources: map[string]reconcile.Source{"shop": {
+			// Whoever has lost what he had heard believes nobody: an old webhook of an order that is gone would make it anew.
+			Quota: quota, Policy: reconcile.Policy{Settle: settle, Max: 5 * time.Minute, AlwaysFetch: s.rebuilds > 0},
+			Fetch:   s.shop.hear,
+			Deliver: func(ctx context.Context, c reconcile.Change) error { return deliver(ctx, p.coordinator, &c) },
+		}},
+	})
+	return ctx, p, errors.Join(err, err2, err3, err4, err5)
+}
+
+// hear is a question of the hearer's.
+func (s *shop) hear(ctx context.Context, o reconcile.Object) (reconcile.Fetched, error) {
+	known, err := s.fetch(ctx, o.ID)
+	if err != nil || known == nil {
+		return reconcile.Fetched{Gone: err == nil}, err
+	}
+	return reconcile.Fetched{Version: known.Version, Body: known.Body, Fingerprint: known.Fingerprint}, nil
+}
+
+// run runs a process until ctx ends or it dies.
+func (p *process) run(ctx context.Context, s *scene) {
+	defer close(p.done)
+	ended := make(chan error, 2)
+	go func() { ended <- p.coordinator.Run(ctx) }()
+	go func() { ended <- p.hearer.Run(ctx) }()
+	p.rounds(ctx, s)
+	for range 2 {
+		if err := <-ended; err != nil && !p.dead.Load() {
+			p.errs = append(p.errs, err)
+		}
+	}
+}
+
+// rounds sweeps and compares at their times.
+func (p *process) rounds(ctx context.Context, s *scene) {
+	for next := time.Now().Add(compareEvery); pause(ctx, sweepEvery) == nil; {
+		calm := s.shop.isCalm() && s.books.isCalm()
+		var err error
+		if s.mode.sweeps {
+			var r sweep.Report
+			if r, err = p.sweep.Changed(ctx); err == nil && r.Verdict != sweep.OK {
+				err = fmt.Errorf("sweep: %+v", r)
+			}
+		}
+		if s.mode.compares && !time.Now().Before(next) {
+			next = time.Now().Add(compareEvery)
+			r, failed := p.repair.Run(ctx)
+			if err = errors.Join(err, failed); err == nil && (r.Verdict == repair.Partial || r.Verdict == repair.Failed) {
+				err = fmt.Errorf("reconcile: %+v", r)
+			}
+		}
+		if err != nil && calm && ctx.Err() == nil {
+			p.errs = append(p.errs, err)
+		}
+	}
+}

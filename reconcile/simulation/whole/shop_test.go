@@ -1,0 +1,350 @@
+package whole
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/sweep"
+)
+
+// kind is how a shop versions its orders.
+type kind struct {
+	name string
+	step time.Duration // of its clock; 0: it counts
+	lag  time.Duration // what is read may be this old
+}
+
+var kinds = []kind{
+	{name: "counter"},
+	{name: "millis", step: time.Millisecond},
+	{name: "seconds", step: time.Second},
+	{name: "lagging", step: time.Second, lag: 1500 * time.Millisecond},
+}
+
+// content is what the shop says of an order.
+type content struct {
+	Status string `json:"status"` // open, paid, cancelled
+	Total  string `json:"total"`
+}
+
+// state is what an order is from some time on.
+type state struct {
+	content
+
+	at      time.Time
+	deleted bool // the shop has it no more
+}
+
+// order is all that ever happens to one.
+type order struct {
+	id     string
+	key    string
+	states []state
+	told   bool // somebody is told of the last change
+}
+
+// last is what the order is in the end.
+func (o *order) last() *state { return &o.states[len(o.states)-1] }
+
+// wanted reports whether the order is to have an invoice in the end.
+func (o *order) wanted() bool { return o.last().Status == "paid" && !o.last().deleted }
+
+// at is the number of the state at t, or -1 before the first.
+func (o *order) at(t time.Time) int {
+	n := len(o.states) - 1
+	for n >= 0 && o.states[n].at.After(t) {
+		n--
+	}
+	return n
+}
+
+// live makes up what happens to the order: it is paid sooner or later, changed, and some are cancelled or deleted. Many
+// changes come within one second of the one before.
+func (o *order) live(chance *rand.Rand, at time.Time) {
+	now := content{Status: "open", Total: fmt.Sprint(10 + chance.IntN(90))}
+	if chance.IntN(3) == 0 {
+		now.Status = "paid"
+	}
+	for n := range 1 + chance.IntN(4) {
+		s := state{content: now, at: at.Truncate(time.Millisecond)}
+		if n > 0 {
+			s.change(chance)
+		}
+		now = s.content
+		o.states = append(o.states, s)
+		if s.deleted || s.Status == "cancelled" {
+			return
+		}
+		gap := time.Duration(chance.IntN(900)+2) * time.Millisecond
+		if chance.IntN(5) < 3 {
+			gap = time.Duration(chance.IntN(180)+1) * time.Second
+		}
+		at = at.Add(gap)
+	}
+	if now.Status == "open" { // nearly everybody pays in the end
+		o.states = append(o.states, state{content: content{"paid", now.Total}, at: at.Truncate(time.Millisecond)})
+	}
+}
+
+func (s *state) change(chance *rand.Rand) {
+	switch n := chance.IntN(20); {
+	case n == 0:
+		s.deleted = true
+	case n <= 2:
+		s.Status = "cancelled"
+	case s.Status == "open":
+		s.Status = "paid"
+	default:
+		s.Total = fmt.Sprint(10 + chance.IntN(90))
+	}
+}
+
+// span is how long the shop is busy.
+const span = 20 * time.Minute
+
+// shop is the source of truth.
+type shop struct {
+	kind
+	mood
+
+	orders []*order // by id
+	byID   map[string]*order
+	empty  bool // it answers as if it had never had an order
+}
+
+func newShop(k kind, seed uint64, orders int, began time.Time) *shop {
+	chance := rand.New(rand.NewPCG(seed, 1))
+	s := &shop{kind: k, mood: mood{chance: rand.New(rand.NewPCG(seed, 3))}, byID: map[string]*order{}}
+	for i := range orders {
+		id := fmt.Sprintf("%05d", i)
+		o := &order{id: id, key: "shop:order:" + id}
+		o.live(chance, began.Add(time.Duration(chance.Int64N(int64(span)))))
+		s.orders, s.byID[id] = append(s.orders, o), o
+	}
+	return s
+}
+
+var errBusy, errAway, errNotUs = errors.New("429 too many requests"), errors.New("503 service unavailable"), errors.New("403 forbidden")
+
+// mood is how somebody answers.
+type mood struct {
+	mu     sync.Mutex
+	chance *rand.Rand
+	calm   bool // it answers everything, at once and truly
+	calls  int
+}
+
+func (m *mood) lock() func() {
+	m.mu.Lock()
+	return m.mu.Unlock
+}
+
+// draw says of one call how long it takes, what is answered instead of the truth, and a number from 0 up to 1 for what
+// else is left to chance.
+func (m *mood) draw() (took time.Duration, fault error, luck float64) {
+	defer m.lock()()
+	m.calls++
+	took, luck = time.Duration(5+m.chance.IntN(300))*time.Millisecond, m.chance.Float64()
+	if n := m.chance.IntN(60); !m.calm && n < 4 {
+		fault = []error{reconcile.Later(errBusy, time.Duration(1+m.chance.IntN(3))*time.Second), errAway, errNotUs, context.DeadlineExceeded}[n]
+	}
+	return took, fault, luck
+}
+
+func (m *mood) isCalm() bool {
+	defer m.lock()()
+	return m.calm
+}
+
+// ask is one question to the shop. It returns the time as of which it is answered, which may be a while ago.
+func (s *shop) ask(ctx context.Context) (as time.Time, luck float64, err error) {
+	took, fault, luck := s.draw()
+	if err := pause(ctx, took); err != nil {
+		return as, luck, err
+	}
+	return time.Now().Add(-time.Duration(luck * float64(s.lag))), luck, fault
+}
+
+// shows is the number of the state that the shop shows as of some time, or -1 when it shows none.
+func (s *shop) shows(o *order, as time.Time) int {
+	if n := o.at(as); n >= 0 && !o.states[n].deleted && !s.empty {
+		return n
+	}
+	return -1
+}
+
+// object is the order in its n-th state.
+func (s *shop) object(o *order, n int) *sweep.Object {
+	body := o.body(n)
+	return &sweep.Object{ID: o.id, Version: s.version(o, n), Created: o.states[0].at, Changed: s.stamp(o, n), Body: body, Fingerprint: fingerprint(body)}
+}
+
+func (o *order) body(n int) json.RawMessage {
+	b, err := json.Marshal(o.states[n].content)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+func fingerprint(body json.RawMessage) reconcile.Digest {
+	fp, err := reconcile.Fingerprint(body)
+	if err != nil {
+		panic(err)
+	}
+	return fp
+}
+
+// stamp is when the shop says that the order changed.
+func (s *shop) stamp(o *order, n int) time.Time {
+	return o.states[n].at.Truncate(max(s.step, time.Millisecond))
+}
+
+func (s *shop) version(o *order, n int) reconcile.Version {
+	if s.step == 0 {
+		return reconcile.Counter(int64(n + 1))
+	}
+	return reconcile.At(s.stamp(o, n), s.step)
+}
+
+// tied reports whether the order changed twice within one tick of the shop's clock.
+func (s *shop) tied(o *order) bool {
+	for n := 1; n < len(o.states); n++ {
+		if s.step > 0 && s.stamp(o, n).Equal(s.stamp(o, n-1)) {
+			return true
+		}
+	}
+	return false
+}
+
+var object = reconcile.Object{Source: "shop", Type: "order"}
+
+// fetch is a question about one order.
+func (s *shop) fetch(ctx context.Context, id string) (*sweep.Object, error) {
+	as, _, err := s.ask(ctx)
+	if err != nil {
+		return nil, err
+	}
+	o := s.byID[id]
+	if n := s.shows(o, as); n >= 0 {
+		return s.object(o, n), nil
+	}
+	return nil, nil
+}
+
+// source is the shop as a sweep and a reconciler read it.
+func (s *shop) source(q *reconcile.Quota) sweep.Source {
+	return sweep.Source{Object: object, Quota: q, Get: s.fetch, Want: want, Changed: s.changed, Partitions: s.partitions, All: s.all}
+}
+
+// want says what an order's invoice should say.
+func want(o *sweep.Object) (drift.Truth, error) {
+	var c content
+	err := json.Unmarshal(o.Body, &c)
+	return drift.Truth{
+		Key: "shop:order:" + o.ID, Revision: o.Version.Revision(), Wanted: c.Status == "paid", Fields: drift.Fields{"total": c.Total}, Changed: o.Changed,
+	}, err
+}
+
+// changed lists what changed since a time, in the order of changes.
+func (s *shop) changed(ctx context.Context, q sweep.Query) (sweep.Page, error) {
+	as, luck, err := s.ask(ctx)
+	if err != nil {
+		return sweep.Page{}, err
+	}
+	place := func(o *sweep.Object) string { return fmt.Sprintf("%020d/%s", o.Changed.UnixNano(), o.ID) }
+	var found []sweep.Object
+	for _, o := range s.orders {
+		n := s.shows(o, as)
+		if n < 0 || s.stamp(o, n).Before(q.Since) {
+			continue
+		}
+		if known := s.object(o, n); place(known) > q.Cursor {
+			found = append(found, *known)
+		}
+	}
+	slices.SortFunc(found, func(a, b sweep.Object) int { return strings.Compare(place(&a), place(&b)) })
+	p := sweep.Page{Objects: found}
+	if len(found) > q.Limit {
+		p = sweep.Page{Objects: found[:q.Limit], Next: place(&found[q.Limit-1])}
+	}
+	p.Objects, p.Next = cut(&s.mood, luck, p.Objects, p.Next)
+	return p, nil
+}
+
+// cut ends a listing early at times, or shows nothing, without a word.
+func cut[T any](m *mood, luck float64, rows []T, next string) ([]T, string) {
+	switch {
+	case m.isCalm():
+	case luck < 0.02:
+		return nil, ""
+	case luck < 0.04:
+		return rows[:len(rows)/2], ""
+	}
+	return rows, next
+}
+
+// partOf is the part of a listing in which a thing is.
+func partOf(id string) string {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(id)) // it never fails
+	return fmt.Sprint(h.Sum32() % 3)
+}
+
+// partitions counts the orders of each part.
+func (s *shop) partitions(ctx context.Context) ([]sweep.Partition, error) {
+	as, _, err := s.ask(ctx)
+	if err != nil {
+		return nil, err
+	}
+	parts := []sweep.Partition{{Name: "0"}, {Name: "1"}, {Name: "2"}}
+	for _, o := range s.orders {
+		if s.shows(o, as) >= 0 {
+			parts[partOf(o.id)[0]-'0'].Count++
+		}
+	}
+	return parts, nil
+}
+
+// all lists a part by id.
+func (s *shop) all(ctx context.Context, q sweep.Query) (p sweep.Page, err error) {
+	as, luck, err := s.ask(ctx)
+	if err != nil {
+		return p, err
+	}
+	for _, o := range s.orders {
+		n := s.shows(o, as)
+		if n < 0 || o.id <= q.Cursor || partOf(o.id) != q.Partition {
+			continue
+		}
+		if len(p.Objects) == q.Limit {
+			p.Next = p.Objects[q.Limit-1].ID
+			break
+		}
+		p.Objects = append(p.Objects, *s.object(o, n))
+	}
+	p.Objects, p.Next = cut(&s.mood, luck, p.Objects, p.Next)
+	return p, nil
+}
+
+// pause waits in the world's time.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
