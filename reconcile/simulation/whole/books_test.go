@@ -72,7 +72,7 @@ var errCut = errors.New("connection reset by peer")
 // request is one call that changes something. The answer may get lost, before or behind the effect, and the effect may
 // come a while later than the caller has the patience to wait.
 func (m *mood) request(ctx context.Context, effect func()) error {
-	took, fault, luck := m.draw()
+	took, luck, fault := m.draw()
 	if err := pause(ctx, took); err != nil {
 		if luck < 0.5 {
 			effect() // it was on its way
@@ -145,7 +145,7 @@ func (b *books) void(ctx context.Context, id string) error {
 
 // documents are invoices as somebody sees them who asks now.
 func (b *books) documents(ctx context.Context, among func() []*invoice) ([]drift.Document, float64, error) {
-	took, fault, luck := b.draw()
+	took, luck, fault := b.draw()
 	if err := pause(ctx, took); err != nil || fault != nil {
 		return nil, luck, errors.Join(err, fault)
 	}

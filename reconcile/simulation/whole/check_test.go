@@ -58,11 +58,11 @@ func (s *scene) settled(t *testing.T, p *process, told func(*order) bool) {
 		switch {
 		case !told(o):
 		case o.wanted() && (!slices.Equal(live, []string{o.last().Total}) || k == nil || k.Status != saga.Completed):
-			one = append(one, fmt.Sprintf("%s is %+v, its invoices say %v, its work is %+v", o.key, *o.last(), live, k))
+			one = append(one, fmt.Sprintf("%s is %v, its invoices say %v, its work is %+v", o.key, *o.last(), live, k))
 		case o.wanted() && s.post.mails[o.key] != 1 && !s.unconfirmed(t, o.key):
 			mails = append(mails, fmt.Sprintf("%d mails about %s", s.post.mails[o.key], o.key))
 		case !o.wanted() && len(live) > 0 && !s.asked(t, o):
-			risen = append(risen, fmt.Sprintf("%s is %+v, its invoices say %v, its work is %+v", o.key, *o.last(), live, k))
+			risen = append(risen, fmt.Sprintf("%s is %v, its invoices say %v, its work is %+v", o.key, *o.last(), live, k))
 		}
 	}
 	broken(t, s, "I-1: not one invoice per paid order, as it should be", one)
@@ -119,9 +119,9 @@ func (s *scene) gate(t *testing.T, told func(*order) bool) {
 		switch {
 		case e == nil && o.last().deleted: // gone before anybody had heard of it
 		case e == nil || e.Deleted != o.last().deleted || e.Owing() || e.Blocked != "":
-			differ = append(differ, fmt.Sprintf("%s: %+v; the shop has %+v", o.key, e, o.states))
+			differ = append(differ, fmt.Sprintf("%s: %v; the shop has %+v", o.key, e, o.states))
 		case e.Deleted:
-		case e.Fingerprint != fingerprint(o.body(n)) || e.Version.Compare(s.shop.version(o, n)) != 0:
+		case e.Fingerprint != o.last().print || e.Version.Compare(s.shop.version(o, n)) != 0:
 			differ = append(differ, fmt.Sprintf("%s: %s at %s; the shop has %+v", o.key, e.Body, e.Version.Revision(), o.states))
 		}
 	}
@@ -200,7 +200,7 @@ func (s *scene) rebuilt(t *testing.T) {
 			t.Fatal(err)
 		}
 		if why := s.unlike(o, was, is); why != "" {
-			differ = append(differ, fmt.Sprintf("%s: %s: it was %+v, and is %+v; the shop has %+v", o.key, why, was, is, o.states))
+			differ = append(differ, fmt.Sprintf("%s: %s: it was %+v, and is %v; the shop has %+v", o.key, why, was, is, o.states))
 		}
 	}
 	broken(t, s, "I-8: the rebuilt ledger differs", differ)

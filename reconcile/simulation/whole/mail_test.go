@@ -53,8 +53,8 @@ func (s *shop) event(o *order, n int, stripped bool) reconcile.Event {
 	case o.states[n].deleted:
 		ev.Deleted = true
 	default:
-		ev.Payload, ev.Version, ev.Body = reconcile.Whole, s.version(o, n), o.body(n)
-		ev.Fingerprint = fingerprint(ev.Body)
+		ev.Payload, ev.Version = reconcile.Whole, s.version(o, n)
+		ev.Body, ev.Fingerprint = o.states[n].body, o.states[n].print
 	}
 	return ev
 }

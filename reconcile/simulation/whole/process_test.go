@@ -73,7 +73,7 @@ func (s *scene) boot(ctx context.Context, n int64) (context.Context, *process, e
 	err = p.coordinator.Register(ctx, program)
 	p.works, err2 = works.New(works.Config{Saga: sagaName, Document: "invoice", Coordinator: p.coordinator, Ledger: ledger, Fields: fields})
 	p.sweep, err3 = sweep.New(sweep.Config{
-		Name: "orders", Source: s.shop.source(quota), Store: store, Mapping: "1", Page: 50, Proceed: func(context.Context) error { return p.boundary() },
+		Name: "orders", Source: s.shop.source(quota), Store: store, Mapping: "1", Page: max(20, s.size.orders/20), Proceed: func(context.Context) error { return p.boundary() },
 		Destination: s.books.destination(reconcile.NewQuota(reconcile.Limits{PerSecond: 1000})),
 	})
 	all := drift.Bound{Count: 1_000_000, Percent: 100}

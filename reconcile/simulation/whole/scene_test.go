@@ -103,7 +103,7 @@ func (s *scene) keep(ctx context.Context, disaster time.Time) {
 	for life := 0; ctx.Err() == nil; life++ {
 		var last int64
 		if life < s.size.lives && !s.shop.isCalm() {
-			last = 1 + chance.Int64N(int64(s.size.orders*(life+2)))
+			last = 1 + chance.Int64N(int64(s.size.orders*(life+2)/2))
 		}
 		running, p, err := s.boot(ctx, last)
 		if err == nil {

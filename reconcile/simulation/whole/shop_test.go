@@ -8,6 +8,7 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -43,6 +44,16 @@ type state struct {
 
 	at      time.Time
 	deleted bool // the shop has it no more
+
+	body  json.RawMessage
+	print reconcile.Digest // of the body
+}
+
+func (s state) String() string {
+	if s.deleted {
+		return s.at.Format(time.StampMilli) + " deleted"
+	}
+	return fmt.Sprintf("%s %s %s", s.at.Format(time.StampMilli), s.Status, s.Total)
 }
 
 // order is all that ever happens to one.
@@ -129,6 +140,7 @@ func newShop(k kind, seed uint64, orders int, began time.Time) *shop {
 		id := fmt.Sprintf("%05d", i)
 		o := &order{id: id, key: "shop:order:" + id}
 		o.live(chance, began.Add(time.Duration(chance.Int64N(int64(span)))))
+		o.print()
 		s.orders, s.byID[id] = append(s.orders, o), o
 	}
 	return s
@@ -151,14 +163,14 @@ func (m *mood) lock() func() {
 
 // draw says of one call how long it takes, what is answered instead of the truth, and a number from 0 up to 1 for what
 // else is left to chance.
-func (m *mood) draw() (took time.Duration, fault error, luck float64) {
+func (m *mood) draw() (took time.Duration, luck float64, fault error) {
 	defer m.lock()()
 	m.calls++
 	took, luck = time.Duration(5+m.chance.IntN(300))*time.Millisecond, m.chance.Float64()
 	if n := m.chance.IntN(60); !m.calm && n < 4 {
 		fault = []error{reconcile.Later(errBusy, time.Duration(1+m.chance.IntN(3))*time.Second), errAway, errNotUs, context.DeadlineExceeded}[n]
 	}
-	return took, fault, luck
+	return took, luck, fault
 }
 
 func (m *mood) isCalm() bool {
@@ -168,7 +180,7 @@ func (m *mood) isCalm() bool {
 
 // ask is one question to the shop. It returns the time as of which it is answered, which may be a while ago.
 func (s *shop) ask(ctx context.Context) (as time.Time, luck float64, err error) {
-	took, fault, luck := s.draw()
+	took, luck, fault := s.draw()
 	if err := pause(ctx, took); err != nil {
 		return as, luck, err
 	}
@@ -185,24 +197,21 @@ func (s *shop) shows(o *order, as time.Time) int {
 
 // object is the order in its n-th state.
 func (s *shop) object(o *order, n int) *sweep.Object {
-	body := o.body(n)
-	return &sweep.Object{ID: o.id, Version: s.version(o, n), Created: o.states[0].at, Changed: s.stamp(o, n), Body: body, Fingerprint: fingerprint(body)}
+	is := &o.states[n]
+	return &sweep.Object{ID: o.id, Version: s.version(o, n), Created: o.states[0].at, Changed: s.stamp(o, n), Body: is.body, Fingerprint: is.print}
 }
 
-func (o *order) body(n int) json.RawMessage {
-	b, err := json.Marshal(o.states[n].content)
-	if err != nil {
-		panic(err)
+// print writes the bodies of all states.
+func (o *order) print() {
+	for n := range o.states {
+		s := &o.states[n]
+		var err, failed error
+		s.body, err = json.Marshal(s.content)
+		s.print, failed = reconcile.Fingerprint(s.body)
+		if err = errors.Join(err, failed); err != nil {
+			panic(err)
+		}
 	}
-	return b
-}
-
-func fingerprint(body json.RawMessage) reconcile.Digest {
-	fp, err := reconcile.Fingerprint(body)
-	if err != nil {
-		panic(err)
-	}
-	return fp
 }
 
 // stamp is when the shop says that the order changed.
@@ -257,26 +266,33 @@ func want(o *sweep.Object) (drift.Truth, error) {
 }
 
 // changed lists what changed since a time, in the order of changes.
-func (s *shop) changed(ctx context.Context, q sweep.Query) (sweep.Page, error) {
+func (s *shop) changed(ctx context.Context, q sweep.Query) (p sweep.Page, err error) {
 	as, luck, err := s.ask(ctx)
 	if err != nil {
-		return sweep.Page{}, err
+		return p, err
 	}
-	place := func(o *sweep.Object) string { return fmt.Sprintf("%020d/%s", o.Changed.UnixNano(), o.ID) }
-	var found []sweep.Object
+	type row struct {
+		place string // in the listing
+		o     *order
+		n     int
+	}
+	var found []row
 	for _, o := range s.orders {
 		n := s.shows(o, as)
-		if n < 0 || s.stamp(o, n).Before(q.Since) {
+		if n < 0 {
 			continue
 		}
-		if known := s.object(o, n); place(known) > q.Cursor {
-			found = append(found, *known)
+		changed := s.stamp(o, n)
+		if place := strconv.FormatInt(changed.UnixNano(), 10) + "/" + o.id; !changed.Before(q.Since) && place > q.Cursor { // all times have as many digits
+			found = append(found, row{place, o, n})
 		}
 	}
-	slices.SortFunc(found, func(a, b sweep.Object) int { return strings.Compare(place(&a), place(&b)) })
-	p := sweep.Page{Objects: found}
+	slices.SortFunc(found, func(a, b row) int { return strings.Compare(a.place, b.place) })
 	if len(found) > q.Limit {
-		p = sweep.Page{Objects: found[:q.Limit], Next: place(&found[q.Limit-1])}
+		found, p.Next = found[:q.Limit], found[q.Limit-1].place
+	}
+	for _, f := range found {
+		p.Objects = append(p.Objects, *s.object(f.o, f.n))
 	}
 	p.Objects, p.Next = cut(&s.mood, luck, p.Objects, p.Next)
 	return p, nil

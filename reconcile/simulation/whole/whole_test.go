@@ -90,6 +90,7 @@ func TestInvariants(t *testing.T) {
 func everything(t *testing.T, k kind, seed uint64, sz size) (e ends) {
 	t.Helper()
 	play(t, mode{name: "everything", webhooks: true, sweeps: true, compares: true}, k, seed, sz, func(t *testing.T, s *scene) {
+		t.Helper()
 		s.goOn(t, 30*time.Minute)
 		p := s.quiet(t)
 		s.settled(t, p, every)
@@ -111,6 +112,7 @@ func everything(t *testing.T, k kind, seed uint64, sz size) (e ends) {
 func hintsAlone(t *testing.T, k kind, seed uint64, sz size, all ends) {
 	t.Helper()
 	play(t, mode{name: "hints alone", webhooks: true, stripped: true}, k, seed, sz, func(t *testing.T, s *scene) {
+		t.Helper()
 		s.settled(t, s.quiet(t), told)
 		s.gate(t, told)
 		s.ends().same(t, s, "I-10: hints alone come to another end", all, told)
@@ -122,6 +124,7 @@ func hintsAlone(t *testing.T, k kind, seed uint64, sz size, all ends) {
 func reconcilerAlone(t *testing.T, k kind, seed uint64, sz size, all ends) {
 	t.Helper()
 	play(t, mode{name: "reconciler alone", sweeps: true, compares: true}, k, seed, sz, func(t *testing.T, s *scene) {
+		t.Helper()
 		p := s.quiet(t)
 		s.settled(t, p, every)
 		s.gate(t, left)
@@ -141,6 +144,7 @@ func TestLoss(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, seed %d", k.name, seed), func(t *testing.T) {
 				t.Parallel()
 				play(t, mode{name: "loss", webhooks: true, sweeps: true, compares: true, loss: true}, k, seed+uint64(1000+100*i), sz, func(t *testing.T, s *scene) {
+					t.Helper()
 					p := s.quiet(t)
 					s.settled(t, p, every)
 					s.gate(t, every)
