@@ -4,8 +4,9 @@
 // process that is killed again and again. An audit that reads only shop, books and mailbox then says what became of it,
 // beside the same orders moved by a sync without a ledger.
 //
-// Read sync.go first: it is the job. hear.go hears of orders, job.go is the process that runs both, process.go kills
-// and restarts it, operator.go is the person who is asked, and the folders below are the outer world.
+// Read sync.go first: it is the job. hear.go hears of orders; sides.go and jobs.go distrust what was heard; job.go is the
+// process that runs all three. play.go is what happens from the first order to the audit, distrust.go its last scenes,
+// process.go kills and restarts, operator.go is the person who is asked, and the folders below are the outer world.
 package main
 
 import (

@@ -69,14 +69,20 @@ func (r *report) json(w io.Writer) error {
 
 // introduce says what is about to happen.
 func introduce(w io.Writer, o options) {
+	told := "The shop tells of every change by a\nsigned webhook: late, out of order, some twice, some at first not at all."
+	switch {
+	case o.sweepsAlone:
+		told = "Every\nwebhook of the shop is lost; a sweep every ten seconds finds what changed."
+	case o.loseLedger:
+		told += "\nHalf-way everything that the sync remembers is deleted."
+	}
 	fmt.Fprintf(w, `%s from a shop into the books, and a receipt goes out for each.
 Shop, books and mail server are real ones on this machine; %.0f %% of requests meet
-a fault, and the sync is killed %s. The shop tells of every change by a
-signed webhook: late, out of order, some twice, some at first not at all. A sync
-without a ledger does the same in a world of its own, in which nobody edits or
-cancels an order afterwards, because it would not hear of that. Seed %d.
+a fault, and the sync is killed %s. %s
+A sync without a ledger does the same in a world of its own, in which nobody
+edits or cancels an order afterwards, because it would not hear of that. Seed %d.
 
-`, amount(o.orders, "paid order goes", "paid orders go"), 100*o.faults, amount(o.kills, "time", "times"), o.seed)
+`, amount(o.orders, "paid order goes", "paid orders go"), 100*o.faults, amount(o.kills, "time", "times"), told, o.seed)
 }
 
 // amount is n with the word for it.
