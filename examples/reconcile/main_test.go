@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -78,7 +79,15 @@ func TestWhatBecomesOfDrift(t *testing.T) {
 // meant. The one that repairs does nothing before a person has approved it.
 func TestSchedulesCanBeRead(t *testing.T) {
 	t.Parallel()
-	for _, j := range (&process{shop: NewShop(), books: NewBooks()}).jobs() {
+	var jobs []schedule.Job
+	err := during(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), NewShop(), NewBooks(), func(_ context.Context, p *process) (err error) {
+		jobs, err = p.jobs()
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, j := range jobs {
 		s, err := schedule.Parse(j.Schedule, j.Zone)
 		if err != nil {
 			t.Fatalf("%s: %v", j.Name, err)

@@ -14,6 +14,7 @@ import (
 	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/reconcile/store/sqlite"
+	"github.com/amends-dev/amends/reconcile/sweep"
 )
 
 // process is what runs beside the shop and the books: a coordinator, a hearer and the jobs, over one file.
@@ -43,7 +44,10 @@ func during(ctx context.Context, file string, shop *Shop, books *Books, story fu
 	if err := p.assemble(ctx); err != nil {
 		return err
 	}
-	jobs := p.jobs()
+	jobs, err := p.jobs()
+	if err != nil {
+		return err
+	}
 	for i := range jobs {
 		jobs[i].Schedule = "@yearly" // in this story somebody asks for every run
 	}
@@ -73,7 +77,8 @@ func (p *process) assemble(ctx context.Context) (err error) {
 	if err := p.coordinator.Register(ctx, definition); err != nil {
 		return err
 	}
-	p.hearer, err = reconcile.New(p.box, reconcile.Options{Sources: map[string]reconcile.Source{"shop": {Fetch: p.shop.Fetch, Deliver: p.deliver}}})
+	source := sweep.Source{Get: p.shop.Get}
+	p.hearer, err = reconcile.New(p.box, reconcile.Options{Sources: map[string]reconcile.Source{"shop": {Fetch: source.Fetch, Deliver: p.deliver}}})
 	return err
 }
 

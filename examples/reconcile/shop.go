@@ -92,13 +92,3 @@ func objectOf(o Order) (*sweep.Object, error) {
 	body, err := json.Marshal(o)
 	return &sweep.Object{ID: o.ID, Version: reconcile.Counter(o.Version), Changed: o.changed, Body: body}, err
 }
-
-// Fetch is Get for a hearer, which asks wherever an event proves nothing.
-func (s *Shop) Fetch(ctx context.Context, of reconcile.Object) (reconcile.Fetched, error) {
-	o, err := s.Get(ctx, of.ID)
-	if err != nil || o == nil {
-		return reconcile.Fetched{Gone: err == nil}, err
-	}
-	digest, err := reconcile.Fingerprint(o.Body)
-	return reconcile.Fetched{Version: o.Version, Body: o.Body, Fingerprint: digest}, err
-}

@@ -106,7 +106,7 @@ func (a *attempt) work(ctx context.Context) (out Outcome, err error) {
 			err = fmt.Errorf("%w: %w", cause, err)
 		}
 	}()
-	return a.job.Work(ctx, a.run)
+	return a.job.Work(context.WithValue(ctx, inRun{}, a.run), a.run)
 }
 
 // beat renews the lease, and writes down what was reported, until ctx ends or the lease is lost.

@@ -135,3 +135,16 @@ const (
 	Foreign                      // destination: fields that are not ours differ
 	Unreadable                   // source: the object could not be read
 )
+
+// Fetch is Get as a hearer asks: see reconcile.Source.
+func (s *Source) Fetch(ctx context.Context, of reconcile.Object) (reconcile.Fetched, error) {
+	o, err := s.Get(ctx, of.ID)
+	if err != nil || o == nil || o.Deleted {
+		return reconcile.Fetched{Gone: err == nil}, err
+	}
+	digest := o.Fingerprint
+	if digest.IsZero() {
+		digest, err = reconcile.Fingerprint(o.Body)
+	}
+	return reconcile.Fetched{Version: o.Version, Body: o.Body, Fingerprint: digest}, err
+}

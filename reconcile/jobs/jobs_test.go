@@ -1,0 +1,40 @@
+package jobs
+
+import (
+	"testing"
+
+	"github.com/amends-dev/amends/reconcile/repair"
+	"github.com/amends-dev/amends/reconcile/schedule"
+	"github.com/amends-dev/amends/reconcile/sweep"
+)
+
+// Every word that a sweep or a reconciler ends with is one that the runs table knows.
+func TestVerdicts(t *testing.T) {
+	t.Parallel()
+	for said, want := range map[sweep.Verdict]schedule.Verdict{sweep.OK: schedule.OK, sweep.Partial: schedule.Partial} {
+		if got := swept(&sweep.Report{Verdict: said}).Verdict; got != want {
+			t.Errorf("a sweep that is %s is recorded as %s", said, got)
+		}
+	}
+	for said, want := range map[repair.Verdict]schedule.Verdict{
+		repair.OK: schedule.OK, repair.Partial: schedule.Partial, repair.Refused: schedule.Refused, repair.Failed: schedule.Failed,
+	} {
+		if got := repaired(&repair.Report{Verdict: said}).Verdict; got != want {
+			t.Errorf("a run that is %s is recorded as %s", said, got)
+		}
+	}
+}
+
+// What a run counted is recorded under the same meaning.
+func TestCounts(t *testing.T) {
+	t.Parallel()
+	got := swept(&sweep.Report{Verdict: sweep.OK, Before: "a", After: "b", Seen: 1, Calls: 2, Why: "w"})
+	if want := (schedule.Outcome{Verdict: schedule.OK, Before: "a", After: "b", Seen: 1, Calls: 2, Note: "w"}); got != want {
+		t.Errorf("a sweep: %+v, want %+v", got, want)
+	}
+	got = repaired(&repair.Report{Plan: "5f3a", Verdict: repair.OK, Words: "w", Seen: 1, Planned: 2, Applied: 3, Withheld: 4, Failed: 5})
+	want := schedule.Outcome{Verdict: schedule.OK, Plan: "5f3a", Note: "w", Seen: 1, Planned: 2, Applied: 3, Refused: 4, Errors: 5}
+	if got != want {
+		t.Errorf("a reconciler: %+v, want %+v", got, want)
+	}
+}

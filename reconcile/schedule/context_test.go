@@ -1,0 +1,78 @@
+package schedule_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/amends-dev/amends/reconcile/schedule"
+	"github.com/amends-dev/amends/reconcile/store/memory"
+)
+
+// What was made once for many runs is told by the context which run it works for: a pause and an approval reach it.
+func TestContextKnowsItsRun(t *testing.T) {
+	t.Parallel()
+	began := time.Now()
+	store := memory.New(&memory.Options{Now: func() time.Time { // soon it is five past ten
+		return time.Date(2026, 6, 15, 10, 4, 59, 900_000_000, time.UTC).Add(time.Since(began))
+	}})
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	ran := false
+	work := func(ctx context.Context, r *schedule.Run) (schedule.Outcome, error) {
+		defer stop()
+		ran = true
+		inner, cancel := context.WithCancel(ctx)
+		defer cancel()
+		if schedule.Of(inner) != r {
+			return schedule.Outcome{}, errors.New("its context has another run")
+		}
+		if yes, err := schedule.Approved(inner); !yes || err != nil {
+			return schedule.Outcome{}, fmt.Errorf("the approved job is told %v, %w", yes, err)
+		}
+		if err := schedule.Proceed(inner); err != nil {
+			return schedule.Outcome{}, fmt.Errorf("before the pause: %w", err)
+		}
+		if err := schedule.Pause(ctx, store, "job", "anna", "enough"); err != nil {
+			return schedule.Outcome{}, err
+		}
+		if err := schedule.Proceed(inner); !errors.Is(err, schedule.ErrPaused) {
+			return schedule.Outcome{}, fmt.Errorf("behind the pause: %w", err)
+		}
+		return schedule.Outcome{Verdict: schedule.OK}, nil
+	}
+	runner, err := schedule.New(store, []schedule.Job{{Name: "job", Schedule: "*/5 * * * *", Approved: true, Work: work}}, &schedule.Options{
+		Listener: &schedule.Listener{Ended: func(r *schedule.RunRow) {
+			if r.Verdict != schedule.OK {
+				t.Errorf("the run ended as %s: %s", r.Verdict, r.Error)
+			}
+		}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := runner.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if !ran {
+		t.Error("the job did not run")
+	}
+}
+
+// Outside of a run nobody has approved anything, and work goes on for as long as its context does.
+func TestContextWithoutRun(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	if yes, err := schedule.Approved(ctx); yes || err != nil {
+		t.Errorf("approved: %v, %v", yes, err)
+	}
+	if err := schedule.Proceed(ctx); err != nil {
+		t.Error(err)
+	}
+	cancel()
+	if err := schedule.Proceed(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("behind the end of the context: %v", err)
+	}
+}
