@@ -59,7 +59,7 @@ func (s *Sweep) sighting(o *Object) Sighting {
 		object.ID = o.ID
 		return Sighting{Key: cmp.Or(truth.Key, object.String()), ID: o.ID, Revision: o.Version.Revision(), Flags: Unreadable, Created: o.Changed}
 	}
-	row := Sighting{Key: truth.Key, ID: o.ID, Revision: truth.Revision, Created: o.Changed, Fields: truth.Fields,
+	row := Sighting{Key: truth.Key, ID: o.ID, Revision: cmp.Or(truth.Revision, o.Version.Revision()), Created: o.Changed, Fields: truth.Fields,
 		Fingerprint: Fingerprint(s.Mapping, truth.Fields)}
 	if truth.Wanted {
 		row.Flags |= Wanted
