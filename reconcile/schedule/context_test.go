@@ -21,44 +21,44 @@ func TestContextKnowsItsRun(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	ran := false
+	var wrong error
 	work := func(ctx context.Context, r *schedule.Run) (schedule.Outcome, error) {
 		defer stop()
-		ran = true
-		inner, cancel := context.WithCancel(ctx)
-		defer cancel()
-		if schedule.Of(inner) != r {
-			return schedule.Outcome{}, errors.New("its context has another run")
-		}
-		if yes, err := schedule.Approved(inner); !yes || err != nil {
-			return schedule.Outcome{}, fmt.Errorf("the approved job is told %v, %w", yes, err)
-		}
-		if err := schedule.Proceed(inner); err != nil {
-			return schedule.Outcome{}, fmt.Errorf("before the pause: %w", err)
-		}
-		if err := schedule.Pause(ctx, store, "job", "anna", "enough"); err != nil {
-			return schedule.Outcome{}, err
-		}
-		if err := schedule.Proceed(inner); !errors.Is(err, schedule.ErrPaused) {
-			return schedule.Outcome{}, fmt.Errorf("behind the pause: %w", err)
-		}
+		ran, wrong = true, told(ctx, store, r)
 		return schedule.Outcome{Verdict: schedule.OK}, nil
 	}
-	runner, err := schedule.New(store, []schedule.Job{{Name: "job", Schedule: "*/5 * * * *", Approved: true, Work: work}}, &schedule.Options{
-		Listener: &schedule.Listener{Ended: func(r *schedule.RunRow) {
-			if r.Verdict != schedule.OK {
-				t.Errorf("the run ended as %s: %s", r.Verdict, r.Error)
-			}
-		}},
-	})
+	runner, err := schedule.New(store, []schedule.Job{{Name: "job", Schedule: "*/5 * * * *", Approved: true, Work: work}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := runner.Run(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if !ran {
-		t.Error("the job did not run")
+	if !ran || wrong != nil {
+		t.Errorf("the job ran: %v; %v", ran, wrong)
 	}
+}
+
+// told says what is wrong with what the work's context is told of its run.
+func told(ctx context.Context, store schedule.Store, r *schedule.Run) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if schedule.Of(ctx) != r {
+		return errors.New("its context has another run")
+	}
+	if yes, err := schedule.Approved(ctx); !yes || err != nil {
+		return fmt.Errorf("the approved job is told %v, %w", yes, err)
+	}
+	if err := schedule.Proceed(ctx); err != nil {
+		return fmt.Errorf("before the pause: %w", err)
+	}
+	if err := schedule.Pause(ctx, store, "job", "anna", "enough"); err != nil {
+		return err
+	}
+	if err := schedule.Proceed(ctx); !errors.Is(err, schedule.ErrPaused) {
+		return fmt.Errorf("behind the pause it may go on: %w", err)
+	}
+	return nil
 }
 
 // Outside of a run nobody has approved anything, and work goes on for as long as its context does.
