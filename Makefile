@@ -85,6 +85,10 @@ bench-growth: ## What a million finished works cost a new one.
 bench-inbox: ## Deliveries made durable per second, and gate decisions per second.
 	@$(MAKE) --no-print-directory -C bench inbox
 
+.PHONY: bench-reconcile
+bench-reconcile: ## A plan over ten million listed objects, from stored listings. N=1000000 for fewer.
+	@$(MAKE) --no-print-directory -C bench reconcile ARGS='--objects $(or $(N),10000000) $(ARGS)'
+
 ##@ Tools
 
 .PHONY: tools

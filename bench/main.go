@@ -28,6 +28,6 @@ func command() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(compareCommand(), growthCommand(), inboxCommand(), cellCommand())
+	root.AddCommand(compareCommand(), growthCommand(), inboxCommand(), reconcileCommand(), cellCommand())
 	return root
 }

@@ -1,0 +1,211 @@
+package drifting
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/sirupsen/logrus"
+
+	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/ledger"
+	ledgerpostgres "github.com/amends-dev/amends/ledger/postgres"
+	ledgersqlite "github.com/amends-dev/amends/ledger/sqlite"
+	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/repair"
+	"github.com/amends-dev/amends/reconcile/store/postgres"
+	"github.com/amends-dev/amends/reconcile/store/sqlite"
+	"github.com/amends-dev/amends/reconcile/sweep"
+	"github.com/amends-dev/amends/reconcile/works"
+	"github.com/amends-dev/amends/saga"
+)
+
+// The databases.
+const (
+	SQLite   = "sqlite"
+	Postgres = "postgres"
+)
+
+type book interface {
+	ledger.Ledger
+	ledger.Reader
+}
+
+type store interface {
+	sweep.Store
+	drift.Plans
+	drift.Drifts
+	Close() error
+}
+
+// Job is a reconciler over listings of a number of objects, in one database.
+type Job struct {
+	n      int64
+	world  world
+	ledger book
+	store  store
+	works  *works.Works
+	sweep  *sweep.Sweep
+	repair *repair.Reconciler
+}
+
+// Open opens a job on a database that is empty, or was filled with as many objects.
+func Open(ctx context.Context, database, address string, n int64) (_ *Job, err error) {
+	j := &Job{n: n}
+	if database == Postgres {
+		var s *postgres.Store
+		var l *ledgerpostgres.Ledger
+		if s, err = postgres.Open(ctx, address, &postgres.Options{Migrate: true}); err == nil {
+			l, err = ledgerpostgres.Open(ctx, address, nil)
+		}
+		j.store, j.ledger = s, l
+	} else {
+		var s *sqlite.Store
+		var l *ledgersqlite.Ledger
+		if l, err = ledgersqlite.Open(ctx, address, nil); err == nil {
+			s, err = sqlite.Open(ctx, address, nil)
+		}
+		j.store, j.ledger = s, l
+	}
+	if err == nil {
+		err = j.wire(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open a job on %s: %w", database, err)
+	}
+	return j, nil
+}
+
+// Close closes what is open.
+func (j *Job) Close() error { return errors.Join(j.store.Close(), j.ledger.Close()) }
+
+type paper struct{ ID string }
+
+func (p paper) ExternalID() string { return p.ID }
+
+// wire makes the reconciler. Its saga is never run.
+func (j *Job) wire(ctx context.Context) error {
+	silent := logrus.New()
+	silent.SetOutput(io.Discard)
+	c, err := coordinator.New(j.ledger, &coordinator.Options{Log: silent}) //nolint:contextcheck // it runs nothing here
+	if err != nil {
+		return err
+	}
+	never := func(context.Context, saga.Call[drift.Fields]) (paper, error) {
+		return paper{}, errors.New("nothing is made here")
+	}
+	program, err := saga.Define(sagaName, 1, saga.Do("invoice", never).Idempotent().NoUndo("nothing is made here"))
+	if err == nil {
+		err = c.Register(ctx, program)
+	}
+	if err != nil {
+		return err
+	}
+	fields := func(input json.RawMessage) (f drift.Fields, err error) { return f, json.Unmarshal(input, &f) }
+	var faults [3]error
+	j.works, faults[0] = works.New(works.Config{Saga: sagaName, Document: "invoice", Coordinator: c, Ledger: j.ledger, Fields: fields})
+	j.sweep, faults[1] = sweep.New(sweep.Config{Name: job, Source: j.world.source(), Destination: j.world.destination(), Store: j.store, Mapping: "1"})
+	j.repair, faults[2] = repair.New(repair.Config{
+		Sweep: j.sweep, Works: j.works, Plans: j.store, Drifts: j.store,
+		Deliver: func(context.Context, reconcile.Change) error { return errors.New("nothing is done here") },
+		Effects: func(*sweep.Object, []drift.Document) (map[string]repair.Effect, error) { return nil, nil },
+	})
+	return errors.Join(faults[:]...)
+}
+
+// Fill makes listings of all objects and documents, and their works. db is a connection of its own to the database.
+func (j *Job) Fill(ctx context.Context, db *sqlx.DB, database string, progress func(string)) error {
+	for _, side := range []sweep.Side{sweep.SourceSide, sweep.DestinationSide} { // of nothing; the rows follow
+		if _, err := j.sweep.List(ctx, side); err != nil {
+			return err
+		}
+	}
+	progress("adopting works")
+	var batch []repair.Adoption
+	for n := int64(0); n < j.n; n += each {
+		if matter(n) == stale {
+			batch = append(batch, adoption(n))
+		}
+		if len(batch) == 500 || n+each >= j.n {
+			if err := j.adopt(ctx, batch); err != nil {
+				return err
+			}
+			batch = batch[:0]
+		}
+	}
+	return fill(ctx, db, database, j.n, progress)
+}
+
+func adoption(n int64) repair.Adoption {
+	o := object(n)
+	o.Body, _ = json.Marshal(content(n, then)) //nolint:errchkjson // strings always marshal
+	return repair.Adoption{
+		Key:     prefix + numbered(n),
+		Change:  reconcile.Change{Object: reconcile.Object{Source: "shop", Type: "order", ID: numbered(n)}, Version: version(then), Revision: revision(then), Body: o.Body},
+		Effects: map[string]repair.Effect{"invoice": {ExternalID: "inv_" + numbered(n)}},
+	}
+}
+
+func (j *Job) adopt(ctx context.Context, as []repair.Adoption) error {
+	if len(as) == 0 {
+		return nil
+	}
+	answers, err := j.works.Adopt(ctx, as, repair.By{Actor: "bench", Reason: "to have something that is stale"})
+	for _, a := range answers {
+		err = errors.Join(err, a.Err)
+	}
+	return err
+}
+
+// Plan is the whole way of a reconciler from the listings to a stored plan.
+func (j *Job) Plan(ctx context.Context) error {
+	j.world.listed = true
+	r, err := j.repair.Plan(ctx)
+	if err != nil {
+		return err
+	}
+	if r.Seen != j.n || r.Planned != drifted(j.n) {
+		return fmt.Errorf("the plan is wrong: %d keys and %d actions, of %d and %d: %s", r.Seen, r.Planned, j.n, drifted(j.n), r.Words)
+	}
+	return nil
+}
+
+// Compare merges the listings with the ledger and counts what differs. With bare it leaves the fields unread.
+func (j *Job) Compare(ctx context.Context, bare bool) error {
+	read := func(side sweep.Side) *sweep.Reader {
+		return sweep.Read(ctx, j.store, sweep.SightingQuery{Name: job, Side: side, Generation: 1, Bare: bare})
+	}
+	source, destination := read(sweep.SourceSide), read(sweep.DestinationSide)
+	defer source.Close()
+	defer destination.Close()
+	heads := drift.Pages(5000, func(last *drift.Head, limit int) ([]drift.Head, error) {
+		if last == nil {
+			return j.works.Heads(ctx, "", limit)
+		}
+		return j.works.Heads(ctx, last.Key, limit)
+	})
+	return j.compare(ctx, drift.Sides{Source: source.Seen, Destination: destination.Seen, Ledger: heads}, bare)
+}
+
+func (j *Job) compare(ctx context.Context, sides drift.Sides, bare bool) error {
+	how, found := drift.Comparison{Policy: &drift.Policy{}, Complete: true}, int64(0)
+	if bare {
+		how.Fields = func(_ context.Context, key string) (o, d drift.Fields, err error) {
+			var n int64
+			_, err = fmt.Sscan(key[len(prefix):], &n)
+			return content(n, now), content(n, then), err
+		}
+	}
+	counts, err := how.Compare(ctx, sides, func(*drift.Finding) error {
+		found++
+		return nil
+	})
+	if err == nil && (counts.Census.Keys != j.n || found != drifted(j.n)) {
+		err = fmt.Errorf("the comparison is wrong: %d keys, %d differ, of %d and %d", counts.Census.Keys, found, j.n, drifted(j.n))
+	}
+	return err
+}

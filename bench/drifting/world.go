@@ -1,0 +1,124 @@
+package drifting
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/sweep"
+)
+
+// each is of how many objects one differs.
+const each = 1000
+
+// What is the matter with an object, by its number.
+const (
+	well    = iota
+	missing // neither document nor work
+	unknown // a document, and no work
+	stale   // the document shows an older version
+)
+
+func matter(n int64) int {
+	if n%each != 0 {
+		return well
+	}
+	return missing + int(n/each)%3
+}
+
+// drifted is how many of n objects differ.
+func drifted(n int64) int64 { return (n + each - 1) / each }
+
+const (
+	job      = "orders"
+	sagaName = "order-to-invoice"
+	prefix   = "shop:order:"
+)
+
+var (
+	then = time.Date(2026, 11, 20, 10, 0, 0, 123e6, time.UTC)
+	now  = then.Add(time.Hour)
+)
+
+func revision(t time.Time) string { return version(t).Revision() }
+
+func version(t time.Time) reconcile.Version { return reconcile.At(t, time.Millisecond) }
+
+func numbered(n int64) string { return fmt.Sprintf("%08d", n) }
+
+// content is what an order, and its invoice, says.
+func content(n int64, of time.Time) drift.Fields {
+	total := n
+	if of.Equal(now) {
+		total++
+	}
+	return drift.Fields{"currency": "EUR", "customer": fmt.Sprintf("customer-%04d", n%10_000), "lines": "3", "total": numbered(total)}
+}
+
+// object is what the source has at a number.
+func object(n int64) *sweep.Object {
+	of := then
+	if matter(n) == stale {
+		of = now
+	}
+	body, err := json.Marshal(content(n, of))
+	if err != nil {
+		panic(err) // strings always marshal
+	}
+	return &sweep.Object{ID: numbered(n), Version: version(of), Changed: of, Body: body}
+}
+
+func want(o *sweep.Object) (drift.Truth, error) {
+	t := drift.Truth{Key: prefix + o.ID, Revision: o.Version.Revision(), Wanted: true}
+	return t, json.Unmarshal(o.Body, &t.Fields)
+}
+
+// documents is what the destination has at a number.
+func documents(n int64) []drift.Document {
+	if matter(n) == missing {
+		return nil
+	}
+	return []drift.Document{{ID: "inv_" + numbered(n), Key: prefix + numbered(n), Fields: content(n, then), Revision: revision(then), Intact: true, Created: then}}
+}
+
+// errNow keeps a listing from being made anew: the one at hand stands.
+var errNow = reconcile.Permanent(errors.New("the benchmark measures what comes behind the listing"))
+
+// world is the two systems. Listings are empty, and fail once they are not to be made anew.
+type world struct{ listed bool }
+
+func (w *world) parts(context.Context) ([]sweep.Partition, error) {
+	if w.listed {
+		return nil, errNow
+	}
+	return []sweep.Partition{{Name: "all", Count: -1}}, nil
+}
+
+func (w *world) source() sweep.Source {
+	return sweep.Source{
+		Object: reconcile.Object{Source: "shop", Type: "order"}, Quota: plenty(), Want: want, Partitions: w.parts,
+		All: func(context.Context, sweep.Query) (sweep.Page, error) { return sweep.Page{}, nil },
+		Get: func(_ context.Context, id string) (*sweep.Object, error) {
+			n, err := strconv.ParseInt(id, 10, 64)
+			return object(n), err
+		},
+	}
+}
+
+func (w *world) destination() sweep.Destination {
+	return sweep.Destination{
+		Quota: plenty(), Settle: time.Nanosecond, Partitions: w.parts,
+		Marked: func(context.Context, sweep.Query) (sweep.Documents, error) { return sweep.Documents{}, nil },
+		Find: func(_ context.Context, key string) ([]drift.Document, error) {
+			n, err := strconv.ParseInt(key[len(prefix):], 10, 64)
+			return documents(n), err
+		},
+	}
+}
+
+func plenty() *reconcile.Quota { return reconcile.NewQuota(reconcile.Limits{PerSecond: 1e9}) }
