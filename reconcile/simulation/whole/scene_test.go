@@ -212,7 +212,8 @@ func (s *scene) person(ctx context.Context) {
 }
 
 // correct writes into the books by hand what the plan asks a person about. Only of two changes within one tick of the
-// shop's clock, behind a loss, nobody but a person can tell which one an invoice shows; everything else is not his to do.
+// shop's clock nobody but a person can tell which one an invoice shows, where no gate has heard them one by one: behind a
+// loss, or without hearing at all. Everything else is not his to do.
 func (s *scene) correct(ctx context.Context) {
 	ds, err := s.store.Drifts(ctx, drift.DriftQuery{Job: "orders", Limit: 1_000_000})
 	if err != nil {
@@ -220,7 +221,7 @@ func (s *scene) correct(ctx context.Context) {
 	}
 	for i := range ds {
 		o := s.shop.byID[strings.TrimPrefix(ds[i].Key, "shop:order:")]
-		if s.rebuilds == 0 || ds[i].Do != drift.Ask || o == nil || !s.shop.tied(o) || o.last().deleted {
+		if s.rebuilds == 0 && s.mode.sweeps || ds[i].Do != drift.Ask || o == nil || !s.shop.tied(o) || o.last().deleted {
 			continue
 		}
 		s.corrected++

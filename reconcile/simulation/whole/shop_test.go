@@ -79,8 +79,8 @@ func (o *order) at(t time.Time) int {
 	return n
 }
 
-// live makes up what happens to the order: it is paid sooner or later, changed, and some are cancelled or deleted. Many
-// changes come within one second of the one before.
+// live makes up what happens to the order: it is paid sooner or later, changed, and some are cancelled, sold again after
+// all, or deleted. Many changes come within one second of the one before.
 func (o *order) live(chance *rand.Rand, at time.Time) {
 	now := content{Status: "open", Total: fmt.Sprint(10 + chance.IntN(90))}
 	if chance.IntN(3) == 0 {
@@ -93,7 +93,7 @@ func (o *order) live(chance *rand.Rand, at time.Time) {
 		}
 		now = s.content
 		o.states = append(o.states, s)
-		if s.deleted || s.Status == "cancelled" {
+		if s.deleted || s.Status == "cancelled" && chance.IntN(2) == 0 {
 			return
 		}
 		gap := time.Duration(chance.IntN(900)+2) * time.Millisecond
@@ -111,10 +111,10 @@ func (s *state) change(chance *rand.Rand) {
 	switch n := chance.IntN(20); {
 	case n == 0:
 		s.deleted = true
-	case n <= 2:
-		s.Status = "cancelled"
-	case s.Status == "open":
+	case s.Status == "open", s.Status == "cancelled":
 		s.Status = "paid"
+	case n <= 3:
+		s.Status = "cancelled"
 	default:
 		s.Total = fmt.Sprint(10 + chance.IntN(90))
 	}
