@@ -13,12 +13,11 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/effect"
 	"github.com/amends-dev/amends/examples/orders-to-accounting/shop"
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/sweep"
 	"github.com/amends-dev/amends/reconcile/webhook"
-	"github.com/amends-dev/amends/saga"
 )
 
 // sourceName is what the shop is called in events, work ids and the path of its webhooks.
@@ -29,8 +28,7 @@ var volatile = []string{"version", "updatedAt", "invoiceId"}
 
 // ear hears the shop: it stores the webhooks that come to the door, and turns what they say into work.
 type ear struct {
-	shop  *effect.Client
-	quota *reconcile.Quota
+	shop  sweep.Source // asked where a webhook proves nothing
 	works *coordinator.Coordinator
 	log   logrus.FieldLogger
 }
@@ -40,7 +38,7 @@ type ear struct {
 func (e *ear) hear(ctx context.Context, address, secret string, box journal) error {
 	hearer, err := reconcile.New(box, reconcile.Options{
 		Sources: map[string]reconcile.Source{sourceName: {
-			Fetch: e.fetchOrder, Deliver: e.deliver, Quota: e.quota,
+			Fetch: e.shop.Fetch, Deliver: e.deliver, Quota: e.shop.Quota,
 			// The shop is on this machine, and so are its faults; a real one is given more time.
 			Policy: reconcile.Policy{Settle: time.Second, Dense: true, Volatile: volatile, Initial: 50 * time.Millisecond, Max: 2 * time.Second},
 		}},
@@ -92,27 +90,6 @@ func listen(ctx context.Context, address string, h http.Handler) error {
 		return fmt.Errorf("serve webhooks: %w", err)
 	}
 	return nil
-}
-
-// fetchOrder asks the shop for an order, where a webhook proves nothing.
-func (e *ear) fetchOrder(ctx context.Context, o reconcile.Object) (reconcile.Fetched, error) {
-	var order json.RawMessage
-	answer, err := e.shop.Do(ctx, effect.Request{Method: http.MethodGet, Path: effect.Path("orders", o.ID), Into: &order})
-	switch {
-	case answer != nil && answer.Status == http.StatusNotFound:
-		return reconcile.Fetched{Gone: true}, nil
-	case err != nil:
-		if class, after := saga.Classify(err); class == saga.Unsent && after > 0 {
-			return reconcile.Fetched{}, reconcile.Later(err, after)
-		}
-		return reconcile.Fetched{}, err
-	}
-	var head struct{ Version int64 }
-	if err := json.Unmarshal(order, &head); err != nil {
-		return reconcile.Fetched{}, fmt.Errorf("order %s: %w", o.ID, err)
-	}
-	digest, err := reconcile.Fingerprint(order, volatile...)
-	return reconcile.Fetched{Version: reconcile.Counter(head.Version), Body: order, Fingerprint: digest}, err
 }
 
 // deliver turns what the gate has accepted into work: a paid order is started, or begun again where it is known; a

@@ -80,7 +80,9 @@ func rigUp(t *testing.T) *rig {
 	}
 	group, ctx := errgroup.WithContext(t.Context()) // which ends before the cleanups
 	group.Go(func() error { return works.Run(ctx) })
-	group.Go(func() error { return (&ear{shop: asks, works: works, log: log}).hear(ctx, doors[0], secret, heard) })
+	group.Go(func() error {
+		return (&ear{shop: (&Sync{shop: asks}).orders(), works: works, log: log}).hear(ctx, doors[0], secret, heard)
+	})
 	t.Cleanup(func() {
 		if err := errors.Join(group.Wait(), heard.Close(), l.Close()); err != nil {
 			t.Error(err)
@@ -296,7 +298,8 @@ func TestFetchOrder(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := (&ear{shop: client}).fetchOrder(t.Context(), reconcile.Object{Source: sourceName, Type: "order", ID: "10001"})
+			source := (&Sync{shop: client}).orders()
+			got, err := source.Fetch(t.Context(), reconcile.Object{Source: sourceName, Type: "order", ID: "10001"})
 			if got.Gone != c.gone || (err != nil) != c.fails {
 				t.Errorf("got %+v, %v", got, err)
 			}

@@ -50,7 +50,7 @@ func runSync(ctx context.Context, p place, number int, log logrus.FieldLogger) e
 		group.Go(func() error { return s.works.Run(ctx) })
 		group.Go(func() error { return s.ear.hear(ctx, p.Doors[number], p.Secret, s.records.journal) })
 		if p.Sweep {
-			group.Go(func() error { return s.reconciler.run(ctx) })
+			group.Go(func() error { return s.distrust.run(ctx) })
 		}
 		return group.Wait()
 	})
@@ -59,12 +59,8 @@ func runSync(ctx context.Context, p place, number int, log logrus.FieldLogger) e
 // runRebuild rebuilds a ledger that was lost, and ends. No sync process may run.
 func runRebuild(ctx context.Context, p place, log logrus.FieldLogger) error {
 	return withSync(ctx, p, log, func(s *syncProcess) error {
-		r, err := s.reconciler.reconciler(func(ctx context.Context) error { return ctx.Err() })
-		if err != nil {
-			return err
-		}
 		for {
-			rep, err := r.Rebuild(ctx, p.Lost, repair.By{Actor: "the example", Reason: "the ledger was lost"})
+			rep, err := s.distrust.everything.Rebuild(ctx, p.Lost, repair.By{Actor: "the example", Reason: "the ledger was lost"})
 			if err == nil && rep.Verdict == repair.OK {
 				return nil
 			}
@@ -78,10 +74,10 @@ func runRebuild(ctx context.Context, p place, log logrus.FieldLogger) error {
 
 // syncProcess is what a sync process is made of.
 type syncProcess struct {
-	records    *records
-	works      *coordinator.Coordinator
-	ear        *ear
-	reconciler *reconciler
+	records  *records
+	works    *coordinator.Coordinator
+	ear      *ear
+	distrust *distrustful
 }
 
 // withSync puts a sync process together, lets do work with it, and takes it apart.
@@ -111,12 +107,14 @@ func withSync(ctx context.Context, p place, log logrus.FieldLogger, do func(*syn
 	if err := c.Register(ctx, definition); err != nil {
 		return err
 	}
-	shop, books := reconcile.NewQuota(reconcile.Limits{PerSecond: 200}), reconcile.NewQuota(reconcile.Limits{PerSecond: 200})
-	hears := &ear{shop: job.shop, quota: shop, works: c, log: log}
-	return do(&syncProcess{
-		records: rec, works: c, ear: hears,
-		reconciler: &reconciler{job: job, works: c, records: rec, deliver: hears.deliver, log: log, shop: shop, books: books},
-	})
+	shop := job.orders()
+	shop.Quota = reconcile.NewQuota(reconcile.Limits{PerSecond: 200})
+	hears := &ear{shop: shop, works: c, log: log}
+	distrust, err := newDistrustful(job, c, hears, rec, log)
+	if err != nil {
+		return err
+	}
+	return do(&syncProcess{records: rec, works: c, ear: hears, distrust: distrust})
 }
 
 func newSync(p place) (*Sync, error) {

@@ -1,9 +1,9 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -14,6 +14,7 @@ import (
 	"github.com/amends-dev/amends/examples/orders-to-accounting/shop"
 	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/jobs"
 	"github.com/amends-dev/amends/reconcile/repair"
 	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/reconcile/sweep"
@@ -29,83 +30,43 @@ const (
 // sweepLag is how old a change is to be before a sweep relies on having seen it: the shop's times are whole seconds.
 const sweepLag = time.Second
 
-// reconciler distrusts what the sync process heard and did.
-type reconciler struct {
-	job     *Sync
-	works   *coordinator.Coordinator
-	records *records
-	deliver func(context.Context, reconcile.Change) error
-	log     logrus.FieldLogger
-
-	shop, books *reconcile.Quota
+// distrustful is what a sync process does by the clock, because it trusts neither webhooks nor itself.
+type distrustful struct {
+	changes    *sweep.Sweep
+	everything *repair.Reconciler
+	records    *records
+	log        logrus.FieldLogger
 }
 
-// jobs are what is done by the clock. A real shop is swept every few minutes and compared every night.
-func (r *reconciler) jobs() []schedule.Job {
-	return []schedule.Job{
-		{Name: jobChanges, Schedule: "@every 10s", Lease: 3 * time.Second, Timeout: time.Minute, Approved: true, Work: r.changes},
-		{Name: jobAll, Schedule: "15 3 * * *", Zone: "Europe/Vienna", Lease: 3 * time.Second, Approved: true, Work: r.all},
+// newDistrustful puts it together. The source has the quota that the hearer of the same shop uses.
+func newDistrustful(job *Sync, c *coordinator.Coordinator, hears *ear, rec *records, log logrus.FieldLogger) (*distrustful, error) {
+	s, errSweep := sweep.New(sweep.Config{
+		Name: jobAll, Source: hears.shop, Destination: job.invoices(), Store: rec.journal, Mapping: mapping, Proceed: schedule.Proceed,
+		Overlap: 5 * time.Second, Safety: sweepLag, Timeout: job.timeout, Attempts: 20,
+	})
+	w, errWorks := works.New(works.Config{
+		Saga: sagaName, Document: "invoice", Coordinator: c, Ledger: rec.ledger, Input: orderOfChange, Fields: fieldsOfInput,
+	})
+	if err := errors.Join(errSweep, errWorks); err != nil {
+		return nil, err
 	}
+	r, err := repair.New(repair.Config{
+		Sweep: s, Works: w, Deliver: hears.deliver, Effects: effects, Plans: rec.journal, Drifts: rec.journal,
+		Approved: schedule.Approved, Log: log,
+	})
+	return &distrustful{changes: s, everything: r, records: rec, log: log}, err
 }
 
-// run runs the jobs until ctx ends.
-func (r *reconciler) run(ctx context.Context) error {
-	runner, err := schedule.New(r.records.journal, r.jobs(), &schedule.Options{Poll: 200 * time.Millisecond, Log: r.log})
+// run does it until ctx ends. A real shop is swept every few minutes, and compared every night.
+func (d *distrustful) run(ctx context.Context) error {
+	runner, err := schedule.New(d.records.journal, []schedule.Job{
+		{Name: jobChanges, Schedule: "@every 10s", Lease: 3 * time.Second, Timeout: time.Minute, Approved: true, Work: jobs.Changed(d.changes, nil)},
+		{Name: jobAll, Schedule: "15 3 * * *", Zone: "Europe/Vienna", Lease: 3 * time.Second, Approved: true, Work: jobs.Compared(d.everything)},
+	}, &schedule.Options{Poll: 200 * time.Millisecond, Log: d.log})
 	if err != nil {
 		return err
 	}
 	return runner.Run(ctx)
-}
-
-// changes is one run of the incremental sweep.
-func (r *reconciler) changes(ctx context.Context, run *schedule.Run) (schedule.Outcome, error) {
-	s, err := r.sweep(run.Proceed)
-	if err != nil {
-		return schedule.Outcome{}, err
-	}
-	rep, err := s.Changed(ctx)
-	return schedule.Outcome{
-		Verdict: schedule.Verdict(rep.Verdict), Before: rep.Before, After: rep.After, Seen: rep.Seen, Calls: rep.Calls, Note: rep.Why,
-	}, err
-}
-
-// all is one comparison of everything, and what follows from it within bounds; or what a person asked for.
-func (r *reconciler) all(ctx context.Context, run *schedule.Run) (schedule.Outcome, error) {
-	rec, err := r.reconciler(run.Proceed)
-	if err != nil {
-		return schedule.Outcome{}, err
-	}
-	rep, err := rec.Do(ctx, run.Ask, repair.By{Actor: cmp.Or(run.By, "schedule"), Reason: cmp.Or(run.Why, "it was due")})
-	return schedule.Outcome{
-		Verdict: schedule.Verdict(rep.Verdict), Seen: rep.Seen, Planned: rep.Planned, Applied: rep.Applied, Refused: rep.Withheld,
-		Errors: rep.Failed, Plan: rep.Plan, Note: rep.Words,
-	}, err
-}
-
-func (r *reconciler) sweep(proceed func(context.Context) error) (*sweep.Sweep, error) {
-	source, destination := r.job.orders(), r.job.invoices()
-	source.Quota, destination.Quota = r.shop, r.books
-	return sweep.New(sweep.Config{
-		Name: jobAll, Source: source, Destination: destination, Store: r.records.journal, Mapping: mapping, Proceed: proceed,
-		Overlap: 5 * time.Second, Safety: sweepLag, Timeout: r.job.timeout, Attempts: 20,
-	})
-}
-
-func (r *reconciler) reconciler(proceed func(context.Context) error) (*repair.Reconciler, error) {
-	s, err := r.sweep(proceed)
-	if err != nil {
-		return nil, err
-	}
-	w, err := works.New(works.Config{
-		Saga: sagaName, Document: "invoice", Coordinator: r.works, Ledger: r.records.ledger, Input: orderOfChange, Fields: fieldsOfInput,
-	})
-	if err != nil {
-		return nil, err
-	}
-	return repair.New(repair.Config{
-		Sweep: s, Works: w, Deliver: r.deliver, Effects: effects, Plans: r.records.journal, Drifts: r.records.journal,
-		Approved: func(context.Context) (bool, error) { return true, nil }, Log: r.log,
-	})
 }
 
 // orderOfChange is the input of the saga for an accepted state of an order.

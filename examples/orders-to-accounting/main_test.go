@@ -284,7 +284,7 @@ func TestRunAsText(t *testing.T) {
 			t.Errorf("wider than a terminal: %q", line)
 		}
 	}
-	if n := strings.Count(text, "\n"); n > 56 {
+	if n := strings.Count(text, "\n"); n > 60 {
 		t.Errorf("%d lines are more than a screen", n)
 	}
 	tryCommands(t, text)

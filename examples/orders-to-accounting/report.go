@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -148,14 +147,25 @@ func (r *report) distrusted(w io.Writer) {
 		fmt.Fprintf(w, "  %-50s orphan: deleted without a word, for a person\n", order)
 	}
 	if len(r.Found) > 0 {
-		fmt.Fprintf(w, "Then people laid hands on the books, and it was compared once more:\n\n")
-		for _, f := range r.Found {
-			fmt.Fprintf(w, "  %-9s %-9s %-31s %s\n", f.Deed, f.Invoice, f.Reference, cmp.Or(string(f.Class), "not our business"))
-		}
+		r.deeds(w)
 	}
 	for _, b := range r.Beside {
 		fmt.Fprintf(w, "  found, and nobody's deed: %s\n", b)
 	}
+}
+
+// deeds says what people did in the books, and what the reconciler calls it.
+func (r *report) deeds(w io.Writer) {
+	fmt.Fprintf(w, "Then people laid hands on the books, and it was compared once more:\n\n")
+	var others []string
+	for _, f := range r.Found {
+		if f.Class == "" {
+			others = append(others, fmt.Sprintf("%s (%s)", f.Invoice, f.Deed))
+			continue
+		}
+		fmt.Fprintf(w, "  %-9s %-9s %-31s %s\n", f.Deed, f.Invoice, f.Reference, f.Class)
+	}
+	fmt.Fprintf(w, "  not our business: %s\n", strings.Join(others, ", "))
 }
 
 // further names the ledger, what can be asked of it, and where the rest is.

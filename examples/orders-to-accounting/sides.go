@@ -162,7 +162,7 @@ func fields(customer string, lines []books.Line) drift.Fields {
 
 // invoices is the books as a sweep reads them.
 func (s *Sync) invoices() sweep.Destination {
-	return sweep.Destination{Marked: s.ourInvoices, Find: s.invoicesOf, Settle: s.settle}
+	return sweep.Destination{Marked: s.ourInvoices, Find: s.invoicesOf, Settle: s.settle, Quota: reconcile.NewQuota(reconcile.Limits{PerSecond: 200})}
 }
 
 // ourInvoices lists what carries our mark, void and posted ones too.

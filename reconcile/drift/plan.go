@@ -7,7 +7,7 @@ import "slices"
 type Plan struct {
 	ID         string   `json:"id"` // over everything below and every finding; an approval names it
 	Job        string   `json:"job"`
-	Mapping    string   `json:"mapping"`                  // version of what Want makes of objects
+	Mapping    string   `json:"mapping"`                 // version of what Want makes of objects
 	Before     string   `json:"mappingBefore,omitempty"` // of the job's plan before this one
 	Generation int64    `json:"generation"`
 	Census     Census   `json:"census"`
