@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -159,11 +160,11 @@ func (r *report) deeds(w io.Writer) {
 	fmt.Fprintf(w, "Then people laid hands on the books, and it was compared once more:\n\n")
 	var others []string
 	for _, f := range r.Found {
-		if f.Class == "" {
+		if f.Class == "" && classes[f.Deed] == "" {
 			others = append(others, fmt.Sprintf("%s (%s)", f.Invoice, f.Deed))
 			continue
 		}
-		fmt.Fprintf(w, "  %-9s %-9s %-31s %s\n", f.Deed, f.Invoice, f.Reference, f.Class)
+		fmt.Fprintf(w, "  %-9s %-9s %-31s %s\n", f.Deed, f.Invoice, f.Reference, cmp.Or(string(f.Class), "NOT FOUND"))
 	}
 	fmt.Fprintf(w, "  not our business: %s\n", strings.Join(others, ", "))
 }
