@@ -22,8 +22,8 @@ func (r *Reconciler) adoption(s *sight) (Adoption, error) {
 	if len(live) < len(s.item.Documents) {
 		a.doubt()
 	}
-	if len(live) == 1 && len(s.finding.Changes) > 0 { // what says the same is up to date, whichever version wrote it
-		a.date(live[0].Revision)
+	if len(live) == 1 {
+		a.date(live[0].Revision, len(s.finding.Changes) == 0)
 	}
 	return a, nil
 }
@@ -42,9 +42,13 @@ func (e *Effect) id() string {
 	return e.ExternalID
 }
 
-// date says of which version of the object the effects are. What is unknown or was not done has none.
-func (a *Adoption) date(revision string) {
-	if revision == "" || saga.CompareRevisions(revision, a.Change.Revision) >= 0 {
+// date says of which version of the object the effects are. What is unknown or was not done has none. A document that
+// says what it should is up to date, whichever version wrote it; only one that was made once more at the present version
+// ("17+1") says so, so that the keys of that run are not used again.
+func (a *Adoption) date(revision string, exact bool) {
+	newer := saga.CompareRevisions(revision, a.Change.Revision)
+	again := newer > 0 && saga.CompareRevisions(saga.BaseRevision(revision), saga.BaseRevision(a.Change.Revision)) == 0
+	if revision == "" || !again && (exact || newer >= 0) {
 		return
 	}
 	for step, e := range a.Effects {
