@@ -100,6 +100,9 @@ func (o *order) live(chance *rand.Rand, at time.Time) {
 		if chance.IntN(5) < 3 {
 			gap = time.Duration(chance.IntN(180)+1) * time.Second
 		}
+		if now.Status == "cancelled" { // second thoughts take their time
+			gap = time.Duration(1+chance.IntN(10)) * time.Minute
+		}
 		at = at.Add(gap)
 	}
 	if now.Status == "open" { // nearly everybody pays in the end
