@@ -120,7 +120,7 @@ func (p *process) run(ctx context.Context, s *scene) {
 
 // rounds sweeps and compares at their times.
 func (p *process) rounds(ctx context.Context, s *scene) {
-	for next := time.Now().Add(compareEvery); pause(ctx, sweepEvery) == nil; {
+	for next := time.Now(); pause(ctx, sweepEvery) == nil; {
 		calm := s.shop.isCalm() && s.books.isCalm()
 		var err error
 		if s.mode.sweeps {
