@@ -11,7 +11,7 @@ import (
 // sizes is how large the run is: small, unless AMENDS_SIMULATE=full. AMENDS_SEED chooses one seed.
 func sizes(t *testing.T) (sz size, seeds []uint64) {
 	t.Helper()
-	sz, seeds = size{orders: 60, lives: 12}, []uint64{1, 2}
+	sz, seeds = size{orders: 40, lives: 12}, []uint64{1, 2}
 	if os.Getenv("AMENDS_SIMULATE") == "full" {
 		sz, seeds = size{orders: 10_000, lives: 40}, []uint64{1}
 	}
