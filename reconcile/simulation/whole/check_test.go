@@ -236,21 +236,25 @@ func (s *scene) sameVersion(o *order, a, b string) bool {
 	if a == b {
 		return true
 	}
-	x, y := s.named(o, a), s.named(o, b)
-	return x != nil && y != nil && x.content == y.content
+	for _, x := range s.named(o, a) {
+		if slices.Contains(s.named(o, b), x) {
+			return true
+		}
+	}
+	return false
 }
 
-// named is the last state of an order that the shop gives a version with that revision.
-func (s *scene) named(o *order, revision string) *state {
+// named is what the shop said of an order at versions with that revision.
+func (s *scene) named(o *order, revision string) (said []content) {
 	if t, err := reconcile.ParseTime(revision); err == nil && s.shop.step > 0 {
 		revision = reconcile.At(t.Time().Truncate(s.shop.step), s.shop.step).Revision()
 	}
-	for n := len(o.states) - 1; n >= 0; n-- {
+	for n := range o.states {
 		if s.shop.version(o, n).Revision() == revision {
-			return &o.states[n]
+			said = append(said, o.states[n].content)
 		}
 	}
-	return nil
+	return said
 }
 
 // goOn lets a process run on what there is, with all its rounds.
