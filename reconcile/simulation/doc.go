@@ -13,6 +13,9 @@
 // It is a package of its own because it uses nothing but the exported names of package reconcile and of the
 // memory store: what a user could do. `go test` runs a small world, `make simulate` the full size on several seeds:
 //
+// Package whole, below this one, plays the same game with everything: saga, coordinator, ledger, sweeps, reconciler,
+// books and mail.
+//
 //	AMENDS_SIMULATE=full go test ./reconcile/simulation -v
 //	AMENDS_SEED=42 go test ./reconcile/simulation
 package simulation
