@@ -285,7 +285,10 @@ func (c *classifier) diverged(d *Document, changes []Change) Finding {
 		}
 	}
 	f := Finding{Class: Diverged, Do: Ask, Changes: changes, Why: "fields of ours were changed at the destination", Propose: "keep the change and correct the source, or write ours again"}
-	switch {
+	switch k := c.item.Known; {
+	case k.Fields != nil && len(diff(d.Fields, k.Fields)) == 0: // to write the old input again helps nobody
+		f.Why = "the document says what was applied at " + k.Revision + ", and the source says something else at " + c.item.Truth.Revision + ", which is not newer"
+		f.Propose = "change the object at the source, so that its version grows"
 	case rules.review:
 	case !rules.enforce:
 		f.Do, f.Why, f.Propose = Nothing, f.Why+"; the policy leaves them", ""

@@ -57,7 +57,7 @@ func ExampleComparison_Compare() {
 		fmt.Println(err)
 	}
 	// Output:
-	// Plan 62b15f8e65c7559df8daac96bbb255ef of orders, mapping 1, generation 1
+	// Plan f2fb32a2cd66411053a6069fd64d765a of orders, mapping 1, generation 1
 	// 3 keys: the source has 3, the destination 3, the ledger 2
 	//
 	// class        to be done  keys

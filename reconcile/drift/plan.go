@@ -5,7 +5,7 @@ import "slices"
 // Plan says what a comparison found and what would be done about it. Its findings are kept beside it, in the order
 // of their keys. Equal sides give an equal plan, byte for byte: it holds no time and no chance.
 type Plan struct {
-	ID         string   `json:"id"` // over everything below and every finding; an approval names it
+	ID         string   `json:"id"` // over every finding and all below but the listing it rests on; an approval names it
 	Job        string   `json:"job"`
 	Mapping    string   `json:"mapping"`                 // version of what Want makes of objects
 	Before     string   `json:"mappingBefore,omitempty"` // of the job's plan before this one

@@ -164,9 +164,8 @@ func TestPlanIsItsInput(t *testing.T) {
 			fs[2].Changes[0].Want = "cus_9"
 			return fs
 		},
-		"one in sync less":   func(_ *drift.Plan, _ *drift.Bounds, fs []drift.Finding) []drift.Finding { return fs[1:] },
-		"another mapping":    func(h *drift.Plan, _ *drift.Bounds, fs []drift.Finding) []drift.Finding { h.Mapping = "4"; return fs },
-		"another generation": func(h *drift.Plan, _ *drift.Bounds, fs []drift.Finding) []drift.Finding { h.Generation++; return fs },
+		"one in sync less": func(_ *drift.Plan, _ *drift.Bounds, fs []drift.Finding) []drift.Finding { return fs[1:] },
+		"another mapping":  func(h *drift.Plan, _ *drift.Bounds, fs []drift.Finding) []drift.Finding { h.Mapping = "4"; return fs },
 		"another bound": func(_ *drift.Plan, b *drift.Bounds, fs []drift.Finding) []drift.Finding {
 			b.Create.Ask = false
 			return fs
@@ -178,6 +177,11 @@ func TestPlanIsItsInput(t *testing.T) {
 			t.Errorf("with %s the id is that of %s", name, twin)
 		}
 		ids[id] = name
+	}
+	later := head()
+	later.Generation, later.Census.Before = later.Generation+1, later.Census.Before+1
+	if _, same := ids[plan(t, later, &strict, findings()).ID]; !same {
+		t.Error("the same plan over a later listing has another id")
 	}
 }
 

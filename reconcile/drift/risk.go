@@ -22,7 +22,7 @@ func (f *Finding) Risk() Risk {
 		return Destroy
 	case f.Do == Start, (f.Do == Revise || f.Do == Again) && len(f.Documents) == 0:
 		return Create
-	case f.Do == Revise, f.Do == Again:
+	case f.Do == Revise, f.Do == Again, f.Do == Adopt && len(f.Changes) > 0: // it is brought up to date at once
 		return Update
 	default:
 		return Harmless

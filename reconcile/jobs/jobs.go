@@ -30,7 +30,7 @@ func Changed(s *sweep.Sweep, wake func()) Work {
 // rebuild.
 func Compared(r *repair.Reconciler) Work {
 	return func(ctx context.Context, run *schedule.Run) (schedule.Outcome, error) {
-		rep, err := r.Do(ctx, run.Ask, repair.By{Actor: cmp.Or(run.By, "schedule"), Reason: cmp.Or(run.Why, "it was due")})
+		rep, err := r.Do(ctx, run.Ask, run.At, repair.By{Actor: cmp.Or(run.By, "schedule"), Reason: cmp.Or(run.Why, "it was due")})
 		return repaired(&rep), err
 	}
 }

@@ -22,6 +22,10 @@ func (r *Reconciler) act(ctx context.Context, row *drift.Row, plan string) {
 			row.Outcome, row.Error = drift.Superseded, "it is not so any more: "+inWords(now)
 			return
 		}
+		if err = r.proceed(ctx); err != nil { // the look may have waited long for its turn
+			row.Error = err.Error()
+			return
+		}
 		err = guard(func() error { return r.carryOut(ctx, &s, plan) })
 	}
 	switch {

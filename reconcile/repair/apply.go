@@ -209,6 +209,9 @@ func (a *applying) run(ctx context.Context, rows []drift.Row) error {
 		}
 	}
 	workers.Wait()
+	if stop == nil && tried > 0 {
+		stop = a.proceed(ctx) // what was stopped in the middle says so
+	}
 	return errors.Join(stop, a.note(ctx, rows[:tried]))
 }
 
@@ -305,10 +308,17 @@ func (r *Reconciler) past(ctx context.Context) (*past, error) {
 	for _, row := range rows {
 		p.failed[row.Key] = true
 	}
-	left, err := r.plans.Findings(ctx, drift.FindingQuery{Number: last.Number, Acting: true, Limit: 1})
-	if err != nil {
-		return nil, err
+	if len(p.failed) < r.bounds.Row {
+		return p, nil
 	}
-	p.broke = len(p.failed) >= r.bounds.Row && len(left) == 1 && left[0].Outcome == drift.Pending
+	for row, err := range drift.Each(ctx, r.plans, drift.FindingQuery{Number: last.Number, Acting: true}) {
+		if err != nil {
+			return nil, err
+		}
+		if row.Outcome == drift.Pending { // what is withheld may stand before it
+			p.broke = true
+			break
+		}
+	}
 	return p, nil
 }

@@ -14,8 +14,9 @@ const (
 	AskRebuild = "rebuild"
 )
 
-// Do does what was asked for: nothing in particular, which is [Reconciler.Run], a plan, "apply 5f3a…", or a rebuild.
-func (r *Reconciler) Do(ctx context.Context, ask string, by By) (Report, error) {
+// Do does what was asked for: nothing in particular, which is [Reconciler.Run], a plan, "apply 5f3a…", or a rebuild. at is
+// when it was asked for, the same for every attempt: a rebuild takes it for the time since when nobody sends anything.
+func (r *Reconciler) Do(ctx context.Context, ask string, at time.Time, by By) (Report, error) {
 	what, plan, _ := strings.Cut(ask, " ")
 	switch {
 	case ask == "":
@@ -25,7 +26,7 @@ func (r *Reconciler) Do(ctx context.Context, ask string, by By) (Report, error) 
 	case what == AskApply && plan != "":
 		return r.Apply(ctx, plan)
 	case ask == AskRebuild:
-		return r.Rebuild(ctx, time.Time{}, by)
+		return r.Rebuild(ctx, at, by)
 	default:
 		return Report{Job: r.name, Verdict: Failed}, fmt.Errorf("reconcile %s: nobody knows how to %q; ask for %s, %s PLAN or %s", r.name, ask, AskPlan, AskApply, AskRebuild)
 	}

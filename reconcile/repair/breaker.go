@@ -22,6 +22,12 @@ func newBreaker(b *drift.Bounds, probe bool) breaker {
 	return breaker{row: b.Row, most: int(b.Rate * float64(b.Window)), last: make([]bool, b.Window), probe: probe}
 }
 
+// newLookBreaker is for looks, which break nothing: a few objects beside each other that nobody may see keep no other from
+// its turn. It takes four times as many failures one after the other to say that a system answers nobody.
+func newLookBreaker(b *drift.Bounds) breaker {
+	return breaker{row: 4 * b.Row, most: b.Window, last: make([]bool, b.Window)}
+}
+
 // note takes in one outcome.
 func (b *breaker) note(failed bool) {
 	if b.last[b.next] {

@@ -37,7 +37,7 @@ func (a *applying) canary(ctx context.Context, k kind) error {
 				break
 			}
 			after = row.Key
-			if row.Do == k.do {
+			if row.Do == k.do && !a.withheld[row.Risk()] { // one kind may be of two risks
 				first = append(first, row)
 			}
 		}

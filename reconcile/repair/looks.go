@@ -23,7 +23,7 @@ type looks struct {
 	keep    func() error // says that the calls that are left today are for others; nil: they are not
 }
 
-func newLooks(b *drift.Bounds) *looks { return &looks{breaker: newBreaker(b, false)} }
+func newLooks(b *drift.Bounds) *looks { return &looks{breaker: newLookBreaker(b)} }
 
 // half keeps half of the calls that a day's quotas have left for acting on what is found. A plan that used up all of them
 // would be done by nobody, and made again the next day.

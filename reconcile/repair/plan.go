@@ -91,7 +91,9 @@ func (p *planning) plan(ctx context.Context) (*drift.Plan, error) {
 	if err != nil && !errors.Is(err, drift.ErrNotFound) {
 		return nil, err
 	}
-	head.Before = before.Mapping
+	if head.Before = before.Mapping; before.Refused != "" && before.Before != "" { // nobody has acted by that mapping
+		head.Before = before.Before
+	}
 	if p.number, err = p.plans.Draft(ctx, p.name); err != nil {
 		return nil, err
 	}

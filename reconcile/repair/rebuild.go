@@ -48,6 +48,7 @@ type rebuilding struct {
 	looks  *looks
 
 	older, quarantined int64
+	bare               bool // the destination lists nothing, and the source does
 }
 
 func (b *rebuilding) words() (why []string) {
@@ -91,6 +92,17 @@ func (b *rebuilding) rebuild(ctx context.Context, since time.Time) (why []string
 	if err := b.flush(ctx); err != nil {
 		return nil, err
 	}
+	if err := b.unseen(ctx, l); err != nil {
+		return nil, err
+	}
+	if b.bare && b.report.Planned == 0 { // a wrong account, or an error that reads as an empty page
+		b.report.Verdict = Refused
+		return []string{fmt.Sprintf("the source has %d objects, and the destination has nothing under our mark, listed or asked for: there is "+
+			"nothing to rebuild from. If that is so, begin without a rebuild; if not, look at what Marked and Find ask for", b.report.Seen)}, nil
+	}
+	if b.report.Failed > 0 { // sweeps that begin anew would start what stands and is not recorded
+		return []string{"the incremental sweeps do not begin anew before all is recorded: rebuild again"}, nil
+	}
 	return nil, b.sweep.Restart(ctx)
 }
 
@@ -108,6 +120,7 @@ func (b *rebuilding) judge(ctx context.Context, l *listing) (string, error) {
 	} else if !errors.Is(err, drift.ErrNotFound) {
 		return "", err
 	}
+	b.bare = counts.Census.Destination == 0 && counts.Census.Source > b.bounds.Few
 	return b.bounds.Diagnose(&plan), nil
 }
 
@@ -139,6 +152,30 @@ func (b *rebuilding) unknown(ctx context.Context, l *listing, yield func(key str
 	}
 }
 
+// unseen looks at the objects that want a document, of which the listing has none and the ledger nothing: one miss is no
+// proof (L7), and what is not recorded is started by the next word about it.
+func (b *rebuilding) unseen(ctx context.Context, l *listing) error {
+	_, err := b.compare(ctx, l, func(f *drift.Finding) error {
+		if f.Class != drift.Missing {
+			return nil
+		}
+		b.batch = append(b.batch, &sight{item: drift.Item{Key: f.Key}})
+		if len(b.batch) < batchSize {
+			return nil
+		}
+		return b.flush(ctx)
+	})
+	if err != nil {
+		return err
+	}
+	return b.flush(ctx)
+}
+
+// missed reports whether one look found that somebody has none.
+func missed(s *sight) bool {
+	return s.err == nil && s.item.Known == nil && (s.object == nil || len(s.item.Documents) == 0)
+}
+
 // flush looks at a batch of keys and records what stands of them.
 func (b *rebuilding) flush(ctx context.Context) error {
 	if err := b.proceed(ctx); err != nil {
@@ -147,6 +184,12 @@ func (b *rebuilding) flush(ctx context.Context) error {
 	batch := b.batch
 	b.batch = b.batch[:0]
 	b.looks.each(ctx, b.workers, batch, func(s *sight) { b.behold(ctx, s) })
+	if again := slices.DeleteFunc(slices.Clone(batch), func(s *sight) bool { return !missed(s) }); len(again) > 0 && ctx.Err() == nil {
+		if err := pause(ctx, b.settle); err != nil {
+			return err
+		}
+		b.looks.each(ctx, b.workers, again, func(s *sight) { b.behold(ctx, s) })
+	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -208,6 +251,8 @@ func (b *rebuilding) remains(s *sight) (*Adoption, error) {
 		return nil, nil
 	case s.object == nil && len(f.Documents) == 0:
 		return nil, nil
+	case s.object != nil && s.item.Truth.Unreadable != "" && len(f.Documents) > 0 && s.item.Truth.Revision != "" && saga.CheckRevision(s.item.Truth.Revision) == nil:
+		return b.quarantine(s), nil // what hears of it may be able to read it, and would start it
 	case s.object == nil || s.item.Truth.Unreadable != "":
 		b.report.Person++
 		b.log.WithFields(logrus.Fields{"work": f.Key, "class": string(f.Class), "why": f.Why}).Warn("it stands, and nobody can say what for; it is not in the ledger")

@@ -83,9 +83,13 @@ func (c *cursor) begin(now time.Time, o *Config) {
 	case p == nil:
 		c.Pass = &pass{Began: now, Until: now.Add(c.Ahead - o.Safety)}
 		if !c.High.IsZero() {
-			c.Pass.Since = c.High.Add(-c.overlap(o))
+			high := c.High
+			if now.Before(high) { // one wrong stamp is not to eat the overlap
+				high = now
+			}
+			c.Pass.Since = high.Add(-c.overlap(o))
 		}
-		c.Pass.Since = later(c.Pass.Since, c.Floor)
+		c.Pass.Since = later(later(c.Pass.Since, c.Floor), o.Begin)
 	case p.Failed >= giveUp && p.Cursor != "":
 		c.expire(o)
 	}

@@ -30,6 +30,10 @@ type Config struct {
 	Workers int
 	// Rolling lists so small a share of the parts with every run that all are seen in so many runs. 1: all with every.
 	Rolling int
+	// Begin is how far back the incremental sweep goes at first, and after a rebuild. Zero is the beginning: everything
+	// that the source ever had is heard, and started where the ledger does not know it, without the bounds and the approval
+	// of a comparison. Say when your sagas began, and leave what is older to comparisons.
+	Begin time.Time
 	// Overlap is how far behind its cursor the incremental sweep looks at least, and MaxOverlap how far at most, for
 	// what the source shows late. In between it is twice the lag that was measured. 10 minutes, 1 day.
 	Overlap, MaxOverlap time.Duration

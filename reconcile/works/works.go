@@ -101,6 +101,9 @@ func (w *Works) Known(ctx context.Context, key string) (*drift.Known, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the chain does not fold; run amends check: %w", err)
 	}
+	if st.Adopting { // it was cut off: adopting it again takes it up
+		return nil, nil
+	}
 	k := &drift.Known{Works: 1, Status: standing(&c.Head), Reason: st.Reason, Revision: applied(st)}
 	if ss := st.Step(w.c.Document); ss != nil {
 		k.Made = made(ss)

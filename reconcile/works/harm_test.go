@@ -1,0 +1,312 @@
+package works_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/ledger/ledgertest"
+	ledgers "github.com/amends-dev/amends/ledger/memory"
+	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/repair"
+	"github.com/amends-dev/amends/reconcile/store/memory"
+	"github.com/amends-dev/amends/reconcile/sweep"
+	"github.com/amends-dev/amends/saga"
+)
+
+func (w *world) sale(t *testing.T, n int) {
+	_, _, p := (func() (*world, *ledgers.Ledger, *process) {
+		l := ledgers.New(nil)
+		return w, l, w.boot(t, l, memory.New(nil), false).begin()
+	})()
+	for i := range n {
+		w.orders[fmt.Sprint(i)] = &order{Version: 1, Total: "10"}
+		p.hears(fmt.Sprint(i))
+	}
+	pass(time.Minute)
+	p.halt()
+}
+
+// lives lets the coordinator run behind a rebuild, and every order be heard of once more (what the restarted incremental
+// sweep does), and holds the invoices and mails against one of each.
+func (w *world) lives(t *testing.T, p *process) {
+	t.Helper()
+	p.begin()
+	for id := range w.orders {
+		p.hears(id)
+	}
+	pass(time.Hour)
+	p.halt()
+	for id := range w.orders {
+		if n, m := len(w.live(keyOf(id))), w.mails[keyOf(id)]; n > 1 || m > 1 {
+			t.Errorf("order %s: %d invoices, %d mails", id, n, m)
+		}
+	}
+}
+
+// L7: one miss is no proof, in a rebuild either: what is not adopted is made again by the next word about it.
+func TestRebuildBelievesOneMiss(t *testing.T) {
+	for _, side := range []string{"source", "destination"} {
+		t.Run(side, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				w.sale(t, 30)
+				missed := 0
+				source, destination := w.source(), w.destination()
+				get, find := source.Get, destination.Find
+				if side == "source" {
+					source.Get = func(ctx context.Context, id string) (*sweep.Object, error) {
+						if id == "3" && missed == 0 {
+							missed++
+							return nil, nil
+						}
+						return get(ctx, id)
+					}
+				} else {
+					destination.Find = func(ctx context.Context, key string) ([]drift.Document, error) {
+						if key == keyOf("3") && missed == 0 {
+							missed++
+							return nil, nil
+						}
+						return find(ctx, key)
+					}
+				}
+				store := memory.New(nil)
+				p := w.bootWith(t, ledgers.New(nil), store, func(c *repair.Config) {
+					var err error
+					if c.Sweep, err = sweep.New(sweep.Config{Name: "orders", Source: source, Destination: destination, Store: store, Mapping: "1"}); err != nil {
+						t.Fatal(err)
+					}
+				})
+				r, err := p.Rebuild(t.Context(), time.Time{}, anyone)
+				t.Logf("rebuild: %+v, %v", r, err)
+				w.lives(t, p)
+			})
+		})
+	}
+}
+
+// A destination that lists nothing (another tenant, an error that reads as an empty page) while the source wants thirty.
+func TestRebuildFromAnEmptyDestination(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.sale(t, 30)
+		store := memory.New(nil)
+		destination := w.destination()
+		destination.Marked = func(context.Context, sweep.Query) (sweep.Documents, error) { return sweep.Documents{}, nil }
+		p := w.bootWith(t, ledgers.New(nil), store, func(c *repair.Config) {
+			var err error
+			if c.Sweep, err = sweep.New(sweep.Config{Name: "orders", Source: w.source(), Destination: destination, Store: store, Mapping: "1"}); err != nil {
+				t.Fatal(err)
+			}
+		})
+		r, err := p.Rebuild(t.Context(), time.Time{}, anyone)
+		t.Logf("rebuild: %+v, %v", r, err)
+		w.lives(t, p)
+	})
+}
+
+// Where neither a listing nor a question finds anything that is ours there is nothing to rebuild from: the wrong account,
+// more likely than not. Nothing is recorded, and the sweeps do not begin anew.
+func TestRebuildFromNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.sale(t, 30)
+		store := memory.New(nil)
+		destination := w.destination()
+		destination.Marked = func(context.Context, sweep.Query) (sweep.Documents, error) { return sweep.Documents{}, nil }
+		destination.Find = func(context.Context, string) ([]drift.Document, error) { return nil, nil }
+		l := ledgers.New(nil)
+		p := w.bootWith(t, l, store, func(c *repair.Config) {
+			var err error
+			if c.Sweep, err = sweep.New(sweep.Config{Name: "orders", Source: w.source(), Destination: destination, Store: store, Mapping: "1"}); err != nil {
+				t.Fatal(err)
+			}
+		})
+		r, err := p.Rebuild(t.Context(), time.Time{}, anyone)
+		if err != nil || r.Verdict != repair.Refused || r.Planned != 0 || !strings.Contains(r.Words, "nothing to rebuild from") {
+			t.Errorf("%+v, %v", r, err)
+		}
+		if heads, err := l.List(t.Context(), ledger.Filter{}); err != nil || len(heads) > 0 {
+			t.Errorf("the ledger has %d works, %v", len(heads), err)
+		}
+	})
+}
+
+// An object that Want cannot read and whose document stands is left out of the ledger, and started by the next word.
+func TestRebuildLeavesTheUnreadable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.sale(t, 30)
+		store := memory.New(nil)
+		source := w.source()
+		want := source.Want
+		source.Want = func(o *sweep.Object) (drift.Truth, error) {
+			if o.ID == "3" {
+				return drift.Truth{}, errors.New("a currency nobody has mapped")
+			}
+			return want(o)
+		}
+		p := w.bootWith(t, ledgers.New(nil), store, func(c *repair.Config) {
+			var err error
+			if c.Sweep, err = sweep.New(sweep.Config{Name: "orders", Source: source, Destination: w.destination(), Store: store, Mapping: "1"}); err != nil {
+				t.Fatal(err)
+			}
+		})
+		r, err := p.Rebuild(t.Context(), time.Time{}, anyone)
+		t.Logf("rebuild: %+v, %v", r, err)
+		w.lives(t, p)
+	})
+}
+
+// A rebuild that could not look at a key is not at its end, and may not begin the sweeps anew.
+func TestPartialRebuildRestartsTheSweeps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.sale(t, 30)
+		store := memory.New(nil)
+		source, destination := w.source(), w.destination()
+		all := source.All
+		source.Changed = func(ctx context.Context, q sweep.Query) (sweep.Page, error) {
+			p, err := all(ctx, q)
+			if !q.Since.IsZero() {
+				p = sweep.Page{}
+			}
+			for i := range p.Objects {
+				p.Objects[i].Changed = time.Now().Add(-time.Hour)
+			}
+			return p, err
+		}
+		find := destination.Find
+		destination.Find = func(ctx context.Context, key string) ([]drift.Document, error) {
+			if key == keyOf("3") {
+				return nil, errors.New("timeout")
+			}
+			return find(ctx, key)
+		}
+		s, err := sweep.New(sweep.Config{Name: "orders", Source: source, Destination: destination, Store: store, Mapping: "1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		// the ledger was restored from a backup; the cursor was not lost
+		if _, err := s.Changed(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		before, _ := store.Position(t.Context(), "orders/changed")
+		p := w.bootWith(t, ledgers.New(nil), store, func(c *repair.Config) { c.Sweep = s })
+		r, err := p.Rebuild(t.Context(), time.Time{}, anyone)
+		after, _ := store.Position(t.Context(), "orders/changed")
+		if r.Failed != 1 || before.Serial != after.Serial {
+			t.Errorf("rebuild: %+v, %v; the cursor was at %s and is at %s", r, err, before.State, after.State)
+		}
+	})
+}
+
+// L6: a work that was run again is rebuilt at the sub-revision it had; else its keys are used a second time.
+func TestRebuildForgetsSubRevisions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _, p := running(t)
+		for n := range 30 {
+			w.sold(fmt.Sprint(n))
+			p.hears(fmt.Sprint(n))
+		}
+		pass(time.Minute)
+		if _, err := p.Again(t.Context(), orderSaga, keyOf("3"), "r", anna); err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Minute)
+		was := p.known("3")
+		old, _ := p.Show(t.Context(), saga.ID{Saga: orderSaga, Work: keyOf("3")})
+		p.halt()
+		p = w.boot(t, ledgers.New(nil), memory.New(nil), false)
+		if r, err := p.Rebuild(t.Context(), time.Time{}, anyone); err != nil || r.Applied != 30 {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		if is := p.known("3"); is.Revision != was.Revision {
+			t.Errorf("it was at %s, and is rebuilt at %s", was.Revision, is.Revision)
+		}
+		p.begin()
+		if _, err := p.Again(t.Context(), orderSaga, keyOf("3"), "another request", anna); err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Minute)
+		now, _ := p.Show(t.Context(), saga.ID{Saga: orderSaga, Work: keyOf("3")})
+		p.halt()
+		if a, b := old.Steps["invoice"].Key, now.Steps["invoice"].Key; a == b {
+			t.Errorf("two runs of the step have the key %s", a)
+		}
+	})
+}
+
+// What a person has to decide (quarantine) is not undone by the source's word.
+func TestQuarantineAndWithdrawal(t *testing.T) {
+	for _, news := range []string{"cancelled", "changed"} {
+		t.Run(news, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				w.sale(t, 30)
+				w.live(keyOf("3"))[0].Total = "0.99" // a person edited it
+				w.docs = append(w.docs, &invoice{ID: "inv_again", Key: keyOf("4"), Total: "10", Written: "10", Revision: "1"})
+				p := w.boot(t, ledgers.New(nil), memory.New(nil), false)
+				if r, err := p.Rebuild(t.Context(), time.Time{}, anyone); err != nil || r.Person != 2 {
+					t.Fatalf("%+v, %v", r, err)
+				}
+				writes := w.writes
+				p.begin()
+				for _, id := range []string{"3", "4"} {
+					w.orders[id] = &order{Version: 2, Total: "12", Cancelled: news == "cancelled"}
+					p.hears(id)
+				}
+				pass(time.Hour)
+				for _, id := range []string{"3", "4"} {
+					t.Logf("%s: %+v %+v", id, p.known(id), w.live(keyOf(id)))
+				}
+				if w.writes != writes {
+					t.Errorf("%d writes", w.writes-writes)
+				}
+				p.halt()
+			})
+		})
+	}
+}
+
+// An adoption of a run that was cut off is taken up by the next run, or said as what it is.
+func TestAdoptionCutOffInARun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.sale(t, 30)
+		l, plans := ledgers.New(nil), memory.New(nil)
+		faulty := ledgertest.Faulty(l, ledgertest.CrashAfter(1, ledgertest.Append))
+		p := w.boot(t, dying{faulty, l}, plans, false)
+		ctx, die := context.WithCancel(t.Context())
+		go func() {
+			<-faulty.Crashed()
+			die()
+		}()
+		_, _ = p.Reconciler.Run(ctx)
+		die()
+		p = w.boot(t, l, plans, false)
+		for range 2 {
+			r, err := p.Reconciler.Run(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%+v", r)
+		}
+		for id := range w.orders {
+			if k := p.known(id); k == nil || k.Status != saga.Completed {
+				t.Errorf("%s is %+v", id, k)
+			}
+		}
+		rows := p.planned()
+		t.Log(rows[:min(len(rows), 400)])
+	})
+}
+
+var _ = reconcile.Change{}
