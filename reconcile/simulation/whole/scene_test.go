@@ -162,7 +162,8 @@ func (p *process) kill() {
 	p.cut()
 }
 
-// lose deletes ledger and inbox, and rebuilds a ledger. The first process that does it crashes on the way.
+// lose deletes ledger and inbox, and rebuilds a ledger. The first process that does it crashes on the way. Where a fifth of
+// the questions is refused a rebuild gives up, again and again, so after a few times the others behave better.
 func (s *scene) lose(ctx context.Context, chance *rand.Rand) {
 	_ = pause(ctx, time.Minute) // what was on its way has happened, or never will
 	since := time.Now()
@@ -178,6 +179,11 @@ func (s *scene) lose(ctx context.Context, chance *rand.Rand) {
 		}
 		if p.kill(); err == nil && r.Verdict == repair.OK && r.Failed == 0 {
 			return
+		}
+		for _, m := range []*mood{&s.shop.mood, &s.books.mood} {
+			unlock := m.lock()
+			m.better = s.rebuilds > 3
+			unlock()
 		}
 		_ = pause(ctx, time.Minute)
 	}

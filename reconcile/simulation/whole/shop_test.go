@@ -156,6 +156,7 @@ type mood struct {
 	mu     sync.Mutex
 	chance *rand.Rand
 	calm   bool // it answers everything, at once and truly
+	better bool // it seldom refuses
 	calls  int
 }
 
@@ -170,7 +171,11 @@ func (m *mood) draw() (took time.Duration, luck float64, fault error) {
 	defer m.lock()()
 	m.calls++
 	took, luck = time.Duration(5+m.chance.IntN(300))*time.Millisecond, m.chance.Float64()
-	if n := m.chance.IntN(60); !m.calm && n < 4 {
+	of := 60
+	if m.better {
+		of *= 8
+	}
+	if n := m.chance.IntN(of); !m.calm && n < 4 {
 		fault = []error{reconcile.Later(errBusy, time.Duration(1+m.chance.IntN(3))*time.Second), errAway, errNotUs, context.DeadlineExceeded}[n]
 	}
 	return took, luck, fault
