@@ -108,6 +108,19 @@ func (p *play) silence(ctx context.Context) error {
 	return err
 }
 
+// isDeleted looks into the shop for an order, as often as it takes to get an answer.
+func (s *Sync) isDeleted(ctx context.Context, order string) (bool, error) {
+	for {
+		o, err := s.getOrder(ctx, order)
+		if err == nil {
+			return o == nil, nil
+		}
+		if err := pause(ctx, 200*time.Millisecond); err != nil {
+			return false, err
+		}
+	}
+}
+
 // drifts is what the latest comparison has found, by keys.
 func (p *play) drifts(ctx context.Context) (map[string]drift.Class, error) {
 	drifts, err := p.records.journal.Drifts(ctx, drift.DriftQuery{Job: jobAll, Limit: 10_000})

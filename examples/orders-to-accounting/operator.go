@@ -19,6 +19,7 @@ import (
 type operator struct {
 	records *records
 	mailbox *mail.Mailbox
+	deleted func(ctx context.Context, order string) (bool, error) // a look into the shop
 	out     io.Writer
 	by      coordinator.By
 
@@ -79,13 +80,14 @@ func (o *operator) review(ctx context.Context) (unconfirmed []ledger.Head, resol
 				unconfirmed = c.review
 			}
 		case o.ripe(c.review):
-			happened, again, err := o.answer(ctx, c.review)
-			resolved += len(happened) + len(again)
+			said, err := o.answer(ctx, c.review)
+			for _, words := range answers {
+				resolved += len(said[words])
+				o.say(words, said[words])
+			}
 			if err != nil {
 				return unconfirmed, resolved, err
 			}
-			o.say("in the mailbox, so it happened", happened)
-			o.say("not there, so it is sent again", again)
 			round++
 		}
 		if err := pause(ctx, 100*time.Millisecond); err != nil {
@@ -94,38 +96,51 @@ func (o *operator) review(ctx context.Context) (unconfirmed []ledger.Head, resol
 	}
 }
 
+// What the person finds, and what follows.
+const (
+	arrived = "in the mailbox, so it happened"
+	missed  = "not there, so it is sent again"
+	deleted = "deleted in the shop meanwhile, so there is nothing to mark"
+)
+
+var answers = []string{arrived, missed, deleted}
+
 // answer gives a verdict on each work and returns the orders by what it was.
-func (o *operator) answer(ctx context.Context, review []ledger.Head) (happened, again []string, err error) {
+func (o *operator) answer(ctx context.Context, review []ledger.Head) (map[string][]string, error) {
+	said := map[string][]string{}
 	for i := range review {
-		sent, err := o.resolve(ctx, review[i])
+		words, err := o.resolve(ctx, review[i])
 		if err != nil {
-			return happened, again, err
+			return said, err
 		}
-		if order := orderOf(review[i].ID.Work); sent {
-			happened = append(happened, order)
-		} else {
-			again = append(again, order)
-		}
+		said[words] = append(said[words], orderOf(review[i].ID.Work))
 	}
-	return happened, again, nil
+	return said, nil
 }
 
-// resolve answers one review, and says whether the e-mail had gone out.
-func (o *operator) resolve(ctx context.Context, h ledger.Head) (sent bool, err error) {
-	const step = "receipt"
+// resolve answers one review, and says what the person has found.
+func (o *operator) resolve(ctx context.Context, h ledger.Head) (words string, err error) {
+	const letter, marking = "receipt", "mark-synced"
 	desk := coordinator.NewOperator(o.records.ledger)
 	summary, err := desk.Show(ctx, h.ID)
 	if err != nil {
-		return false, err
+		return "", err
 	}
-	if summary.Steps[step].Done || h.Reason != saga.ReasonInDoubt {
-		return false, fmt.Errorf("%s is in review (%s), and a look into the mailbox does not answer that. %s", h.ID.Work, h.Reason, summary.Next)
+	if h.Reason == saga.ReasonAfterPivot && !summary.Steps[marking].Done && o.deleted != nil {
+		switch gone, err := o.deleted(ctx, orderOf(h.ID.Work)); {
+		case err != nil:
+			return "", err
+		case gone:
+			return deleted, desk.Resolve(ctx, h.ID, marking, coordinator.Happened(""), o.by)
+		}
 	}
-	verdict := coordinator.DidNotHappen()
+	if summary.Steps[letter].Done || h.Reason != saga.ReasonInDoubt {
+		return "", fmt.Errorf("%s is in review (%s), and a look into the mailbox does not answer that. %s", h.ID.Work, h.Reason, summary.Next)
+	}
 	if found := o.mailbox.About(h.ID.Work); len(found) > 0 {
-		verdict, sent = coordinator.Happened(found[0].ID), true
+		return arrived, desk.Resolve(ctx, h.ID, letter, coordinator.Happened(found[0].ID), o.by)
 	}
-	return sent, desk.Resolve(ctx, h.ID, step, verdict, o.by)
+	return missed, desk.Resolve(ctx, h.ID, letter, coordinator.DidNotHappen(), o.by)
 }
 
 // announce says what the person is asked.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -160,6 +161,44 @@ func TestOperatorDoesNotAnswerWhatTheMailboxCannot(t *testing.T) {
 	})
 }
 
+// An order that was edited and then deleted in the shop without a word cannot be marked again. The person looks into the
+// shop and says that there is nothing to mark; one that is there is another matter.
+func TestOperatorLooksIntoTheShop(t *testing.T) {
+	t.Parallel()
+	for _, gone := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			box, err := mail.OpenMailbox(t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			mark := func(_ context.Context, c saga.Call[string]) (string, error) {
+				if c.Revision == "2" {
+					return "", saga.Permanent(errors.New("there is no such order"))
+				}
+				return "", nil
+			}
+			l, c := runSaga(t, mark, func(context.Context, saga.Call[string]) (string, error) { return "", nil })
+			for revision, input := range []string{1: "tea", 2: "more tea"} {
+				if revision == 0 {
+					continue
+				}
+				if _, err := c.Start(t.Context(), sagaName, "shop:order:7", input, &coordinator.StartOptions{Revision: strconv.Itoa(revision)}); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+			}
+			o := &operator{
+				records: &records{ledger: l}, mailbox: box, out: io.Discard, by: coordinator.By{Actor: "test", Reason: "test"}, now: time.Now,
+				deleted: func(_ context.Context, order string) (bool, error) { return gone && order == "7", nil },
+			}
+			_, resolved, err := o.review(t.Context())
+			if gone != (err == nil) || gone != (resolved == 1) {
+				t.Errorf("deleted: %t; %d resolved, %v", gone, resolved, err)
+			}
+		})
+	}
+}
+
 var errLost = errors.New("the answer was lost")
 
 func deliver(t *testing.T, box *mail.Mailbox, order string) {
@@ -174,7 +213,18 @@ func deliver(t *testing.T, box *mail.Mailbox, order string) {
 func runReceipts(t *testing.T, send map[string]func() error) *memory.Ledger {
 	t.Helper()
 	mark := func(context.Context, saga.Call[string]) (string, error) { return "", nil }
-	receipt := func(_ context.Context, c saga.Call[string]) (string, error) { return "", send[c.Work]() }
+	l, c := runSaga(t, mark, func(_ context.Context, c saga.Call[string]) (string, error) { return "", send[c.Work]() })
+	for work := range send {
+		if _, err := c.Start(t.Context(), sagaName, work, work, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return l
+}
+
+// runSaga runs works of a mark and a receipt until the test ends.
+func runSaga(t *testing.T, mark, receipt func(context.Context, saga.Call[string]) (string, error)) (*memory.Ledger, *coordinator.Coordinator) {
+	t.Helper()
 	d, err := saga.Define(sagaName, 1,
 		saga.Do("mark-synced", mark).Idempotent().Pivot(),
 		saga.Do("receipt", receipt).AtMostOnce(),
@@ -192,11 +242,6 @@ func runReceipts(t *testing.T, send map[string]func() error) *memory.Ledger {
 	if err := c.Register(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
-	for work := range send {
-		if _, err := c.Start(t.Context(), sagaName, work, work, nil); err != nil {
-			t.Fatal(err)
-		}
-	}
 	ctx, stop := context.WithCancel(t.Context())
 	stopped := make(chan error, 1)
 	go func() { stopped <- c.Run(ctx) }()
@@ -206,5 +251,5 @@ func runReceipts(t *testing.T, send map[string]func() error) *memory.Ledger {
 			t.Error(err)
 		}
 	})
-	return l
+	return l, c
 }

@@ -86,5 +86,10 @@ func (r *report) act(ctx context.Context, o options, dir string, talk, stderr io
 			settled: answer + amends.procs.place.Settle, now: time.Now,
 		},
 	}
+	looks, err := newSync(amends.procs.place)
+	if err != nil {
+		return err
+	}
+	play.person.deleted = looks.isDeleted
 	return play.acts(ctx)
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"time"
 
 	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/drift"
@@ -16,14 +17,10 @@ import (
 // jobs are what is done by the clock: every five minutes what changed in the shop is heard, webhook or not, and every
 // night shop, ledger and books are compared, whole.
 func (p *process) jobs() ([]schedule.Job, error) {
-	limits := reconcile.Limits{PerSecond: 100, PerDay: 50_000} // of which sweeps leave a share to what is live
 	s, errSweep := sweep.New(sweep.Config{
 		Name: "orders", Store: p.box, Mapping: "1", Proceed: schedule.Proceed,
-		Source: sweep.Source{
-			Object: reconcile.Object{Source: "shop", Type: "order"}, Quota: reconcile.NewQuota(limits),
-			Changed: p.shop.Changed, All: p.shop.All, Get: p.shop.Get, Want: want,
-		},
-		Destination: sweep.Destination{Quota: reconcile.NewQuota(limits), Marked: p.books.Marked, Find: p.books.Find, Settle: settle},
+		Begin:  time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC), // older orders are left to comparisons, which have bounds
+		Source: p.source, Destination: sweep.Destination{Marked: p.books.Marked, Find: p.books.Find, Settle: settle},
 	})
 	w, errWorks := works.New(works.Config{Saga: "invoice-order", Document: "invoice", Coordinator: p.coordinator, Ledger: p.ledger})
 	if err := errors.Join(errSweep, errWorks); err != nil {
@@ -37,6 +34,14 @@ func (p *process) jobs() ([]schedule.Job, error) {
 		{Name: "orders-changed", Schedule: "*/5 * * * *", Approved: true, Work: jobs.Changed(s, p.hearer.Nudge)},
 		{Name: "orders-compared", Schedule: "15 3 * * *", Zone: "Europe/Vienna", Work: jobs.Compared(r)}, // plans only, until a person approves it
 	}, err
+}
+
+// source is the shop for sweeps and for the hearer. They share a quota, of which sweeps leave three tenths to what is live.
+func source(shop *Shop) sweep.Source {
+	return sweep.Source{
+		Object: reconcile.Object{Source: "shop", Type: "order"}, Quota: reconcile.NewQuota(reconcile.Limits{PerSecond: 100, PerDay: 50_000}),
+		Changed: shop.Changed, All: shop.All, Get: shop.Get, Want: want,
+	}
 }
 
 // want says what the invoice of an order should say.

@@ -24,6 +24,7 @@ type process struct {
 	ledger      *ledgers.Ledger
 	box         *sqlite.Store
 	coordinator *coordinator.Coordinator
+	source      sweep.Source
 	hearer      *reconcile.Hearer
 	running     *errgroup.Group
 	working     bool // the coordinator runs
@@ -77,8 +78,10 @@ func (p *process) assemble(ctx context.Context) (err error) {
 	if err := p.coordinator.Register(ctx, definition); err != nil {
 		return err
 	}
-	source := sweep.Source{Get: p.shop.Get}
-	p.hearer, err = reconcile.New(p.box, reconcile.Options{Sources: map[string]reconcile.Source{"shop": {Fetch: source.Fetch, Deliver: p.deliver}}})
+	p.source = source(p.shop)
+	p.hearer, err = reconcile.New(p.box, reconcile.Options{Sources: map[string]reconcile.Source{
+		"shop": {Fetch: p.source.Fetch, Quota: p.source.Quota, Deliver: p.deliver},
+	}})
 	return err
 }
 
