@@ -324,6 +324,9 @@ func (b *rebuilding) record(ctx context.Context, as []Adoption) error {
 	if len(as) == 0 {
 		return nil
 	}
+	if err := b.proceed(ctx); err != nil { // the looks may have waited long for their turn
+		return err
+	}
 	b.report.Planned += int64(len(as))
 	answers, err := b.works.Adopt(ctx, as, b.by)
 	if err != nil {
