@@ -67,18 +67,21 @@ func TestPauseWhilePlanning(t *testing.T) {
 // X6: a pause in the middle of a rebuild is obeyed before anything more is recorded, and before the next batch of looks.
 func TestPauseWhileRebuilding(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct{ at, looked, recorded int }{
-		"while the first batch is looked at":  {1, perBatch, 0},
-		"while the second batch is looked at": {perBatch + 1, 2 * perBatch, perBatch},
+	for name, c := range map[string]struct {
+		stands               func(*world, string)
+		at, looked, recorded int
+	}{
+		"while the first batch is looked at":  {lost, 1, perBatch, 0},
+		"while the second batch is looked at": {lost, perBatch + 1, 2 * perBatch, perBatch},
+		"where there is nothing to record":    {(*world).sold, 1, perBatch, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld()
 				for n := range 2*perBatch + 100 {
-					w.done(keyOf(n))
+					c.stands(w, keyOf(n))
 				}
-				clear(w.works)
 				h := w.halted(t, c.at)
 				if _, err := h.Rebuild(t.Context(), time.Time{}, anna); !errors.Is(err, errHalted) {
 					t.Errorf("it went on: %v", err)

@@ -193,19 +193,22 @@ func (b *rebuilding) flush(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if err := b.looks.over(); err != nil {
-		return fmt.Errorf("looking at what stands: %w; rebuild again, it goes on", err)
-	}
+	over := b.looks.over() // what was seen until then is recorded all the same
 	var as []Adoption
 	for _, s := range batch {
 		switch a, err := b.remains(s); {
+		case err != nil && over != nil:
+			b.report.Failed++
 		case err != nil:
 			b.failed(s.item.Key, err)
 		case a != nil:
 			as = append(as, *a)
 		}
 	}
-	return b.record(ctx, as)
+	if err := b.record(ctx, as); err != nil || over == nil {
+		return err
+	}
+	return fmt.Errorf("looking at what stands: %w; rebuild again, it goes on", over)
 }
 
 func (b *rebuilding) failed(key string, err error) {
@@ -286,13 +289,25 @@ func (b *rebuilding) undone(s *sight) (*Adoption, error) {
 	return &a, err
 }
 
-// earlier reports whether the one document of a cancelled object is as an earlier version of it was. Then it is adopted
-// as that version left it; withdrawing it is for a run that has bounds.
+// earlier reports whether the one document of a cancelled object is as an earlier version of it was, and says what the
+// object says still. Then it is adopted as that version left it; withdrawing it is for a run that has bounds. What the
+// earlier version said is otherwise not known, and with the present input in its place the next version might look like
+// no news: that is for a person.
 func (b *rebuilding) earlier(s *sight) bool {
 	live := livingOf(s.item.Documents)
 	t := s.item.Truth
 	return !t.Wanted && len(live) == 1 && live[0].Intact && live[0].Revision != "" &&
-		saga.CompareRevisions(live[0].Revision, t.Revision) < 0
+		saga.CompareRevisions(live[0].Revision, t.Revision) < 0 && says(live[0].Fields, t.Fields)
+}
+
+// says reports whether a document says everything that an object does.
+func says(document, object drift.Fields) bool {
+	for name, want := range object {
+		if document[name] != want {
+			return false
+		}
+	}
+	return len(object) > 0
 }
 
 // quarantine keeps everybody from starting anything for a key before a person has decided.

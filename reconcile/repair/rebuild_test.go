@@ -36,6 +36,8 @@ func ruins() *world {
 	w.live("shop:order:undone")[0].Void = true
 	w.done("shop:order:cancelled")
 	w.orders["shop:order:cancelled"] = &order{Version: 2, Total: "10.00", Cancelled: true}
+	w.done("shop:order:repriced") // and then cancelled, and nobody heard of either
+	w.orders["shop:order:repriced"] = &order{Version: 3, Total: "4.00", Cancelled: true}
 	w.done("shop:order:disputed")
 	w.orders["shop:order:disputed"] = &order{Version: 2, Total: "10.00", Cancelled: true}
 	w.live("shop:order:disputed")[0].Intact = false
@@ -57,7 +59,7 @@ func TestRebuild(t *testing.T) {
 		docs := w.photo()
 		j := w.job(t, nil)
 		r := j.must(j.Rebuild(t.Context(), time.Time{}, anna))
-		if r.Applied != 67 || r.Failed != 0 || r.Person != 5 || r.Verdict != repair.OK {
+		if r.Applied != 68 || r.Failed != 0 || r.Person != 6 || r.Verdict != repair.OK {
 			t.Errorf("report: %+v", r)
 		}
 		want := map[string]struct {
@@ -65,7 +67,7 @@ func TestRebuild(t *testing.T) {
 			revision string
 		}{
 			keyOf(3): {saga.Completed, "1"}, "shop:order:older": {saga.Running, "2"}, "shop:order:edited": {saga.Review, "1"},
-			"shop:order:twice": {saga.Review, "1"}, "shop:order:cancelled": {saga.Completed, "1"}, "shop:order:disputed": {saga.Review, "2"},
+			"shop:order:twice": {saga.Review, "1"}, "shop:order:cancelled": {saga.Completed, "1"}, "shop:order:disputed": {saga.Review, "2"}, "shop:order:repriced": {saga.Review, "3"},
 			"shop:order:undone": {saga.Compensated, "2"}, "shop:order:unreadable": {saga.Review, "1"},
 		}
 		for key, known := range want {
