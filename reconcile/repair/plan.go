@@ -181,7 +181,7 @@ func (p *planning) refine(ctx context.Context, planner *drift.Planner) error {
 	p.looks.keep = half(p.source.Quota, p.destination.Quota)
 	from := ""
 	return p.drafted(ctx, func(fs []drift.Finding, last bool) error {
-		now, err := p.looked(ctx, fs)
+		now, unheard, err := p.looked(ctx, fs)
 		if err != nil {
 			return err
 		}
@@ -193,7 +193,7 @@ func (p *planning) refine(ctx context.Context, planner *drift.Planner) error {
 		if err := p.plans.Find(ctx, p.number, now); err != nil {
 			return err
 		}
-		if err := p.drifts.Remember(ctx, p.name, p.number, part, differing(now)); err != nil {
+		if err := p.drifts.Remember(ctx, p.name, p.number, part, differing(now, unheard)); err != nil {
 			return err
 		}
 		return add(planner, now)
@@ -209,10 +209,11 @@ func add(planner *drift.Planner, fs []drift.Finding) error {
 	return nil
 }
 
-func differing(fs []drift.Finding) []drift.Finding {
+// differing are the findings that are remembered: what differs, but for orphans that nobody has ever asked about.
+func differing(fs []drift.Finding, unheard map[string]bool) []drift.Finding {
 	var differ []drift.Finding
 	for _, f := range fs {
-		if f.Class != drift.InSync {
+		if f.Class != drift.InSync && !unheard[f.Key] {
 			differ = append(differ, f)
 		}
 	}
@@ -220,20 +221,21 @@ func differing(fs []drift.Finding) []drift.Finding {
 }
 
 // looked returns what is so now of findings that a listing gave. What nobody could look at stays as it was listed, and
-// nothing is done about it.
-func (p *planning) looked(ctx context.Context, fs []drift.Finding) ([]drift.Finding, error) {
+// nothing is done about it. unheard are the orphans among that which no earlier run has asked about, either: their object
+// may have come between the two listings, so their grace has not begun.
+func (p *planning) looked(ctx context.Context, fs []drift.Finding) (now []drift.Finding, unheard map[string]bool, err error) {
 	sights := make([]*sight, len(fs))
 	for i := range fs {
 		sights[i] = &sight{item: drift.Item{Key: fs[i].Key}}
 	}
-	proven, err := p.provenAmong(ctx, fs)
+	orphans, err := p.orphansAmong(ctx, fs)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if err := p.lookAt(ctx, p.looks, sights, func(key string) bool { return proven[key] }); err != nil {
-		return nil, err
+	if err := p.lookAt(ctx, p.looks, sights, func(key string) bool { return orphans[key] }); err != nil {
+		return nil, nil, err
 	}
-	now := make([]drift.Finding, len(fs))
+	now, unheard = make([]drift.Finding, len(fs)), map[string]bool{}
 	for i := range sights {
 		s := sights[i]
 		now[i] = s.finding
@@ -243,30 +245,33 @@ func (p *planning) looked(ctx context.Context, fs []drift.Finding) ([]drift.Find
 		p.unseen++
 		now[i] = fs[i]
 		now[i].Do, now[i].Why = drift.Nothing, "nobody could look at it: "+s.err.Error()
+		if _, heard := orphans[fs[i].Key]; fs[i].Class == drift.Orphan && !heard {
+			unheard[fs[i].Key] = true
+		}
 		if !errors.Is(s.err, reconcile.ErrSpent) {
 			p.log.WithField("work", fs[i].Key).WithError(s.err).Warn("nobody could look at it; the next run does")
 		}
 	}
-	return now, p.looks.failed()
+	return now, unheard, p.looks.failed()
 }
 
-// provenAmong returns the keys that an earlier run found to be without an object, longer than the grace ago. Together
-// with the complete listing and two looks by the id that proves that the object is gone (U3).
-func (p *planning) provenAmong(ctx context.Context, fs []drift.Finding) (map[string]bool, error) {
-	proven := map[string]bool{}
+// orphansAmong returns the keys that an earlier run found to be without an object, and whether that was longer than the
+// grace ago. Together with the complete listing and two looks by the id that proves that the object is gone (U3).
+func (p *planning) orphansAmong(ctx context.Context, fs []drift.Finding) (map[string]bool, error) {
+	orphans := map[string]bool{}
 	for _, f := range fs {
-		if f.Class != drift.Orphan || p.silent {
+		if f.Class != drift.Orphan {
 			continue
 		}
 		ds, err := p.drifts.Drifts(ctx, drift.DriftQuery{Job: p.name, Key: f.Key, Class: drift.Orphan, Limit: 1})
 		if err != nil {
 			return nil, err
 		}
-		if len(ds) == 1 && time.Since(ds[0].First) >= p.grace {
-			proven[f.Key] = true
+		if len(ds) == 1 {
+			orphans[f.Key] = !p.silent && time.Since(ds[0].First) >= p.grace
 		}
 	}
-	return proven, nil
+	return orphans, nil
 }
 
 // Run plans, and applies the plan within its bounds. A job that nobody has approved only plans.
