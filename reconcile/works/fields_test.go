@@ -1,0 +1,123 @@
+package works_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	ledgers "github.com/amends-dev/amends/ledger/memory"
+	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/repair"
+	"github.com/amends-dev/amends/reconcile/store/memory"
+	"github.com/amends-dev/amends/reconcile/sweep"
+	"github.com/amends-dev/amends/reconcile/works"
+)
+
+// reader is a process whose works can read what the document of an input should say.
+func (p *process) reader(l works.Ledger) *process {
+	p.t.Helper()
+	ws, err := works.New(works.Config{
+		Saga: orderSaga, Document: "invoice", Coordinator: p.Coordinator, Ledger: l,
+		Fields: func(input json.RawMessage) (drift.Fields, error) {
+			var o order
+			err := json.Unmarshal(input, &o)
+			return drift.Fields{"total": o.Total}, err
+		},
+	})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	s, err := sweep.New(sweep.Config{Name: "orders", Source: p.world.source(), Destination: p.world.destination(), Store: p.plans, Mapping: "1"})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	r, err := repair.New(repair.Config{
+		Sweep: s, Works: ws, Deliver: p.deliver, Effects: p.world.effects(false), Plans: p.plans, Drifts: p.plans,
+		Approved: func(context.Context) (bool, error) { return true, nil },
+	})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return &process{Coordinator: p.Coordinator, Reconciler: r, works: ws, plans: p.plans, world: p.world, t: p.t, stop: p.stop}
+}
+
+// finding is what the newest plan says about an order; zero when it says nothing.
+func (p *process) finding(id string) drift.Row {
+	p.t.Helper()
+	plan, err := p.plans.Latest(p.t.Context(), "orders")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for row, err := range drift.Each(p.t.Context(), p.plans, drift.FindingQuery{Number: plan.Number}) {
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		if row.Key == keyOf(id) {
+			return row
+		}
+	}
+	return drift.Row{}
+}
+
+// Fields: a newer version that changed nothing of ours is no news. A document that somebody has edited is diverged then,
+// and for a person, and not stale, which would write over what they wrote. News are news.
+func TestNewerVersionsThatSayTheSame(t *testing.T) {
+	t.Parallel()
+	for name, heard := range map[string]bool{"heard": true, "not heard": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w, l := newWorld(), ledgers.New(nil)
+				p := w.boot(t, l, memory.New(nil), false).begin().reader(l)
+				for _, id := range []string{"marked", "changed", "well"} {
+					w.sold(id)
+					p.hears(id)
+				}
+				pass(time.Minute)
+				w.live(keyOf("marked"))[0].Total = "0.99"
+				w.orders["marked"] = &order{Version: 2, Total: "10"} // our own mark, say
+				w.orders["changed"] = &order{Version: 2, Total: "12"}
+				if heard {
+					p.hears("marked")
+				}
+				pass(time.Minute)
+				r, err := p.Reconciler.Run(t.Context())
+				if err != nil || r.Applied != 1 {
+					t.Errorf("%+v, %v", r, err)
+				}
+				if f := p.finding("marked"); f.Class != drift.Diverged || f.Do != drift.Ask {
+					t.Errorf("an edited document: %s, %s (%s)", f.Class, f.Do, f.Why)
+				}
+				if f := p.finding("changed"); f.Class != drift.Stale || f.Do != drift.Revise {
+					t.Errorf("news: %s, %s (%s)", f.Class, f.Do, f.Why)
+				}
+				pass(time.Minute)
+				if edited, revised := w.live(keyOf("marked"))[0].Total, w.live(keyOf("changed"))[0].Total; edited != "0.99" || revised != "12" {
+					t.Errorf("the edited one says %s, the other %s", edited, revised)
+				}
+				p.halt()
+			})
+		})
+	}
+}
+
+// Fields say what was applied last: after a newer version with news they are the new ones.
+func TestFieldsAreOfWhatWasApplied(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, l := newWorld(), ledgers.New(nil)
+		p := w.boot(t, l, memory.New(nil), false).begin().reader(l)
+		w.sold("1")
+		for n, total := range []string{"10", "12", "12"} {
+			w.orders["1"] = &order{Version: int64(n + 1), Total: total}
+			p.hears("1")
+			pass(time.Minute)
+			if k := p.known("1"); k.Fields["total"] != total {
+				t.Errorf("version %d: %+v", n+1, k)
+			}
+		}
+		p.halt()
+	})
+}
