@@ -27,17 +27,26 @@ func (p *play) distrust(ctx context.Context) error {
 	if p.deaf {
 		return nil // nobody sweeps
 	}
-	first, err := p.reconcile(ctx)
-	if err != nil {
-		return err
+	for {
+		first, err := p.reconcile(ctx)
+		if err != nil {
+			return err
+		}
+		p.Repaired += int(first.Applied)
+		if p.Reconciled = first; first.Applied == 0 {
+			break
+		}
+		if _, _, err := p.person.review(ctx); err != nil { // and until what was begun has ended
+			return err
+		}
 	}
-	p.Reconciled = first
 	if err := p.silence(ctx); err != nil {
 		return err
 	}
 	if !p.tampers {
 		return nil
 	}
+	var err error
 	if p.Tampered, err = p.amends.world.Tamper(ctx); err != nil {
 		return err
 	}
@@ -121,6 +130,23 @@ func (s *Sync) isDeleted(ctx context.Context, order string) (bool, error) {
 	}
 }
 
+// standing looks into the books for the one invoice of an order that counts.
+func (s *Sync) standing(ctx context.Context, work string) (invoice string, err error) {
+	for {
+		docs, err := s.invoicesOf(ctx, work)
+		if err == nil {
+			live := slices.DeleteFunc(docs, func(d drift.Document) bool { return d.Void })
+			if len(live) != 1 {
+				return "", nil
+			}
+			return live[0].ID, nil
+		}
+		if err := pause(ctx, 200*time.Millisecond); err != nil {
+			return "", err
+		}
+	}
+}
+
 // drifts is what the latest comparison has found, by keys.
 func (p *play) drifts(ctx context.Context) (map[string]drift.Class, error) {
 	drifts, err := p.records.journal.Drifts(ctx, drift.DriftQuery{Job: jobAll, Limit: 10_000})
@@ -186,9 +212,8 @@ type loss struct {
 
 // rebuild runs the process that rebuilds the ledger, to its end. It is killed once on the way.
 func (p *play) rebuild(ctx context.Context) error {
-	where := p.amends.procs.place
-	where.Lost = time.Now()
-	procs := &supervisor{role: "rebuild", place: where, log: p.amends.procs.log, once: true}
+	p.amends.procs.place.Lost = time.Now()
+	procs := &supervisor{role: "rebuild", place: p.amends.procs.place, log: p.amends.procs.log, once: true}
 	if err := procs.start(ctx, 1); err != nil {
 		return err
 	}

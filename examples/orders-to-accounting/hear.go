@@ -31,6 +31,9 @@ type ear struct {
 	shop  sweep.Source // asked where a webhook proves nothing
 	works *coordinator.Coordinator
 	log   logrus.FieldLogger
+	// forgetful: what was heard is lost. A webhook that was on its way then may tell of an order that is no more, and
+	// nobody here would know better than the shop.
+	forgetful bool
 }
 
 // hear listens at address until ctx ends. A webhook is answered once it is stored; what follows from it follows
@@ -40,7 +43,7 @@ func (e *ear) hear(ctx context.Context, address, secret string, box journal) err
 		Sources: map[string]reconcile.Source{sourceName: {
 			Fetch: e.shop.Fetch, Deliver: e.deliver, Quota: e.shop.Quota,
 			// The shop is on this machine, and so are its faults; a real one is given more time.
-			Policy: reconcile.Policy{Settle: time.Second, Dense: true, Volatile: volatile, Initial: 50 * time.Millisecond, Max: 2 * time.Second},
+			Policy: reconcile.Policy{AlwaysFetch: e.forgetful, Settle: time.Second, Dense: true, Volatile: volatile, Initial: 50 * time.Millisecond, Max: 2 * time.Second},
 		}},
 		Lease: 3 * time.Second, Poll: 100 * time.Millisecond, Log: e.log,
 	})

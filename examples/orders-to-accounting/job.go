@@ -26,7 +26,7 @@ type place struct {
 	Sweep  bool          `json:"sweep"`  // do not rely on webhooks alone
 	Answer time.Duration `json:"answer"` // how long one attempt may take
 	Settle time.Duration `json:"settle"`
-	Lost   time.Time     `json:"lost"` // a rebuild: since when nothing is on its way any more
+	Lost   time.Time     `json:"lost"` // when the ledger was lost; nothing that was sent for it is on its way any more
 }
 
 func isPostgres(db string) bool {
@@ -109,7 +109,7 @@ func withSync(ctx context.Context, p place, log logrus.FieldLogger, do func(*syn
 	}
 	shop := job.orders()
 	shop.Quota = reconcile.NewQuota(reconcile.Limits{PerSecond: 200})
-	hears := &ear{shop: shop, works: c, log: log}
+	hears := &ear{shop: shop, works: c, log: log, forgetful: !p.Lost.IsZero()}
 	distrust, err := newDistrustful(job, c, hears, rec, log)
 	if err != nil {
 		return err

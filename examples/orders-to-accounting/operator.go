@@ -17,11 +17,12 @@ import (
 // operator is the person who is asked where only a person can know: whether an e-mail went out. The person
 // opens the mailbox and says what is there, with the verb that amends resolve uses.
 type operator struct {
-	records *records
-	mailbox *mail.Mailbox
-	deleted func(ctx context.Context, order string) (bool, error) // a look into the shop
-	out     io.Writer
-	by      coordinator.By
+	records  *records
+	mailbox  *mail.Mailbox
+	deleted  func(ctx context.Context, order string) (bool, error)              // a look into the shop
+	standing func(ctx context.Context, work string) (invoice string, err error) // a look into the books; "" for none
+	out      io.Writer
+	by       coordinator.By
 
 	settled time.Duration // how long a letter may still be on its way after its work came to review
 	now     func() time.Time
@@ -101,9 +102,10 @@ const (
 	arrived = "in the mailbox, so it happened"
 	missed  = "not there, so it is sent again"
 	deleted = "deleted in the shop meanwhile, so there is nothing to mark"
+	stands  = "in the books, and other than the shop has it by now: it happened"
 )
 
-var answers = []string{arrived, missed, deleted}
+var answers = []string{arrived, missed, deleted, stands}
 
 // answer gives a verdict on each work and returns the orders by what it was.
 func (o *operator) answer(ctx context.Context, review []ledger.Head) (map[string][]string, error) {
@@ -120,7 +122,7 @@ func (o *operator) answer(ctx context.Context, review []ledger.Head) (map[string
 
 // resolve answers one review, and says what the person has found.
 func (o *operator) resolve(ctx context.Context, h ledger.Head) (words string, err error) {
-	const letter, marking = "receipt", "mark-synced"
+	const letter, marking, booking = "receipt", "mark-synced", "invoice"
 	desk := coordinator.NewOperator(o.records.ledger)
 	summary, err := desk.Show(ctx, h.ID)
 	if err != nil {
@@ -132,6 +134,14 @@ func (o *operator) resolve(ctx context.Context, h ledger.Head) (words string, er
 			return "", err
 		case gone:
 			return deleted, desk.Resolve(ctx, h.ID, marking, coordinator.Happened(""), o.by)
+		}
+	}
+	if h.Reason == saga.ReasonInDoubt && !summary.Steps[booking].Done && o.standing != nil {
+		switch invoice, err := o.standing(ctx, h.ID.Work); {
+		case err != nil:
+			return "", err
+		case invoice != "":
+			return stands, desk.Resolve(ctx, h.ID, booking, coordinator.Happened(invoice), o.by)
 		}
 	}
 	if summary.Steps[letter].Done || h.Reason != saga.ReasonInDoubt {

@@ -90,6 +90,6 @@ func (r *report) act(ctx context.Context, o options, dir string, talk, stderr io
 	if err != nil {
 		return err
 	}
-	play.person.deleted = looks.isDeleted
+	play.person.deleted, play.person.standing = looks.isDeleted, looks.standing
 	return play.acts(ctx)
 }

@@ -33,6 +33,7 @@ type report struct {
 	Changes     world.Changes       `json:"changes"`          // by customers, after the order was invoiced
 	Lost        *loss               `json:"lost,omitempty"`   // with -lose-ledger
 	Reconciled  schedule.Outcome    `json:"reconciled"`       // the comparison of everything at the end
+	Repaired    int                 `json:"repaired"`         // by comparisons before that one: after a loss there may be something
 	Silent      []string            `json:"silent,omitempty"` // deleted in the shop without a word; listed for a person
 	Tampered    world.Tampered      `json:"-"`
 	Found       []found             `json:"found,omitempty"`  // what people did in the books then, and what the reconciler calls it
@@ -144,6 +145,9 @@ func (r *report) distrusted(w io.Writer) {
 	}
 	fmt.Fprintf(w, "\nAt the end shop, ledger and books were compared: %s, %s to do.\n",
 		amount(int(r.Reconciled.Seen), "order", "orders"), amount(int(r.Reconciled.Planned), "thing", "things"))
+	if r.Repaired > 0 {
+		fmt.Fprintf(w, "Comparisons before that one had %s to do.\n", amount(r.Repaired, "thing", "things"))
+	}
 	for _, order := range r.Silent {
 		fmt.Fprintf(w, "  %-50s orphan: deleted without a word, for a person\n", order)
 	}

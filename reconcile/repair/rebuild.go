@@ -318,6 +318,9 @@ func (b *rebuilding) quarantine(s *sight) *Adoption {
 		a.Quarantine += "; " + f.Propose
 	}
 	live := livingOf(s.item.Documents)
+	if shows := oldest(live); !s.item.Truth.Wanted && shows != "" && saga.CompareRevisions(shows, a.Change.Revision) < 0 {
+		a.Change.Revision, a.Change.Deleted = shows, false // so that the saga can hear that it was cancelled since
+	}
 	_ = guard(func() (err error) { // what does not match may show nothing that can be read
 		a.Effects, err = b.effects(s.object, live)
 		return err
@@ -332,6 +335,16 @@ func (b *rebuilding) quarantine(s *sight) *Adoption {
 		}
 	}
 	return a
+}
+
+// oldest is the oldest version that any of the documents says it shows; "" when one does not say.
+func oldest(docs []drift.Document) (revision string) {
+	for i := range docs {
+		if i == 0 || saga.CompareRevisions(docs[i].Revision, revision) < 0 {
+			revision = docs[i].Revision
+		}
+	}
+	return revision
 }
 
 // record adopts, and counts what became of it.
