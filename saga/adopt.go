@@ -310,6 +310,7 @@ func (st *State) adopt(r *Record) error {
 		if r.Attempt != 0 || r.Direction != Forward {
 			return fmt.Errorf("%s speaks of attempt %d (%s) of step %q", r.Kind, r.Attempt, r.Direction, r.Step)
 		}
+		st.Unmatched = st.Unmatched || r.Class == Refused
 		if ss := st.Step(r.Step); ss != nil {
 			*ss = *adopted(r, st.Revision)
 		} else {

@@ -419,6 +419,21 @@ func TestD6Quarantine(t *testing.T) {
 	d.succeed("").due().found(KindNotFound).wants("rest", Compensated)
 }
 
+// D6: nobody knows what that says which did not match, so the next version is news although it says what the input says. The
+// one behind it is compared with that one.
+func TestD6News(t *testing.T) {
+	t.Parallel()
+	d := lost(t, "a idempotent pivot").takeOver(told(t, "17", "a a_9 foreign", "quarantine it says something else")).verdict("a_9").wants("rest", Completed)
+	d.same("18").wants("act a forward", Running)
+	if d.st.Revision != "18" || d.st.Step("a").Previous == nil {
+		t.Errorf("at %s, %+v", d.st.Revision, d.st.Step("a"))
+	}
+	d.succeed("a_9").same("19").wants("rest", Completed)
+	if d.st.Revision != "18" || d.st.Heard != "19" {
+		t.Errorf("at %s, heard of %s", d.st.Revision, d.st.Heard)
+	}
+}
+
 // What stands behind the pivot says that the pivot has happened, also where it is to be done anew: nothing turns the work.
 func TestAdoptedBehindThePivot(t *testing.T) {
 	t.Parallel()

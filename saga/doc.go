@@ -258,7 +258,8 @@
 //     this version of the source object made: what an older one left must be named. What is Idempotent is still to be done.
 //   - D5: behind its last record the work is completed when every step is done. Else it goes on.
 //   - D6: what stands under our mark and does not match brings the work to review, in-doubt, about that step. A verdict
-//     leads on: it happened, then it is ours; it did not, then it is done under a new key.
+//     leads on: it happened, then it is ours; it did not, then it is done under a new key. What it says is not known, so
+//     the next version of the source object is news, whatever it says (V3).
 //   - D7: what the source cancelled is compensated when nothing stands, and then what nobody can tell is not owed an undo.
 //     Where something stands the work goes back if every step that stands says Undo or NoUndo, else to review, conflict
 //     (V14). A step that nobody speaks of is not asked for then.

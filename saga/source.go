@@ -71,7 +71,7 @@ func (st *State) revise(r *Record) error {
 		}
 		p.Input = st.Newer.Input
 	}
-	st.Revision, st.Version, st.Input, st.Newer, st.Turned = r.Revision, r.Version, p.Input, nil, false
+	st.Revision, st.Version, st.Input, st.Newer, st.Turned, st.Unmatched = r.Revision, r.Version, p.Input, nil, false, false
 	for i := range st.Steps {
 		switch ss := &st.Steps[i]; {
 		case !slices.Contains(p.Keep, ss.Name):
@@ -193,7 +193,7 @@ func (m *machine) hearNews(s *Signal) error {
 		m.unparked = m.st.Reason != ReasonUnknownVersion // it may have waited for the newer version alone
 		r.Kind, r.Error = KindCancelled, says(s, "the source cancelled it; it has turned already")
 		return m.foldSignal(s, r)
-	case !gone && m.ev.Same && !isSub(s.Revision) && !m.st.Turned && (m.st.Newer == nil || !m.st.Newer.Gone):
+	case !gone && m.ev.Same && !isSub(s.Revision) && !m.st.Turned && !m.st.Unmatched && (m.st.Newer == nil || !m.st.Newer.Gone):
 		return note("a newer version that says the same")
 	case gone && m.st.Reason != ReasonUnknownVersion && m.hasWayBack():
 		m.unparked = true

@@ -30,6 +30,8 @@ type State struct {
 	Newer    *Newer          `json:"newer,omitempty"` // waits for a step boundary
 	Steps    []StepState     `json:"steps,omitempty"` // in the order of first arming
 	Consumed []int64         `json:"consumed,omitempty"`
+	// Unmatched: it was adopted with something that does not match its input, so the next version is news, whatever it says.
+	Unmatched bool `json:"unmatched,omitempty"`
 	// Forgotten is when it was last put on record that the database went back.
 	Forgotten time.Time `json:"forgotten,omitzero"`
 	Started   time.Time `json:"started"`
