@@ -40,7 +40,9 @@
 //   - five failures in a row, or more than a fifth of the last fifty actions, end the run. The next run begins with one
 //     action, and what failed goes last, so that a few bad objects do not keep the others from their turn;
 //   - the job's pause and its lease are asked before every action;
-//   - what is withheld stays so until somebody approves that plan by its id.
+//   - what is withheld stays so until somebody approves that plan by its id;
+//   - what the last run did already, and nothing came of it, is for a person until a version, a document or a field
+//     changes: done every night, it would look like success.
 //
 // Actions go the way of a webhook: [Config.Deliver] starts, revises or withdraws, and the saga does the rest with its own
 // keys and lookups. A document is never touched from here.

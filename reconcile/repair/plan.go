@@ -76,6 +76,7 @@ type planning struct {
 	*Reconciler
 	listing *listing
 	number  int64
+	last    int64 // of the plan before; 0: there is none
 	looks   *looks
 	unseen  int64 // keys that nobody could look at
 	silent  bool  // nothing may be concluded from what the source does not have
@@ -94,6 +95,7 @@ func (p *planning) plan(ctx context.Context) (*drift.Plan, error) {
 	if head.Before = before.Mapping; before.Refused != "" && before.Before != "" { // nobody has acted by that mapping
 		head.Before = before.Before
 	}
+	p.last = before.Number
 	if p.number, err = p.plans.Draft(ctx, p.name); err != nil {
 		return nil, err
 	}
@@ -183,6 +185,9 @@ func (p *planning) refine(ctx context.Context, planner *drift.Planner) error {
 	return p.drafted(ctx, func(fs []drift.Finding, last bool) error {
 		now, unheard, err := p.looked(ctx, fs)
 		if err != nil {
+			return err
+		}
+		if err := p.doubt(ctx, from, now); err != nil {
 			return err
 		}
 		part := drift.Part{From: from}
