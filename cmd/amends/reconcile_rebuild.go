@@ -19,7 +19,9 @@ const rebuildHelp = `The job lists its source and its destination whole, and wri
   - what does not match, or stands twice, is recorded in review, so that nothing is started for it;
   - what the ledger knows already is left as it is.
 
-It makes nothing at the destination, and sends nothing. Its incremental listings begin anew afterwards.`
+It makes nothing at the destination, and sends nothing. Its incremental listings begin anew afterwards.
+Until it has ended the program that has the job must hear no webhook and run no work, and no other may run:
+what is heard over an empty ledger is started, whatever stands.`
 
 func (a *app) reconcileRebuild() *cobra.Command {
 	var r request
