@@ -203,6 +203,7 @@ func known(env *testscript.Env, d migrations.Dialect) error {
 	if err != nil {
 		return err
 	}
+	env.Setenv("GORACE", "atexit_sleep_ms=0") // a second for each of some hundred commands, otherwise
 	env.Setenv("SCHEMA", fmt.Sprint(migrations.Latest(d)))
 	env.Setenv("PLANID", plan.ID)
 	env.Setenv("PLAN", brief(plan.ID))
