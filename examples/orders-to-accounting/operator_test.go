@@ -251,5 +251,6 @@ func runSaga(t *testing.T, mark, receipt func(context.Context, saga.Call[string]
 			t.Error(err)
 		}
 	})
+	synctest.Wait() // Run has opened its session: what is started from here on is held by it and waits for no poll
 	return l, c
 }
