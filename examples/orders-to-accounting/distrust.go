@@ -12,7 +12,6 @@ import (
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/reconcile/drift"
 	"github.com/amends-dev/amends/reconcile/schedule"
-	"github.com/amends-dev/amends/saga"
 )
 
 // found is what the reconciler says about something that people did in the books.
@@ -28,12 +27,12 @@ func (p *play) distrust(ctx context.Context) error {
 		return nil // nobody sweeps
 	}
 	for {
-		first, err := p.reconcile(ctx)
+		last, applied, err := p.reconcile(ctx)
 		if err != nil {
 			return err
 		}
-		p.Repaired += int(first.Applied)
-		if p.Reconciled = first; first.Applied == 0 {
+		p.Repaired += applied
+		if p.Reconciled = last; applied == 0 {
 			break
 		}
 		if _, _, err := p.person.review(ctx); err != nil { // and until what was begun has ended
@@ -53,49 +52,46 @@ func (p *play) distrust(ctx context.Context) error {
 	if err := settle(ctx, p.amends.procs.place); err != nil {
 		return err
 	}
-	if _, err := p.reconcile(ctx); err != nil {
+	if _, _, err := p.reconcile(ctx); err != nil {
 		return err
 	}
 	return p.classify(ctx)
 }
 
-// reconcile asks for comparisons of everything until one is whole, and returns what came of it: here one request in
-// seven meets a fault, and what could not be looked at is left to the next run.
-func (p *play) reconcile(ctx context.Context) (schedule.Outcome, error) {
+// reconcile asks for comparisons of everything until one is whole, and returns what came of it, and how much all of them
+// have done: here one request in seven meets a fault, and what could not be looked at is left to the next run.
+func (p *play) reconcile(ctx context.Context) (last schedule.Outcome, applied int, err error) {
 	for {
 		run, err := schedule.Request(ctx, p.records.journal, jobAll, schedule.Ask{By: p.person.by.Actor, Why: "the end of the example"})
 		if err != nil {
-			return schedule.Outcome{}, err
+			return last, applied, err
 		}
-		if run, err = p.ended(ctx, run.Instant); err != nil {
-			return schedule.Outcome{}, err
+		if run, err = p.ended(ctx, run.Number); err != nil {
+			return last, applied, err
 		}
+		last, applied = run.Outcome, applied+int(run.Applied)
 		switch run.Verdict {
 		case schedule.OK, schedule.Refused:
-			return run.Outcome, nil
+			return last, applied, nil
 		case schedule.Partial:
 		default:
-			return run.Outcome, fmt.Errorf("the comparison %s: %s%s", run.Verdict, run.Error, run.Note)
+			return last, applied, fmt.Errorf("the comparison %s: %s%s", run.Verdict, run.Error, run.Note)
 		}
 	}
 }
 
 // ended waits for the end of a run.
-func (p *play) ended(ctx context.Context, instant string) (schedule.RunRow, error) {
+func (p *play) ended(ctx context.Context, number int64) (schedule.RunRow, error) {
 	for {
-		rows, err := p.records.journal.Runs(ctx, schedule.Filter{Job: jobAll, Limit: 20})
-		if err != nil {
-			return schedule.RunRow{}, err
-		}
-		i := slices.IndexFunc(rows, func(r schedule.RunRow) bool { return r.Instant == instant })
-		if i >= 0 && rows[i].Verdict != "" {
-			return rows[i], nil
+		run, err := p.records.journal.Run(ctx, number)
+		if err != nil || !run.Open() {
+			return run, err
 		}
 		if all, err := p.amends.procs.done(); err != nil || all {
-			return schedule.RunRow{}, errors.Join(errors.New("the sync ended before the comparison did"), err)
+			return run, errors.Join(errors.New("the sync ended before the comparison did"), err)
 		}
 		if err := pause(ctx, 100*time.Millisecond); err != nil {
-			return schedule.RunRow{}, err
+			return run, err
 		}
 	}
 }
@@ -115,36 +111,6 @@ func (p *play) silence(ctx context.Context) error {
 	}
 	slices.Sort(p.Silent)
 	return err
-}
-
-// isDeleted looks into the shop for an order, as often as it takes to get an answer.
-func (s *Sync) isDeleted(ctx context.Context, order string) (bool, error) {
-	for {
-		o, err := s.getOrder(ctx, order)
-		if err == nil {
-			return o == nil, nil
-		}
-		if err := pause(ctx, 200*time.Millisecond); err != nil {
-			return false, err
-		}
-	}
-}
-
-// standing looks into the books for the one invoice of an order that counts.
-func (s *Sync) standing(ctx context.Context, work string) (invoice string, err error) {
-	for {
-		docs, err := s.invoicesOf(ctx, work)
-		if err == nil {
-			live := slices.DeleteFunc(docs, func(d drift.Document) bool { return d.Void })
-			if len(live) != 1 {
-				return "", nil
-			}
-			return live[0].ID, nil
-		}
-		if err := pause(ctx, 200*time.Millisecond); err != nil {
-			return "", err
-		}
-	}
 }
 
 // drifts is what the latest comparison has found, by keys.
@@ -234,29 +200,16 @@ func (p *play) rebuild(ctx context.Context) error {
 
 // adopted counts the works of a rebuilt ledger, and names those with a receipt of which nobody can know.
 func adopted(ctx context.Context, l ledger.Reader) (works int, unconfirmed []string, err error) {
-	for f := (ledger.Filter{Saga: sagaName, Limit: 1000}); ; {
-		heads, err := l.List(ctx, f)
-		if err != nil || len(heads) == 0 {
-			return works, unconfirmed, err
+	c, err := count(ctx, l)
+	for f := (ledger.Filter{Saga: sagaName, Unconfirmed: true, Limit: 1000}); err == nil; {
+		var heads []ledger.Head
+		if heads, err = l.List(ctx, f); len(heads) == 0 {
+			break
 		}
 		for i := range heads {
-			st, err := stateOf(ctx, l, heads[i].ID)
-			if err != nil {
-				return works, unconfirmed, err
-			}
-			works++
-			if len(st.Unconfirmed()) > 0 {
-				unconfirmed = append(unconfirmed, heads[i].ID.Work)
-			}
+			unconfirmed = append(unconfirmed, heads[i].ID.Work)
 		}
 		f.After = heads[len(heads)-1].Number
 	}
-}
-
-func stateOf(ctx context.Context, l ledger.Reader, id saga.ID) (*saga.State, error) {
-	records, err := l.History(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	return saga.Fold(id, records)
+	return c.works, unconfirmed, err
 }

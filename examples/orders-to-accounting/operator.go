@@ -11,11 +11,12 @@ import (
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/examples/orders-to-accounting/mail"
 	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/reconcile/drift"
 	"github.com/amends-dev/amends/saga"
 )
 
 // operator is the person who is asked where only a person can know: whether an e-mail went out. The person
-// opens the mailbox and says what is there, with the verb that amends resolve uses.
+// opens the mailbox, or looks into shop and books, and says what is there, with the verb that amends resolve uses.
 type operator struct {
 	records  *records
 	mailbox  *mail.Mailbox
@@ -179,3 +180,34 @@ func (o *operator) say(verdict string, works []string) {
 
 // orderOf is the number of the order a work is about.
 func orderOf(work string) string { return work[strings.LastIndex(work, ":")+1:] }
+
+// isDeleted looks into the shop for an order.
+func (s *Sync) isDeleted(ctx context.Context, order string) (gone bool, err error) {
+	return gone, insist(ctx, func() error {
+		o, err := s.getOrder(ctx, order)
+		gone = err == nil && o == nil
+		return err
+	})
+}
+
+// standing looks into the books for the one invoice of an order that counts; "" when there is none, or several.
+func (s *Sync) standing(ctx context.Context, work string) (invoice string, err error) {
+	return invoice, insist(ctx, func() error {
+		docs, err := s.invoicesOf(ctx, work)
+		live := slices.DeleteFunc(docs, func(d drift.Document) bool { return d.Void })
+		if err == nil && len(live) == 1 {
+			invoice = live[0].ID
+		}
+		return err
+	})
+}
+
+// insist looks as often as it takes to get an answer, as a person would.
+func insist(ctx context.Context, look func() error) error {
+	for look() != nil {
+		if err := pause(ctx, 200*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return nil
+}

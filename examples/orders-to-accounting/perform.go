@@ -78,18 +78,17 @@ func (r *report) act(ctx context.Context, o options, dir string, talk, stderr io
 		return err
 	}
 	defer func() { err = errors.Join(err, naive.close()) }()
-	play := &play{
-		report: r, options: o, records: rec, amends: amends, naive: naive, bar: newProgress(stderr, o.orders), talk: talk,
-		person: &operator{
-			records: rec, mailbox: amends.world.Mailbox(), out: talk,
-			by:      coordinator.By{Actor: "operator of the example", Reason: "looked into the mailbox"},
-			settled: answer + amends.procs.place.Settle, now: time.Now,
-		},
-	}
 	looks, err := newSync(amends.procs.place)
 	if err != nil {
 		return err
 	}
-	play.person.deleted, play.person.standing = looks.isDeleted, looks.standing
+	play := &play{
+		report: r, options: o, records: rec, amends: amends, naive: naive, bar: newProgress(stderr, o.orders),
+		person: &operator{
+			records: rec, mailbox: amends.world.Mailbox(), deleted: looks.isDeleted, standing: looks.standing, out: talk,
+			by:      coordinator.By{Actor: "operator of the example", Reason: "looked into the mailbox"},
+			settled: answer + amends.procs.place.Settle, now: time.Now,
+		},
+	}
 	return play.acts(ctx)
 }

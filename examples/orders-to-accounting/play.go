@@ -3,7 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
-	"io"
+	"errors"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -23,7 +23,6 @@ type play struct {
 	naive   *stage
 	person  *operator
 	bar     *progress
-	talk    io.Writer
 
 	lost  []string  // works whose receipt nobody can know of since the ledger was lost
 	quiet time.Time // since when, as far as we have seen, nobody has changed anything; zero: somebody may
@@ -118,7 +117,7 @@ func (p *play) heardOut(ctx context.Context) (bool, error) {
 
 // audit stops everything and looks at both worlds.
 func (p *play) audit(ctx context.Context) (err error) {
-	if err := p.stop(); err != nil {
+	if err := errors.Join(p.amends.procs.stop(), p.naive.procs.stop()); err != nil {
 		return err
 	}
 	p.Kills, p.Restarts = p.amends.procs.counts()
@@ -134,11 +133,6 @@ func (p *play) audit(ctx context.Context) (err error) {
 	}
 	p.Naive.Result, err = p.naive.world.Audit(ctx)
 	return err
-}
-
-func (p *play) stop() error {
-	errAmends := p.amends.procs.stop()
-	return cmp.Or(errAmends, p.naive.procs.stop())
 }
 
 // examples names two works worth a look: one that a person was asked about and one that was undone, or else others.

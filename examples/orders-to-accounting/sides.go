@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,7 +30,7 @@ func (s *Sync) orders() sweep.Source {
 	return sweep.Source{
 		Object:     reconcile.Object{Source: sourceName, Type: "order"},
 		Changed:    s.changedOrders,
-		Partitions: s.orderYears,
+		Partitions: s.orderRanges,
 		All:        s.allOrders,
 		Get:        s.getOrder,
 		Want:       want,
@@ -41,38 +42,33 @@ func (s *Sync) changedOrders(ctx context.Context, q sweep.Query) (sweep.Page, er
 	return s.listOrders(ctx, q, map[string][]string{"changedSince": {q.Since.UTC().Format(time.RFC3339)}}, nil)
 }
 
-// ranges are the parts in which the shop is listed whole, by when an order was created.
-var ranges = map[string][2]string{
-	"until-2025": {"1970-01-01T00:00:00Z", "2026-01-01T00:00:00Z"},
-	"2026-h1":    {"2026-01-01T00:00:00Z", "2026-07-01T00:00:00Z"},
-	"2026-h2":    {"2026-07-01T00:00:00Z", "2027-01-01T00:00:00Z"},
-	"from-2027":  {"2027-01-01T00:00:00Z", "9999-01-01T00:00:00Z"},
-}
+// ranges are the parts in which the shop is listed whole: each begins where the one before ends, by when an order was
+// created, and is named after its beginning.
+var ranges = []string{"1970-01-01T00:00:00Z", "2026-01-01T00:00:00Z", "2026-07-01T00:00:00Z", "2027-01-01T00:00:00Z", "9999-01-01T00:00:00Z"}
 
-// orderYears names the parts, and what each of them holds by the shop's word.
-func (s *Sync) orderYears(ctx context.Context) ([]sweep.Partition, error) {
+// orderRanges names the parts, and what each of them holds by the shop's word.
+func (s *Sync) orderRanges(ctx context.Context) ([]sweep.Partition, error) {
 	var parts []sweep.Partition
-	for _, name := range []string{"until-2025", "2026-h1", "2026-h2", "from-2027"} {
+	for _, from := range ranges[:len(ranges)-1] {
 		var total *int
-		if _, err := s.listOrders(ctx, sweep.Query{Limit: 1}, created(name), &total); err != nil {
+		if _, err := s.listOrders(ctx, sweep.Query{Limit: 1}, createdIn(from), &total); err != nil {
 			return nil, err
 		}
 		if total == nil {
-			return nil, fmt.Errorf("the shop did not say how many orders it has in %s", name)
+			return nil, fmt.Errorf("the shop did not say how many orders it has from %s on", from)
 		}
-		parts = append(parts, sweep.Partition{Name: name, Count: int64(*total)})
+		parts = append(parts, sweep.Partition{Name: from, Count: int64(*total)})
 	}
 	return parts, nil
 }
 
-func created(part string) map[string][]string {
-	r := ranges[part]
-	return map[string][]string{"createdFrom": {r[0]}, "createdTo": {r[1]}}
+func createdIn(part string) map[string][]string {
+	return map[string][]string{"createdFrom": {part}, "createdTo": {ranges[slices.Index(ranges, part)+1]}}
 }
 
 // allOrders lists one part, in the order in which its orders came in.
 func (s *Sync) allOrders(ctx context.Context, q sweep.Query) (sweep.Page, error) {
-	return s.listOrders(ctx, q, created(q.Partition), nil)
+	return s.listOrders(ctx, q, createdIn(q.Partition), nil)
 }
 
 // mostOrders is how many orders the shop puts on a page at most.
