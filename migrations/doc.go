@@ -1,7 +1,8 @@
 // Package migrations holds the database schema of amends and applies it.
 //
 // One folder per database, with the same numbers and names in both, so that "schema version 3" means the same
-// everywhere. A migration that has been released never changes; a mistake is mended by the next one.
+// everywhere. Until the first release there is one file for each, edited in place. A migration that has been released
+// never changes; a mistake is mended by the next one.
 //
 // The SQL files are written for goose and applied by it. The version is kept in the table amends_schema, beside
 // the other tables whose names begin with amends_, because they may live in the database of the program that

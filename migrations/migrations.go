@@ -11,6 +11,8 @@ import (
 
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
+
+	"github.com/amends-dev/amends/ledger"
 )
 
 //go:embed postgres/*.sql sqlite/*.sql
@@ -36,11 +38,18 @@ type Step struct {
 }
 
 // Up applies every migration the database does not have yet and returns those it applied. Each one is in or
-// not, never half. Several processes may call it at the same time.
+// not, never half. Several processes may call it at the same time. A schema that is newer than this program is left
+// alone: the error matches [ledger.ErrSchema].
 func Up(ctx context.Context, db *sql.DB, d Dialect) ([]Step, error) {
 	p, err := provider(db, d)
 	if err != nil {
 		return nil, err
+	}
+	if version, err := Version(ctx, db, d); err != nil {
+		return nil, err
+	} else if latest := Latest(d); version > latest {
+		return nil, fmt.Errorf("%w: it has version %d, this program knows %d; nothing was changed. Use a newer program",
+			ledger.ErrSchema, version, latest)
 	}
 	results, err := upTogether(ctx, db, d, p)
 	if err != nil {

@@ -2,6 +2,7 @@ package migrations_test
 
 import (
 	"database/sql"
+	"errors"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -18,6 +19,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/amends-dev/amends/internal/pgtest"
+	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/migrations"
 )
 
@@ -113,9 +115,28 @@ func TestStatus(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !before[0].Applied.IsZero() || after[0].Applied.IsZero() || after[0].Name != "00001_ledger.sql" {
+			if !before[0].Applied.IsZero() || after[0].Applied.IsZero() || after[0].Name != "00001_amends.sql" {
 				t.Errorf("status before %+v, after %+v", before, after)
 			}
+		})
+	}
+}
+
+// A schema that is newer than this program is an error and stays as it is (adoption, section 7, number 2).
+func TestUpRefusesANewerSchema(t *testing.T) {
+	t.Parallel()
+	for _, d := range dialects {
+		t.Run(string(d), func(t *testing.T) {
+			t.Parallel()
+			db := connect(t, d)
+			up(t, db, d, int(migrations.Latest(d)))
+			if _, err := db.ExecContext(t.Context(), `INSERT INTO amends_schema (version_id, is_applied) VALUES (99, true)`); err != nil {
+				t.Fatal(err)
+			}
+			if steps, err := migrations.Up(t.Context(), db, d); !errors.Is(err, ledger.ErrSchema) || len(steps) != 0 {
+				t.Errorf("applied %v, %v; want an error that matches %q", steps, err, ledger.ErrSchema)
+			}
+			wantVersion(t, db, d, 99)
 		})
 	}
 }

@@ -1,0 +1,478 @@
+-- The schema of amends. It is edited in place until the first release. Every table is named amends_ because it may
+-- live in the database of the program that uses it.
+--
+-- The same tables as on Postgres. Times are microseconds since 1970, UTC: datetime(at / 1e6, 'unixepoch'). Constraints on
+-- the write path spell out CASE and OR: for IN, SQLite builds a table per row.
+
+-- +goose Up
+
+-- The ledger: chains of records, one per unit of work, and the heads by which works are scheduled and listed.
+
+-- Which file this is. A restored copy keeps the name, a ledger begun anew has another.
+CREATE TABLE amends_database (
+    one      INTEGER NOT NULL PRIMARY KEY CHECK (one = 1),
+    identity TEXT    NOT NULL
+) STRICT;
+
+INSERT INTO amends_database (one, identity) VALUES (1, 'sqlite-' || lower(hex(randomblob(8))));
+
+-- One row per coordinator process and the lease it holds. A dead session never revives.
+CREATE TABLE amends_sessions (
+    token   INTEGER NOT NULL PRIMARY KEY CHECK (token <> 0),
+    label   TEXT    NOT NULL,
+    opened  INTEGER NOT NULL,
+    renewed INTEGER NOT NULL,
+    expires INTEGER NOT NULL,
+    dead    INTEGER NOT NULL DEFAULT 0 CHECK (dead IN (0, 1)),
+    database TEXT   NOT NULL -- the identity of the database it was opened on
+) STRICT;
+
+-- Few sessions live at a time, however many there were.
+CREATE INDEX amends_sessions_live ON amends_sessions (token) WHERE NOT dead;
+
+-- A projection of the chains, rewritten only when scheduling changes. It can be rebuilt from amends_records.
+CREATE TABLE amends_heads (
+    number   INTEGER NOT NULL PRIMARY KEY,
+    due      INTEGER,              -- nobody holds the work: when it wants attention
+    session  INTEGER,              -- who holds it
+    created  INTEGER NOT NULL,
+    updated  INTEGER NOT NULL,
+    finished INTEGER,
+    posted   INTEGER NOT NULL DEFAULT 0,
+    consumed INTEGER NOT NULL DEFAULT 0,
+    base     INTEGER NOT NULL DEFAULT 1, -- seq of the latest record with a snapshot
+    version  INTEGER NOT NULL,
+    saga     TEXT    NOT NULL,
+    work     TEXT    NOT NULL,
+    revision TEXT,
+    status   TEXT    NOT NULL,
+    reason   TEXT,
+
+    CONSTRAINT amends_heads_names CHECK (saga <> '' AND work <> '' AND version > 0),
+    CONSTRAINT amends_heads_status CHECK (CASE status
+        WHEN 'running' THEN 1 WHEN 'completed' THEN 1 WHEN 'retrying' THEN 1 WHEN 'waiting' THEN 1
+        WHEN 'compensating' THEN 1 WHEN 'review' THEN 1 WHEN 'paused' THEN 1 WHEN 'compensated' THEN 1
+        WHEN 'abandoned' THEN 1 ELSE 0 END),
+    CONSTRAINT amends_heads_holder CHECK (session IS NULL OR (session <> 0 AND due IS NULL)),
+    CONSTRAINT amends_heads_live CHECK (session IS NOT NULL OR due IS NOT NULL OR finished IS NOT NULL
+        OR status = 'review' OR status = 'paused'),
+    CONSTRAINT amends_heads_review CHECK ((status = 'review') = (reason IS NOT NULL)),
+    CONSTRAINT amends_heads_finished CHECK (
+        (status = 'completed' OR status = 'compensated' OR status = 'abandoned') = (finished IS NOT NULL)),
+    CONSTRAINT amends_heads_counts CHECK (consumed BETWEEN 0 AND posted AND base >= 1)
+) STRICT;
+
+-- A work is accepted once. Work first: people look for works by their id alone.
+CREATE UNIQUE INDEX amends_heads_work ON amends_heads (work, saga);
+
+-- What can be claimed, by holder and due time. Parked and finished works are not in it.
+CREATE INDEX amends_heads_schedule ON amends_heads (session, due) WHERE session IS NOT NULL OR due IS NOT NULL;
+
+-- Held works with unread signals. Costs a work without signals nothing.
+CREATE INDEX amends_heads_signalled ON amends_heads (session) WHERE posted > consumed;
+
+-- What waits for a person. Costs a work that goes well nothing.
+CREATE INDEX amends_heads_parked ON amends_heads (number) WHERE status IN ('review', 'paused');
+
+-- The chains. Insert only: a record is accepted on the tail it was decided on and never changes, but that
+-- retention may erase bodies, which the hash covers by their own hashes.
+CREATE TABLE amends_records (
+    head          INTEGER NOT NULL,
+    at            INTEGER NOT NULL,
+    session       INTEGER NOT NULL,
+    nonce         INTEGER,
+    seq           INTEGER NOT NULL CHECK (seq >= 1),
+    version       INTEGER,
+    attempt       INTEGER,
+    arm_attempt   INTEGER,
+    arm_reissue   INTEGER,
+    arm_budget_ms INTEGER,
+    wait_ms       INTEGER,
+    held          INTEGER, -- what the record did to its head: 1 held, 0 released, null left alone
+    body_dropped  INTEGER,
+    hash          BLOB    NOT NULL CHECK (length(hash) = 16),
+    kind          TEXT    NOT NULL,
+    status        TEXT    NOT NULL,
+    reason        TEXT,
+    revision      TEXT,
+    step          TEXT,
+    direction     TEXT,
+    external_id   TEXT,
+    class         TEXT,
+    error         TEXT,
+    signals       TEXT, -- the numbers of the signals it consumed, a JSON array
+    arm_step      TEXT,
+    arm_direction TEXT,
+    arm_key       TEXT,
+    body          TEXT,
+    snapshot      TEXT,
+
+    PRIMARY KEY (head, seq),
+    CONSTRAINT amends_records_kind CHECK (CASE kind
+        WHEN 'done' THEN 1 WHEN 'started' THEN 1 WHEN 'armed' THEN 1 WHEN 'not-sent' THEN 1
+        WHEN 'refused' THEN 1 WHEN 'unknown' THEN 1 WHEN 'lost' THEN 1 WHEN 'fault' THEN 1
+        WHEN 'found' THEN 1 WHEN 'unfinished' THEN 1 WHEN 'not-found' THEN 1 WHEN 'unclear' THEN 1
+        WHEN 'several' THEN 1 WHEN 'resolved' THEN 1 WHEN 'cancelled' THEN 1 WHEN 'noted' THEN 1
+        WHEN 'parked' THEN 1 WHEN 'resumed' THEN 1 WHEN 'heard' THEN 1 WHEN 'revised' THEN 1
+        WHEN 'forgotten' THEN 1 WHEN 'adopted' THEN 1 ELSE 0 END),
+    CONSTRAINT amends_records_status CHECK (CASE status
+        WHEN 'running' THEN 1 WHEN 'completed' THEN 1 WHEN 'retrying' THEN 1 WHEN 'waiting' THEN 1
+        WHEN 'compensating' THEN 1 WHEN 'review' THEN 1 WHEN 'paused' THEN 1 WHEN 'compensated' THEN 1
+        WHEN 'abandoned' THEN 1 ELSE 0 END),
+    CONSTRAINT amends_records_direction CHECK (direction IS NULL OR CASE direction
+        WHEN 'forward' THEN 1 WHEN 'undo' THEN 1 ELSE 0 END),
+    CONSTRAINT amends_records_review CHECK ((status = 'review') = (reason IS NOT NULL)),
+    CONSTRAINT amends_records_reason CHECK (reason IS NULL OR CASE reason
+        WHEN 'in-doubt' THEN 1 WHEN 'undo-failed' THEN 1 WHEN 'after-pivot' THEN 1
+        WHEN 'exhausted' THEN 1 WHEN 'unknown-version' THEN 1 WHEN 'poison' THEN 1
+        WHEN 'conflict' THEN 1 ELSE 0 END),
+    CONSTRAINT amends_records_class CHECK (class IS NULL OR CASE class
+        WHEN 'unknown' THEN 1 WHEN 'not-sent' THEN 1 WHEN 'refused' THEN 1 WHEN 'fault' THEN 1 WHEN 'stopped' THEN 1
+        ELSE 0 END),
+    CONSTRAINT amends_records_wait CHECK (wait_ms >= 0),
+    -- A record arms something when arm_attempt is there.
+    CONSTRAINT amends_records_arm CHECK (CASE WHEN arm_attempt IS NULL
+        THEN arm_step IS NULL AND arm_direction IS NULL AND arm_key IS NULL AND arm_budget_ms IS NULL
+        ELSE arm_budget_ms >= 0 AND (arm_direction = 'forward' OR arm_direction = 'undo') END)
+) STRICT;
+
+-- Who made inv_5530?
+CREATE INDEX amends_records_external_id ON amends_records (external_id) WHERE external_id IS NOT NULL;
+
+-- Which works count a step as done because nobody can tell whether it happened?
+CREATE INDEX amends_records_unconfirmed ON amends_records (head) WHERE kind = 'adopted' AND class = 'unknown';
+
+-- What others have to say to a work. Insert only; consumed by a record that names the id.
+CREATE TABLE amends_signals (
+    id      INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, -- never given twice: records name it for ever
+    head    INTEGER NOT NULL REFERENCES amends_heads (number),
+    at      INTEGER NOT NULL,
+    kind    TEXT    NOT NULL CHECK (kind IN ('cancel', 'resolve', 'conflict', 'late-answer', 'resume',
+        'revise', 'keep')),
+    key     TEXT    NOT NULL,
+    actor   TEXT    NOT NULL,
+    reason  TEXT    NOT NULL,
+    verdict TEXT, -- JSON: what it says
+    UNIQUE (head, key)
+) STRICT;
+
+-- The structure of every version of every definition a coordinator registered.
+CREATE TABLE amends_definitions (
+    saga      TEXT    NOT NULL CHECK (saga <> ''),
+    version   INTEGER NOT NULL CHECK (version > 0),
+    structure TEXT    NOT NULL,
+    spec      TEXT    NOT NULL, -- JSON
+    first     INTEGER NOT NULL,
+    PRIMARY KEY (saga, version)
+) STRICT;
+
+-- Blocked duplicates, counted beside the heads so that a storm of one key locks no work.
+CREATE TABLE amends_duplicates (
+    saga   TEXT    NOT NULL,
+    work   TEXT    NOT NULL,
+    source TEXT    NOT NULL,
+    count  INTEGER NOT NULL CHECK (count >= 0),
+    first  INTEGER NOT NULL,
+    last   INTEGER NOT NULL,
+    PRIMARY KEY (saga, work, source)
+) STRICT;
+
+-- Hearing: the inbox of verified deliveries, and the gate's entries, one per object of a source of truth.
+--
+-- What is kept for how long differs, so it lies in tables of its own that are purged by plain deletes: bodies
+-- (they may hold personal data), deliveries with their verdicts, and digests, by which a duplicate is known for
+-- years after its delivery is gone.
+
+-- What recognises a delivery that came before. Counting a copy rewrites this narrow row, never the delivery.
+CREATE TABLE amends_digests (
+    key     BLOB    NOT NULL PRIMARY KEY CHECK (length(key) = 16), -- of source, tenant and event; a conflict's also of its content
+    content BLOB    NOT NULL CHECK (length(content) = 16), -- of what the event says
+    number  INTEGER NOT NULL, -- of the delivery
+    copies  INTEGER NOT NULL CHECK (copies > 0),
+    first   INTEGER NOT NULL,
+    last    INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX amends_digests_first ON amends_digests (first);
+
+-- One row per event that was delivered, with what the gate made of it.
+CREATE TABLE amends_inbox (
+    number      INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    received    INTEGER NOT NULL, -- by the clock at the door
+    at          INTEGER,         -- by the event's own word
+    judged      INTEGER,         -- null: not yet
+    epoch       INTEGER,         -- of the version, as all until step
+    n           INTEGER,
+    step        INTEGER,
+    deleted     INTEGER,
+    key         BLOB    NOT NULL, -- in amends_digests
+    dedupe      BLOB    NOT NULL,
+    fingerprint BLOB,
+    source      TEXT    NOT NULL,
+    tenant      TEXT    NOT NULL,
+    type        TEXT    NOT NULL,
+    id          TEXT    NOT NULL,
+    clock       TEXT,
+    topic       TEXT,
+    event       TEXT,            -- the provider's id
+    payload     TEXT,
+    secret      TEXT,            -- the name of the one that signed, never the secret
+    verdict     TEXT,            -- what was known before the gate
+    why         TEXT,
+    outcome     TEXT,            -- what the gate made of it
+    because     TEXT
+) STRICT;
+
+-- What is to be judged, the oldest first.
+CREATE INDEX amends_inbox_unjudged ON amends_inbox (number) WHERE judged IS NULL;
+
+-- What became of an object?
+CREATE INDEX amends_inbox_object ON amends_inbox (source, type, id, number);
+
+-- What is old enough to go.
+CREATE INDEX amends_inbox_received ON amends_inbox (received);
+
+CREATE TABLE amends_bodies (
+    number INTEGER NOT NULL PRIMARY KEY, -- of the delivery
+    at     INTEGER NOT NULL,             -- when it was stored
+    body   TEXT    NOT NULL
+) STRICT;
+
+CREATE INDEX amends_bodies_at ON amends_bodies (at);
+
+-- The gate: what is known of each object, what is owed to it, and who works on it. Kept for as long as the object
+-- may be spoken of.
+CREATE TABLE amends_entries (
+    source       TEXT    NOT NULL,
+    tenant       TEXT    NOT NULL,
+    type         TEXT    NOT NULL,
+    id           TEXT    NOT NULL,
+    epoch        INTEGER,         -- of the accepted version, as all until step
+    n            INTEGER,
+    step         INTEGER,
+    rank         INTEGER,
+    ticket       INTEGER,
+    dirty        INTEGER NOT NULL DEFAULT 0,
+    clean        INTEGER NOT NULL DEFAULT 0,
+    newest_epoch INTEGER,         -- of the newest version anybody spoke of, as all until newest_step
+    newest_n     INTEGER,
+    newest_step  INTEGER,
+    accepted     INTEGER NOT NULL DEFAULT 0,
+    delivered    INTEGER NOT NULL DEFAULT 0,
+    fence        INTEGER,
+    attempts     INTEGER,
+    missing      INTEGER,
+    reread       INTEGER,
+    due          INTEGER,         -- null: never
+    until        INTEGER,         -- of the lease
+    first        INTEGER,
+    updated      INTEGER,
+    deleted      INTEGER,
+    fingerprint  BLOB,
+    clock        TEXT,
+    newest_clock TEXT,
+    holder       TEXT,
+    last_error   TEXT,
+    blocked      TEXT,
+    parked       TEXT,            -- events before their turn, a JSON array
+    body         TEXT,
+    PRIMARY KEY (source, tenant, type, id)
+) STRICT;
+
+-- What somebody should look at.
+CREATE INDEX amends_entries_due ON amends_entries (due) WHERE due IS NOT NULL;
+
+-- What waits for a person.
+CREATE INDEX amends_entries_blocked ON amends_entries (source, tenant, type, id) WHERE blocked IS NOT NULL;
+
+-- Running: one row per job that is to be done by a schedule, and one per run of it. Durations are nanoseconds.
+
+-- What is known of a job. Every decision about its runs is taken while this row is locked. The row without a name is
+-- the pause of everything.
+CREATE TABLE amends_jobs (
+    name        TEXT    NOT NULL PRIMARY KEY,
+    schedule    TEXT,
+    zone        TEXT,
+    overlap     TEXT,
+    catch_up    INTEGER,
+    jitter      INTEGER, -- percent of a period
+    fresh       INTEGER, -- periods without a good run, then a person is told
+    still       INTEGER,
+    first       INTEGER, -- when it was described; null: nobody has
+    described   INTEGER, -- when its description was last changed
+    planned     INTEGER, -- the last instant that has a row
+    fence       INTEGER NOT NULL DEFAULT 0,
+    asked       INTEGER NOT NULL DEFAULT 0,
+    paused      INTEGER,
+    paused_by   TEXT,
+    paused_why  TEXT,
+    approved    INTEGER,
+    approved_by TEXT,
+    approved_why TEXT,
+    good        TEXT,    -- the instant of the last good run, as all until good_ended
+    good_at     INTEGER,
+    good_ended  INTEGER,
+    failures    INTEGER NOT NULL DEFAULT 0,
+    watermark   TEXT,
+    moved       INTEGER,
+    frozen      INTEGER NOT NULL DEFAULT 0
+) STRICT, WITHOUT ROWID;
+
+-- A job and an instant have one run at most. It is recorded before it begins, and ends once.
+CREATE TABLE amends_runs (
+    number   INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    job      TEXT    NOT NULL,
+    instant  TEXT    NOT NULL, -- the civil time in the zone of the schedule
+    at       INTEGER NOT NULL,
+    since    INTEGER NOT NULL, -- the first of the instants that it stands for
+    instants INTEGER NOT NULL CHECK (instants > 0),
+    due      INTEGER NOT NULL,
+    created  INTEGER NOT NULL,
+    ask      TEXT,             -- what was asked for by hand
+    asked_by TEXT,
+    why      TEXT,
+    began    INTEGER,
+    ended    INTEGER,
+    attempt  INTEGER NOT NULL DEFAULT 0,
+    crashes  INTEGER NOT NULL DEFAULT 0,
+    fence    INTEGER NOT NULL DEFAULT 0,
+    holder   TEXT,             -- who is, or was last, at it
+    until    INTEGER,          -- of the lease; null: nobody is at it
+    verdict  TEXT CHECK (verdict IN ('ok', 'partial', 'refused', 'failed', 'stopped', 'skipped')),
+    cursor_before TEXT,
+    cursor_after  TEXT,
+    seen     INTEGER NOT NULL DEFAULT 0,
+    planned  INTEGER NOT NULL DEFAULT 0,
+    applied  INTEGER NOT NULL DEFAULT 0,
+    refused  INTEGER NOT NULL DEFAULT 0,
+    errors   INTEGER NOT NULL DEFAULT 0,
+    calls    INTEGER NOT NULL DEFAULT 0,
+    plan     TEXT,
+    note     TEXT,
+    error    TEXT,
+    UNIQUE (job, instant),
+    CHECK ((verdict IS NULL) = (ended IS NULL)),
+    CHECK (verdict IS NULL OR until IS NULL),
+    CHECK (until IS NULL OR holder IS NOT NULL),
+    CHECK ((attempt = 0) = (began IS NULL)),
+    CHECK (verdict IS NOT 'skipped' OR attempt = 0)
+) STRICT;
+
+-- What may still run.
+CREATE INDEX amends_runs_open ON amends_runs (job, number) WHERE verdict IS NULL;
+
+-- The history of a job, and what of it is old enough to go.
+CREATE INDEX amends_runs_job ON amends_runs (job, number);
+CREATE INDEX amends_runs_ended ON amends_runs (job, ended);
+
+-- A job is at work on one run at a time.
+CREATE UNIQUE INDEX amends_runs_held ON amends_runs (job) WHERE until IS NOT NULL;
+
+-- Sweeps: how far each has come, and what full listings of a source and a destination saw.
+
+-- One row per sweep, and per part of a full listing. Serial grows by one with every page; who finds another one than he
+-- read stops.
+CREATE TABLE amends_sweeps (
+    name    TEXT    NOT NULL PRIMARY KEY,
+    serial  INTEGER NOT NULL,
+    updated INTEGER NOT NULL,
+    state   TEXT    NOT NULL -- as JSON, of the sweep's own
+) STRICT, WITHOUT ROWID;
+
+-- One row per object or document that a listing showed, read in the order of its key. There is no other index: what is
+-- seen again changes in place.
+CREATE TABLE amends_sightings (
+    name        TEXT    NOT NULL, -- of the sweep
+    side        TEXT    NOT NULL,
+    key         TEXT    NOT NULL, -- natural key
+    id          TEXT    NOT NULL, -- what the side calls it
+    generation  INTEGER NOT NULL, -- the listing that saw it last
+    flags       INTEGER NOT NULL,
+    created     INTEGER,
+    part        TEXT    NOT NULL,
+    revision    TEXT,
+    fingerprint BLOB,             -- of the fields and the mapping's version
+    fields      TEXT,             -- as JSON
+    PRIMARY KEY (name, side, key, id)
+) STRICT, WITHOUT ROWID;
+
+-- Plans: what a comparison of source, destination and ledger found, what became of each action, who approved it, and
+-- the drift that lasts from run to run.
+
+-- One row per plan. A draft is being written and nobody's plan; what is dropped is about to be erased with its
+-- findings, in parts.
+CREATE TABLE amends_plans (
+    number INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    begun  INTEGER NOT NULL,
+    made   INTEGER,             -- null: never finished
+    job    TEXT    NOT NULL,
+    state  TEXT    NOT NULL CHECK (state IN ('draft', 'plan', 'dropped')),
+    id     TEXT,                -- over all that the plan says; equal plans have one
+    plan   TEXT,                -- as JSON
+    CHECK (state <> 'plan' OR (made IS NOT NULL AND id IS NOT NULL AND plan IS NOT NULL))
+) STRICT;
+
+CREATE INDEX amends_plans_job ON amends_plans (job, number);
+
+CREATE INDEX amends_plans_id ON amends_plans (id, number) WHERE state = 'plan';
+
+-- One row per key of a plan that is not in sync.
+CREATE TABLE amends_findings (
+    at      INTEGER,            -- of the outcome; null: nothing came of it yet
+    plan    INTEGER NOT NULL,
+    acts    INTEGER NOT NULL,   -- 1: it is carried out without a person
+    key     TEXT    NOT NULL,
+    class   TEXT    NOT NULL,
+    outcome TEXT,
+    error   TEXT,
+    finding TEXT    NOT NULL,   -- as JSON, without the key
+    PRIMARY KEY (plan, key)
+) STRICT, WITHOUT ROWID;
+
+-- The first of each class.
+CREATE INDEX amends_findings_class ON amends_findings (plan, class, key);
+
+-- Who wants a plan to be applied although it is over its bounds.
+CREATE TABLE amends_approvals (
+    at     INTEGER NOT NULL,
+    id     TEXT    NOT NULL PRIMARY KEY, -- of the plan
+    actor  TEXT    NOT NULL,
+    reason TEXT
+) STRICT;
+
+-- One row per difference for as long as run after run finds it.
+CREATE TABLE amends_drifts (
+    first   INTEGER NOT NULL,
+    last    INTEGER NOT NULL,
+    times   INTEGER NOT NULL CHECK (times > 0), -- runs in a row
+    plan    INTEGER NOT NULL,                   -- that told it last
+    job     TEXT    NOT NULL,
+    key     TEXT    NOT NULL,
+    class   TEXT    NOT NULL,
+    finding TEXT    NOT NULL,                   -- as JSON, without the key
+    PRIMARY KEY (job, key)
+) STRICT, WITHOUT ROWID;
+
+-- The oldest first.
+CREATE INDEX amends_drifts_first ON amends_drifts (first, job, key);
+
+-- +goose Down
+DROP TABLE amends_drifts;
+DROP TABLE amends_approvals;
+DROP TABLE amends_findings;
+DROP TABLE amends_plans;
+DROP TABLE amends_sightings;
+DROP TABLE amends_sweeps;
+DROP TABLE amends_runs;
+DROP TABLE amends_jobs;
+DROP TABLE amends_entries;
+DROP TABLE amends_bodies;
+DROP TABLE amends_inbox;
+DROP TABLE amends_digests;
+DROP TABLE amends_duplicates;
+DROP TABLE amends_definitions;
+DROP TABLE amends_signals;
+DROP TABLE amends_records;
+DROP TABLE amends_heads;
+DROP TABLE amends_sessions;
+DROP TABLE amends_database;
