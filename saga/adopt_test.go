@@ -197,14 +197,13 @@ func TestWhatIsAdopted(t *testing.T) {
 		"find once":            {"x_1": stands, "x_1 of=16": stands, "unknown": unconfirmed, "not-done": open, "": asked, "foreign": foreign},
 		"at-most-once lookup":  {"x_1": stands, "x_1 of=16": stands, "unknown": unconfirmed, "not-done": open, "": unconfirmed, "foreign": foreign},
 		"at-most-once":         {"x_1": stands, "x_1 of=16": stands, "unknown": unconfirmed, "not-done": open, "": unconfirmed, "foreign": foreign},
-		"at-most-once each":    {"x_1": stands, "x_1 of=16": older, "unknown": unconfirmed, "not-done": open, "": unconfirmed, "foreign": foreign},
 		"at-most-once no-undo": {"": unconfirmed},
 	} {
 		for said, want := range want {
 			t.Run(class+" "+said, func(t *testing.T) {
 				t.Parallel()
 				undo := " undo"
-				if strings.Contains(class, "each") || strings.Contains(class, "no-undo") {
+				if strings.Contains(class, "no-undo") {
 					undo = " pivot"
 				}
 				a := told(t, "17")
@@ -227,12 +226,11 @@ func TestWhatIsAdopted(t *testing.T) {
 	}
 }
 
-// D3: what nobody can tell of is not done again by a revision either, unless repeating it is harmless, or it follows each
-// revision anyway.
+// D3: what nobody can tell of is not done again by a revision either, unless repeating it is harmless.
 func TestD3UnconfirmedStays(t *testing.T) {
 	t.Parallel()
 	for step, again := range map[string]bool{
-		"x idempotent undo": true, "x keyed=1h undo": false, "x find undo": false, "x at-most-once undo": false, "x at-most-once each pivot": true,
+		"x idempotent undo": true, "x keyed=1h undo": false, "x find undo": false, "x at-most-once undo": false,
 	} {
 		d := lost(t, step).takeOver(told(t, "17", "x unknown")).revise("18")
 		if got := d.tail().Arm != nil; got != again || d.st.Status.Terminal() == again {

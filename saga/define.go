@@ -109,15 +109,6 @@ func (d *Definition[In]) stepFaults(i int) []string {
 	if s.Undo && s.NoUndo != "" {
 		wrong("it says both Undo and NoUndo")
 	}
-	if s.Once && s.Each {
-		wrong("it says both Once and EachRevision")
-	}
-	if s.Each && s.Repeat != RepeatAtMostOnce {
-		wrong("it says EachRevision, which every step does that is not AtMostOnce")
-	}
-	if s.Each && s.Undo {
-		wrong("it says both EachRevision and Undo, and nobody would undo what earlier revisions did: say NoUndo with the reason")
-	}
 	if s.Repeat == RepeatAtMostOnce && !s.Find {
 		for j := i + 1; j < len(d.spec.Steps); j++ {
 			if next := &d.spec.Steps[j]; next.Repeat != RepeatAtMostOnce || next.Find {

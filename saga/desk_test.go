@@ -94,8 +94,6 @@ func parseStep(words []string) (*Action[string, thing], error) {
 			a.AtMostOnce()
 		case "once":
 			a.Once()
-		case "each":
-			a.EachRevision()
 		case "undo":
 			a.Undo(func(context.Context, Call[string], *thing) error { return nil })
 		case "no-undo":

@@ -97,7 +97,7 @@ func (d *destination) make(r *request) string {
 		return m.id
 	}
 	var id string
-	if i := slices.IndexFunc(d.things[name], func(o object) bool { return o.id == r.previous }); i >= 0 && !r.step.Each {
+	if i := slices.IndexFunc(d.things[name], func(o object) bool { return o.id == r.previous }); i >= 0 {
 		id = d.change(&d.things[name][i], r)
 	} else {
 		id = d.create(r)
@@ -122,7 +122,7 @@ func (d *destination) change(o *object, r *request) string {
 
 func (d *destination) create(r *request) string {
 	name := r.step.Name
-	if r.previous != "" && !r.step.Each {
+	if r.previous != "" {
 		d.fault(name, fmt.Sprintf("it is told of %s, which is not there", r.previous))
 	}
 	d.effects[name]++

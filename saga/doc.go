@@ -224,8 +224,7 @@
 //     effect of any.
 //   - V8: no step is armed before every attempt of earlier revisions on it, forward or undo, has settled. Attempts
 //     are counted on over revisions, and a late answer names its key, so none is credited to another revision.
-//   - V9: a step that is AtMostOnce, or says [Action.Once], and is done stays done. [Action.EachRevision] opts out,
-//     for steps that nobody could undo anyway: an undo would know of the latest one only.
+//   - V9: a step that is AtMostOnce, or says [Action.Once], and is done stays done.
 //   - V10: when an earlier revision passed the pivot, what is refused or given up goes to review and never back.
 //   - V11: the way back owes an undo to what this revision made and to what an earlier one left standing (C2).
 //   - V12: a cancel by the source turns the work at once, in doubt or not and behind the pivot or its end, too, where

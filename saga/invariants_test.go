@@ -27,11 +27,8 @@ func (w *world) verify() {
 func (w *world) verifyStep(s *StepSpec) {
 	there, effects := w.dest.things[s.Name], w.dest.effects[s.Name]
 	most := 1 + w.reissue[s.Name] + w.undos(s.Name)
-	if s.Each {
-		most = w.revisions() + w.reissue[s.Name] + w.undos(s.Name)
-	}
 	guarded := s.Repeat == RepeatAtMostOnce || s.Repeat == RepeatFind
-	current := slices.DeleteFunc(slices.Clone(there), func(o object) bool { return o.says != w.mark(s) })
+	current := slices.DeleteFunc(slices.Clone(there), func(o object) bool { return o.says != content(w.st.Input) })
 	switch {
 	case guarded && effects > most:
 		w.brokenf("I1: %d effects of %s, and at most %d are allowed", effects, s.Name, most)
@@ -43,7 +40,7 @@ func (w *world) verifyStep(s *StepSpec) {
 		w.brokenf("I7: completed, and %s is not there", s.Name)
 	case w.st.Status == Completed && !s.oncePerWork() && len(current) != 1:
 		w.brokenf("I9: completed with content %s, and of %s there is %+v", w.st.Input, s.Name, there)
-	case w.st.Status == Completed && !s.Each && len(there) > 1:
+	case w.st.Status == Completed && len(there) > 1:
 		w.brokenf("I9: completed, and of %s there are several: %+v", s.Name, there)
 	}
 }
@@ -57,9 +54,6 @@ func (w *world) undos(step string) (n int) {
 	}
 	return n
 }
-
-// revisions counts the contents of the source object that the work began.
-func (w *world) revisions() int { return len(w.begun) }
 
 // verifySource: what the source said last was heard, nothing waits any more, and the work shows it, unless a person
 // took it back or kept what stood.

@@ -44,9 +44,8 @@ type world struct {
 	hasty   map[string]bool // steps about which a person spoke before everything had settled, and was wrong
 	reissue map[string]int  // by a person's word
 	source  source
-	begun   map[string]bool // the inputs that were begun
-	diary   []string        // everything that was ever recorded, to be read when something is broken
-	taken   string          // the newest revision that waited when a person cancelled the work, or left it as it stood
+	diary   []string // everything that was ever recorded, to be read when something is broken
+	taken   string   // the newest revision that waited when a person cancelled the work, or left it as it stood
 }
 
 func newWorld(t *rapid.T) *world {
@@ -54,7 +53,7 @@ func newWorld(t *rapid.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, hasty: map[string]bool{}, reissue: map[string]int{}, begun: map[string]bool{}}
+	w := &world{t: t, hasty: map[string]bool{}, reissue: map[string]int{}}
 	w.desk = &desk{t: t, spec: spec, st: &State{ID: order}, now: noon}
 	w.dest = newDestination(func() time.Time { return w.now }, func(step, words string) {
 		if !w.hasty[step] {
@@ -92,13 +91,10 @@ func drawDefinition(t *rapid.T) string {
 		if rapid.Bool().Draw(t, "short of time") {
 			lines.WriteString(" within=3m")
 		}
-		each := strings.Contains(kind, "at-most-once") && rapid.IntRange(0, 2).Draw(t, "each revision") == 2
-		if each {
-			lines.WriteString(" each")
-		} else if !strings.Contains(kind, "at-most-once") {
+		if !strings.Contains(kind, "at-most-once") {
 			lines.WriteString(rapid.SampledFrom([]string{"", "", "", "", " once"}).Draw(t, "revisions"))
 		}
-		lines.WriteString(drawUndo(t, i, pivot, each))
+		lines.WriteString(drawUndo(t, i, pivot))
 		if i <= pivot && rapid.Bool().Draw(t, "gives up to review") {
 			lines.WriteString(" give-up=review")
 		}
@@ -108,16 +104,13 @@ func drawDefinition(t *rapid.T) string {
 }
 
 // drawUndo draws what step i says about its undo.
-func drawUndo(t *rapid.T, i, pivot int, each bool) string {
+func drawUndo(t *rapid.T, i, pivot int) string {
 	says := []string{"", " no-undo", " undo"}
 	switch {
 	case i < pivot:
 		says = []string{" no-undo", " undo", " undo", " undo"}
 	case i == pivot:
 		says = []string{" pivot", " pivot no-undo", " pivot undo"}
-	}
-	if each { // an undo would not know of the earlier ones
-		says = slices.DeleteFunc(says, func(s string) bool { return strings.HasSuffix(s, " undo") })
 	}
 	return rapid.SampledFrom(says).Draw(t, "undo")
 }
@@ -188,7 +181,6 @@ func (w *world) feedSafe(ev Event) {
 	if err := w.once(ev); err != nil { // a signal may come between the turn and its undo
 		w.brokenf("%+v: %v", ev, err)
 	}
-	w.begun[w.st.Revision] = true
 	if w.last.Record != nil {
 		w.diary = append(w.diary, show(w.tail()))
 	}
@@ -311,7 +303,7 @@ func (w *world) request() (request, time.Time) {
 	cmd, arm, deadline := w.last.Do, w.tail().Arm, w.tail().Deadline()
 	in := w.st.Invocation(cmd)
 	r := request{step: &w.spec.Steps[w.spec.index(cmd.Step)], dir: cmd.Direction, key: arm.Key, attempt: arm.Attempt}
-	r.finish, r.says, r.settled = in.Unfinished != nil && cmd.Direction == Forward, w.mark(r.step), deadline.Add(r.step.Settle)
+	r.finish, r.says, r.settled = in.Unfinished != nil && cmd.Direction == Forward, content(w.st.Input), deadline.Add(r.step.Settle)
 	if in.Undoing != nil {
 		r.id = in.Undoing.ExternalID
 	}
@@ -364,7 +356,7 @@ func (w *world) look() {
 		w.brokenf("F13: a lookup of %s while something is on its way", name)
 	}
 	f := Evidence{Step: name, Kind: KindNotFound}
-	seen := w.dest.shows(s, w.mark(s), func() bool { return w.chance(50, "seen early") })
+	seen := w.dest.shows(s, content(w.st.Input), func() bool { return w.chance(50, "seen early") })
 	switch {
 	case w.chance(20, "the lookup cannot tell"):
 		f.Kind = KindUnclear
@@ -415,7 +407,7 @@ func (w *world) rest() {
 // could not.
 func (w *world) verdictOn(ss *StepState, dir Direction) {
 	s := &w.spec.Steps[w.spec.index(ss.Name)]
-	there := slices.DeleteFunc(slices.Clone(w.dest.things[ss.Name]), func(o object) bool { return !s.oncePerWork() && o.says != w.mark(s) })
+	there := slices.DeleteFunc(slices.Clone(w.dest.things[ss.Name]), func(o object) bool { return !s.oncePerWork() && o.says != content(w.st.Input) })
 	v := Verdict{Step: ss.Name, Direction: dir, Attempt: ss.effort(dir).Attempts}
 	switch {
 	case dir == Undo:

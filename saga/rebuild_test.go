@@ -32,7 +32,7 @@ func (w *world) rebuild() {
 	}
 	w.pass(time.Hour)
 	w.quiet = false
-	w.late, w.unread, w.source.news, w.begun = nil, nil, nil, map[string]bool{}
+	w.late, w.unread, w.source.news = nil, nil, nil
 	w.dest.keys = map[string]memory{} // they are over, too
 	old, taken, before := w.st, w.taken, maps.Clone(w.dest.effects)
 	thorough := w.chance(60, "everything is looked at")
@@ -95,7 +95,7 @@ func (w *world) remains(thorough bool) *Adoption {
 		mail := s.Repeat == RepeatAtMostOnce && (len(there) == 0 || !a.Cancelled || !s.Undo)
 		look := mail && w.chance(50, "evidence") || !mail && (thorough || a.Cancelled || !w.chance(50, "not looked at"))
 		switch {
-		case s.Each || mail && !look: // nobody can tell of letters
+		case mail && !look: // no evidence of a mail
 		case len(there) > 1:
 			w.t.Skip("somebody spoke in haste, and there are two")
 		case len(there) == 0 && look:
@@ -144,7 +144,7 @@ func (w *world) verifyRebuilt(a *Adoption, adopted *State, before map[string]int
 		ss, e := adopted.Step(s.Name), a.Effects[s.Name]
 		stood := ss != nil && (ss.Forward.Phase == Done || ss.Previous != nil)
 		switch {
-		case w.hasty[s.Name] || s.Each:
+		case w.hasty[s.Name]:
 		case stood && made > 0 && w.reissue[s.Name] == 0 && w.undos(s.Name) == 0:
 			w.brokenf("%s stood, and %d more were made: %+v", s.Name, made, there)
 		case w.st.Status == Completed && len(there) > 1:

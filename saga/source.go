@@ -236,7 +236,7 @@ func (m *machine) revised(n Newer, input json.RawMessage) *Record {
 // keeps reports whether the step, once done, stays done when the work is revised. One that nobody can tell of does:
 // there is nothing to update, and it must not be made a second time.
 func (s *StepSpec) keeps(ss *StepState) bool {
-	return s.oncePerWork() || ss.Unconfirmed && s.Repeat != RepeatIdempotent && !s.Each
+	return s.oncePerWork() || ss.Unconfirmed && s.Repeat != RepeatIdempotent
 }
 
 // begin takes up what was heard of the source, now that the work is at a step boundary.

@@ -38,7 +38,6 @@ type StepSpec struct {
 	NoUndo  string        `json:"noUndo,omitempty"`
 	Pivot   bool          `json:"pivot,omitempty"`
 	Once    bool          `json:"once,omitempty"` // done once for the work, whatever revisions follow
-	Each    bool          `json:"each,omitempty"` // at-most-once steps: done again for each revision
 	To      string        `json:"to,omitempty"`   // destination, for limits
 	Retry   Retry         `json:"retry"`
 	Timeout time.Duration `json:"timeout"`
@@ -54,11 +53,11 @@ func (s *Spec) Structure() string {
 		TTL                time.Duration
 		Find, Undo, NoUndo bool
 		Pivot              bool
-		Once, Each         bool `json:",omitempty"`
+		Once               bool `json:",omitempty"`
 	}
 	parts := make([]part, len(s.Steps))
 	for i, st := range s.Steps {
-		parts[i] = part{st.Name, string(st.Repeat), st.TTL, st.Find, st.Undo, st.NoUndo != "", st.Pivot, st.Once, st.Each}
+		parts[i] = part{st.Name, string(st.Repeat), st.TTL, st.Find, st.Undo, st.NoUndo != "", st.Pivot, st.Once}
 	}
 	b, err := json.Marshal(parts)
 	if err != nil { // strings, durations and booleans always marshal
@@ -69,7 +68,7 @@ func (s *Spec) Structure() string {
 }
 
 // oncePerWork reports whether the step, once done, stays done when the work is revised.
-func (s *StepSpec) oncePerWork() bool { return s.Once || s.Repeat == RepeatAtMostOnce && !s.Each }
+func (s *StepSpec) oncePerWork() bool { return s.Once || s.Repeat == RepeatAtMostOnce }
 
 // needsNoUndo reports whether the step said NoUndo.
 func (s *Spec) needsNoUndo(step string) bool {

@@ -120,12 +120,8 @@ func (a *Action[In, Out]) NoUndo(reason string) *Action[In, Out] {
 func (a *Action[In, Out]) Pivot() *Action[In, Out] { a.spec.Pivot = true; return a }
 
 // Once says that the step is done once for the whole work: when a newer version of the source object re-runs the
-// saga, the step stays done. An AtMostOnce step does so unless it says EachRevision.
+// saga, the step stays done. An AtMostOnce step always does so.
 func (a *Action[In, Out]) Once() *Action[In, Out] { a.spec.Once = true; return a }
-
-// EachRevision says that an AtMostOnce step is done again for every newer version of the source object: a letter
-// that must follow each change, and never twice for one. Such a step has no Undo: there would be many to undo.
-func (a *Action[In, Out]) EachRevision() *Action[In, Out] { a.spec.Each = true; return a }
 
 // To names the destination the step talks to. Rate limits and concurrency caps are set per destination.
 func (a *Action[In, Out]) To(destination string) *Action[In, Out] {

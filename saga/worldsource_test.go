@@ -38,15 +38,6 @@ func content(input json.RawMessage) int {
 	return n
 }
 
-// mark is what a thing shows that the step makes now: the content of the source object, and of a letter which follows
-// every revision, the revision.
-func (w *world) mark(s *StepSpec) int {
-	if s.Each {
-		return content(json.RawMessage(w.st.Revision))
-	}
-	return content(w.st.Input)
-}
-
 // moves lets something happen to the object, and the news of it go on their way.
 func (s *source) moves(w *world) {
 	switch {
