@@ -7,7 +7,6 @@ type Status string
 const (
 	Running      Status = "running"      // going forward → every other status
 	Retrying     Status = "retrying"     // going forward, the current step waits for its next attempt or lookup → running, compensating, review
-	Waiting      Status = "waiting"      // going forward, waits for a callback or an approval → running, compensating, review
 	Compensating Status = "compensating" // turned: what may have happened is undone, newest first → compensated, review
 )
 
@@ -21,19 +20,18 @@ const (
 const (
 	Completed   Status = "completed"   // every step is done
 	Compensated Status = "compensated" // everything that may have happened is undone
-	Abandoned   Status = "abandoned"   // closed by an operator as it stands
 )
 
 // Live reports whether s is a status in which the work moves by itself.
 func (s Status) Live() bool {
-	return s == Running || s == Retrying || s == Waiting || s == Compensating
+	return s == Running || s == Retrying || s == Compensating
 }
 
 // Parked reports whether the work waits for a person.
 func (s Status) Parked() bool { return s == Review || s == Paused }
 
 // Terminal reports whether the chain has ended.
-func (s Status) Terminal() bool { return s == Completed || s == Compensated || s == Abandoned }
+func (s Status) Terminal() bool { return s == Completed || s == Compensated }
 
 // Valid reports whether s is one of the statuses above.
 func (s Status) Valid() bool { return s.Live() || s.Parked() || s.Terminal() }

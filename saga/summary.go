@@ -123,8 +123,6 @@ func Next(spec *Spec, st *State) string {
 		return "Nothing: every step is done. Starting it again returns this result."
 	case Compensated:
 		return "Nothing: whatever had happened is undone. Only a newer version of its source runs it again."
-	case Abandoned:
-		return "Nothing: an operator closed it as it stands."
 	case Review:
 		return nextInReview(spec, st)
 	case Paused:

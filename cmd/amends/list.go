@@ -17,8 +17,8 @@ import (
 // statuses and reasons are what list can be narrowed to.
 var (
 	statuses = []string{
-		string(saga.Running), string(saga.Retrying), string(saga.Waiting), string(saga.Compensating),
-		string(saga.Review), string(saga.Paused), string(saga.Completed), string(saga.Compensated), string(saga.Abandoned),
+		string(saga.Running), string(saga.Retrying), string(saga.Compensating),
+		string(saga.Review), string(saga.Paused), string(saga.Completed), string(saga.Compensated),
 	}
 	reasons = []string{
 		string(saga.ReasonInDoubt), string(saga.ReasonUndoFailed), string(saga.ReasonAfterPivot), string(saga.ReasonExhausted),

@@ -174,8 +174,7 @@ func recordWords(b *bench) {
 		written = append(written, c.write(r, keep))
 	}
 	for _, s := range []saga.Status{
-		saga.Running, saga.Retrying, saga.Waiting, saga.Compensating, saga.Paused, saga.Completed, saga.Compensated,
-		saga.Abandoned,
+		saga.Running, saga.Retrying, saga.Compensating, saga.Paused, saga.Completed, saga.Compensated,
 	} {
 		written = append(written, c.write(doing(saga.KindNoted, s), release))
 		if h := c.now(); h.Status != s {

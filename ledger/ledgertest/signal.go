@@ -164,7 +164,6 @@ var releases = map[string]saga.Record{
 	"review":   reviewed(),
 	"paused":   doing(saga.KindParked, saga.Paused),
 	"retrying": due(doing(saga.KindNotSent, saga.Retrying), time.Hour),
-	"waiting":  due(doing(saga.KindDone, saga.Waiting), time.Hour),
 	"ended":    doing(saga.KindDone, saga.Completed),
 }
 
@@ -225,7 +224,7 @@ func (b *bench) claimable(t saga.Token, c *chain, want bool) {
 func signalRace(b *bench) {
 	t, claimer := b.session(), b.session()
 	poster := b.again()
-	names := []string{"review", "paused", "retrying", "waiting", "ended"}
+	names := []string{"review", "paused", "retrying", "ended"}
 	var chains []*chain
 	for i := range 60 {
 		chains = append(chains, b.start(t, order(i), started(), hold))

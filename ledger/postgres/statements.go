@@ -84,8 +84,8 @@ func of(alias string, columns []column) string {
 }
 
 const (
-	isLive  = `IN ('running', 'retrying', 'waiting', 'compensating')`
-	isEnded = `IN ('completed', 'compensated', 'abandoned')`
+	isLive  = `IN ('running', 'retrying', 'compensating')`
+	isEnded = `IN ('completed', 'compensated')`
 
 	// lease is one moment for the whole batch, and whether the session may arm in it.
 	lease = `lease AS MATERIALIZED (

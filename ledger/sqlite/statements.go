@@ -52,8 +52,8 @@ const (
 				WHEN r.live THEN r.at + coalesce(r.wait_ms, 0) * 1000
 			END
 		FROM (SELECT *,
-				(status = 'running' OR status = 'retrying' OR status = 'waiting' OR status = 'compensating') AS live,
-				(status = 'completed' OR status = 'compensated' OR status = 'abandoned') AS ended,
+				(status = 'running' OR status = 'retrying' OR status = 'compensating') AS live,
+				(status = 'completed' OR status = 'compensated') AS ended,
 				CASE WHEN signals IS NULL THEN 0 ELSE json_array_length(signals) END AS read
 			FROM amends_records WHERE head = ? AND seq = ?) AS r
 		WHERE h.number = r.head`

@@ -171,12 +171,12 @@ func TestRebuildTwice(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := ruins()
-		w.works[keyOf(5)] = &drift.Known{Works: 1, Status: saga.Abandoned, Revision: "1"}
+		w.works[keyOf(5)] = &drift.Known{Works: 1, Status: saga.Compensated, Revision: "1"}
 		j := w.job(t, nil)
 		j.must(j.Rebuild(t.Context(), time.Time{}, anna))
 		first := w.snapshot(t)
 		r := j.must(j.Rebuild(t.Context(), time.Time{}, anna))
-		if string(w.snapshot(t)) != string(first) || r.Applied != 0 || w.works[keyOf(5)].Status != saga.Abandoned {
+		if string(w.snapshot(t)) != string(first) || r.Applied != 0 || w.works[keyOf(5)].Status != saga.Compensated {
 			t.Errorf("the second rebuild: %+v", r)
 		}
 	})
