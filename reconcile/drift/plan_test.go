@@ -79,7 +79,7 @@ func each(fs []drift.Finding) iter.Seq2[drift.Finding, error] {
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	p := plan(t, head(), &strict, findings())
-	var text, doc, lines bytes.Buffer
+	var text, doc bytes.Buffer
 	err := drift.WriteText(&text, p, func(c drift.Class, n int) ([]drift.Finding, error) {
 		return slices.DeleteFunc(findings(), func(f drift.Finding) bool { return f.Class != c }), nil
 	})
@@ -89,13 +89,10 @@ func TestGolden(t *testing.T) {
 	if err := drift.WriteJSON(&doc, p, each(findings())); err != nil {
 		t.Fatal(err)
 	}
-	if err := drift.WriteLines(&lines, each(findings())); err != nil {
-		t.Fatal(err)
-	}
 	if !json.Valid(doc.Bytes()) {
 		t.Errorf("this is no JSON: %s", doc.Bytes())
 	}
-	for name, got := range map[string]*bytes.Buffer{"plan.txt": &text, "plan.json": &doc, "findings.jsonl": &lines} {
+	for name, got := range map[string]*bytes.Buffer{"plan.txt": &text, "plan.json": &doc} {
 		path := filepath.Join("testdata", name)
 		if *update {
 			if err := os.WriteFile(path, got.Bytes(), 0o600); err != nil {

@@ -127,18 +127,3 @@ func WriteJSON(w io.Writer, p *Plan, fs iter.Seq2[Finding, error]) error {
 	fmt.Fprintln(b, "]}")
 	return b.Flush()
 }
-
-// WriteLines writes findings as JSON lines.
-func WriteLines(w io.Writer, fs iter.Seq2[Finding, error]) error {
-	b := bufio.NewWriter(w)
-	e := json.NewEncoder(b)
-	for f, err := range fs {
-		if err == nil {
-			err = e.Encode(&f)
-		}
-		if err != nil {
-			return fmt.Errorf("write findings: %w", err)
-		}
-	}
-	return b.Flush()
-}
