@@ -72,7 +72,7 @@
 // a provider with few calls a day is listed within its quota; parts that are Hot are read by every run nevertheless, and
 // Progress.Oldest says how stale the stalest part is. While a generation is open, rows that it has seen again are already
 // new, and rows that it has not are still there: reading from the last complete generation on shows both, and nothing is
-// missing from it that is there. [Sweep.Probe] asks for the counts alone and lists the parts whose count is another one.
+// missing from it that is there.
 //
 // Parts are listed side by side, Config.Workers of them, with one writer.
 //
@@ -87,7 +87,6 @@
 //   - What is deleted is found by full sweeps alone, unless Changed lists it.
 //   - A change that leaves the time of change as it was is found by full sweeps alone.
 //   - An object without version or time of change that goes back to what it said before is not heard again.
-//   - Equal counts prove nothing: Probe finds what it finds.
 //   - The calls of hints are counted by process, and those of an adapter that makes several in one function as one.
 //   - A Config belongs to one source, destination and store. Sweeps of two names know nothing of each other.
 package sweep

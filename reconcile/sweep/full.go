@@ -202,24 +202,6 @@ func choose(parts []Partition, states map[string]*part, rolling int) []Partition
 // begun is 1 for a part in the middle of its listing.
 func (p *part) begun() int { return min(1, len(p.Cursor)+p.Rounds.N) }
 
-// unequal says which parts hold another number of objects than when they were last listed. Equal numbers prove nothing;
-// others find what was never heard of without listing everything.
-func unequal(parts []Partition, states map[string]*part) []Partition {
-	var chosen []Partition
-	for _, p := range parts {
-		s := states[p.Name]
-		if changed := p.Count >= 0 && (s.Listed.IsZero() && p.Count > 0 || !s.Listed.IsZero() && s.Held != p.Count); !changed && s.begun() == 0 {
-			continue
-		}
-		if s.Ended {
-			s.again()
-			s.Count = p.Count
-		}
-		chosen = append(chosen, p)
-	}
-	return chosen
-}
-
 // progress says how far a listing has come.
 func (g *generation) progress(side Side, names []string, states map[string]*part) Progress {
 	p := Progress{Side: side, Generation: g.Number, Started: g.Started, Open: g.Open, Parts: len(names), Complete: g.Complete, Before: g.Before}

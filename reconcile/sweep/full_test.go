@@ -280,37 +280,6 @@ func TestU5Hot(t *testing.T) {
 	}
 }
 
-// Count probes: only the parts are listed that hold another number than before, and what nobody told of is found.
-func TestProbe(t *testing.T) {
-	t.Parallel()
-	b := divided(t)
-	s := b.sweep()
-	if r, err := s.Probe(t.Context(), sweep.SourceSide); err != nil || r.Verdict != sweep.Partial {
-		t.Errorf("before the first listing: %+v, %v", r, err)
-	}
-	b.ok(b.list())
-	b.put("77x", 1, 0)
-	b.after = func(_ *sweep.Query, p *sweep.Page) {
-		p.Objects = slices.DeleteFunc(p.Objects, func(o sweep.Object) bool { return o.ID == "77x" })
-	}
-	if r, err := s.Probe(t.Context(), sweep.SourceSide); err != nil || r.Verdict != sweep.Partial {
-		t.Errorf("a part that does not show what it counts: %+v, %v", r, err)
-	}
-	b.after, b.asked = nil, nil
-	r, err := s.Probe(t.Context(), sweep.SourceSide)
-	if b.ok(r); err != nil || r.Listed.Complete.Generation != 1 || b.sightings(1)["77x"].Key == "" {
-		t.Errorf("%v, %+v", err, r)
-	}
-	for _, q := range b.asked {
-		if q.Partition != "7" {
-			t.Errorf("it asked for %+v", q)
-		}
-	}
-	if r, err := s.Probe(t.Context(), sweep.SourceSide); err != nil || r.Calls != 1 {
-		t.Errorf("where all counts agree it made %d calls, %v", r.Calls, err)
-	}
-}
-
 // Parts are listed side by side, no more at once than there are workers, and are the same in the end.
 func TestWorkers(t *testing.T) {
 	t.Parallel()

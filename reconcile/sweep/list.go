@@ -2,7 +2,6 @@ package sweep
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -12,31 +11,12 @@ import (
 // the share that Config.Rolling says. The listing is complete when every part came to its end and held what the
 // provider counted; then older sightings are discarded. Errors are told as by [Sweep.Changed].
 func (s *Sweep) List(ctx context.Context, side Side) (Report, error) {
-	return s.full(ctx, side, false)
-}
-
-// Probe lists those parts of a side that hold another number of objects, by the provider's word, than when they were
-// last listed: it finds objects that nobody told of, for one call. It begins no listing and completes none.
-func (s *Sweep) Probe(ctx context.Context, side Side) (Report, error) {
-	return s.full(ctx, side, true)
-}
-
-// Progress says how far the full listing of a side has come.
-func (s *Sweep) Progress(ctx context.Context, side Side) (Progress, error) {
-	l := s.listing(side)
-	if err := l.open(ctx); err != nil {
-		return Progress{}, fmt.Errorf("sweep %s: %w", s.Name, err)
-	}
-	return l.progress(), nil
-}
-
-func (s *Sweep) full(ctx context.Context, side Side, probe bool) (Report, error) {
 	l := s.listing(side)
 	l.report.Verdict = OK
 	if l.page == nil {
 		return l.report, fmt.Errorf("sweep %s: its %s has no way to list everything", s.Name, side)
 	}
-	err := l.run(ctx, probe)
+	err := l.run(ctx)
 	l.report.Calls = l.calls.Load()
 	l.report.Listed = l.progress()
 	l.report.After = l.report.Listed.String()
@@ -49,6 +29,15 @@ func (s *Sweep) full(ctx context.Context, side Side, probe bool) (Report, error)
 		l.report.partial(fmt.Sprintf("%d of %d parts could not be listed; part %q: %s", len(failed), l.report.Listed.Parts, failed[0].Part, failed[0].Why))
 	}
 	return l.report, nil
+}
+
+// Progress says how far the full listing of a side has come.
+func (s *Sweep) Progress(ctx context.Context, side Side) (Progress, error) {
+	l := s.listing(side)
+	if err := l.open(ctx); err != nil {
+		return Progress{}, fmt.Errorf("sweep %s: %w", s.Name, err)
+	}
+	return l.progress(), nil
 }
 
 // String is how far the listing has come, for people.
@@ -155,7 +144,7 @@ func (l *listing) open(ctx context.Context) (err error) {
 	return nil
 }
 
-func (l *listing) run(ctx context.Context, probe bool) error {
+func (l *listing) run(ctx context.Context) error {
 	if err := l.open(ctx); err != nil {
 		return err
 	}
@@ -164,23 +153,16 @@ func (l *listing) run(ctx context.Context, probe bool) error {
 	if err != nil {
 		return err
 	}
-	if probe && l.state.Number == 0 {
-		return errors.New("nothing was listed yet that could be compared with what the provider counts")
-	}
-	if !probe && l.state.next(l.Now(), l.Mapping) {
+	if l.state.next(l.Now(), l.Mapping) {
 		if err := l.save(ctx); err != nil {
 			return err
 		}
 	}
 	l.enter(parts)
-	chosen := unequal
-	if !probe {
-		chosen = func(ps []Partition, states map[string]*part) []Partition { return choose(ps, states, l.Rolling) }
-	}
-	if err := l.listAll(ctx, chosen(parts, l.states)); err != nil {
+	if err := l.listAll(ctx, choose(parts, l.states, l.Rolling)); err != nil {
 		return err
 	}
-	if err := l.check(ctx); err != nil || !l.state.Open || l.progress().Done < len(parts) {
+	if err := l.check(ctx); err != nil || l.progress().Done < len(parts) {
 		return err
 	}
 	return l.end(ctx)
