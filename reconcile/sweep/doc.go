@@ -68,9 +68,7 @@
 // when the listing started, and what was made or changed later is exempt from it; the rest of the proof (a look by id, twice,
 // and a time of grace) is asked for by whoever would act. Older sightings go, a few thousand at a time.
 //
-// A listing is resumed at (part, cursor) by any process. Config.Rolling spreads one generation over several runs, so that
-// a provider with few calls a day is listed within its quota; parts that are Hot are read by every run nevertheless, and
-// Progress.Oldest says how stale the stalest part is. While a generation is open, rows that it has seen again are already
+// A listing is resumed at (part, cursor) by any process. While a generation is open, rows that it has seen again are already
 // new, and rows that it has not are still there: reading from the last complete generation on shows both, and nothing is
 // missing from it that is there.
 //

@@ -1,10 +1,8 @@
 package sweep
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/amends-dev/amends/reconcile"
@@ -42,7 +40,6 @@ type Progress struct {
 	Parts      int       // of it
 	Done       int       // of them
 	Failed     []Failure // parts whose last listing ended with an error
-	Oldest     time.Time // when the part was listed whole that was listed longest ago; zero: one never was
 	// Complete is the newest complete listing, nil before the first. Sightings of its generation are what to compare.
 	Complete *Complete
 	// Before is how many rows the complete listing before that had; zero: there was none.
@@ -85,8 +82,7 @@ type part struct {
 	Rounds     rounds           `json:"rounds,omitzero"`
 	Ended      bool             `json:"ended,omitempty"`  // the listing came to its end
 	Done       bool             `json:"done,omitempty"`   // and held what it should
-	Listed     time.Time        `json:"listed,omitzero"`  // when it was last listed whole
-	Held       int64            `json:"held,omitempty"`   // and what it held then by the provider's word
+	Held       int64            `json:"held,omitempty"`   // what it held at its end by the provider's word
 	Failed     int              `json:"failed,omitempty"` // runs in a row that ended at Cursor
 	Error      string           `json:"error,omitempty"`  // of the last one
 
@@ -97,7 +93,7 @@ type part struct {
 // enter makes the part one of a generation. What was listed for it in that generation stays.
 func (p *part) enter(number, count int64) {
 	if p.Generation != number {
-		*p = part{Generation: number, Count: count, Listed: p.Listed, Held: p.Held}
+		*p = part{Generation: number, Count: count}
 		return
 	}
 	if p.Failed >= giveUp && p.Cursor != "" {
@@ -158,7 +154,7 @@ func (p *part) page(q Query, next string, rows []Sighting, offset bool) error {
 
 // count checks what the listing of the part held against what it holds now by the provider's word: U1. Objects come
 // and go meanwhile, so it is to be no less than the smaller count.
-func (p *part) count(held, now int64, at time.Time) {
+func (p *part) count(held, now int64) {
 	least := min(p.Count, now)
 	if p.Count < 0 || now < 0 {
 		least = max(p.Count, now) // one word is better than none
@@ -168,35 +164,12 @@ func (p *part) count(held, now int64, at time.Time) {
 		p.Error = fmt.Sprintf("the provider counts %d, its listing shows %d; it is listed again", least, held)
 		return
 	}
-	p.Done, p.Listed, p.Held, p.Error = true, at, now, ""
+	p.Done, p.Held, p.Error = true, now, ""
 }
 
 func (p *part) fail(why error) {
 	p.Failed++
 	p.Error = why.Error()
-}
-
-// choose says which parts a run lists: those under way, then those that were listed longest ago, and no more than a
-// share of all where listings roll, beside those that are hot.
-func choose(parts []Partition, states map[string]*part, rolling int) []Partition {
-	var cold, chosen []Partition
-	for _, p := range parts {
-		switch s := states[p.Name]; {
-		case p.Hot && rolling > 1:
-			if s.Ended {
-				s.again()
-			}
-			chosen = append(chosen, p)
-		case !s.Ended:
-			cold = append(cold, p)
-		}
-	}
-	slices.SortStableFunc(cold, func(a, b Partition) int {
-		x, y := states[a.Name], states[b.Name]
-		return cmp.Or(cmp.Compare(y.begun(), x.begun()), x.Listed.Compare(y.Listed))
-	})
-	share := (len(parts) + rolling - 1) / rolling
-	return append(chosen, cold[:min(share, len(cold))]...)
 }
 
 // begun is 1 for a part in the middle of its listing.
@@ -205,8 +178,7 @@ func (p *part) begun() int { return min(1, len(p.Cursor)+p.Rounds.N) }
 // progress says how far a listing has come.
 func (g *generation) progress(side Side, names []string, states map[string]*part) Progress {
 	p := Progress{Side: side, Generation: g.Number, Started: g.Started, Open: g.Open, Parts: len(names), Complete: g.Complete, Before: g.Before}
-	oldest := time.Time{}
-	for i, name := range names {
+	for _, name := range names {
 		s := states[name]
 		if s.Done && s.Generation == g.Number {
 			p.Done++
@@ -214,10 +186,6 @@ func (g *generation) progress(side Side, names []string, states map[string]*part
 		if s.Error != "" {
 			p.Failed = append(p.Failed, Failure{name, s.Error})
 		}
-		if i == 0 || s.Listed.Before(oldest) {
-			oldest = s.Listed
-		}
 	}
-	p.Oldest = oldest
 	return p
 }

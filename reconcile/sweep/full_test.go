@@ -209,9 +209,12 @@ func TestU5Resumes(t *testing.T) {
 func TestAnotherMapping(t *testing.T) {
 	t.Parallel()
 	b := divided(t)
-	b.config.Rolling = 2
-	b.ok(b.list())
-	b.config.Mapping, b.config.Rolling = "2", 1
+	b.kill(20)
+	if _, err := b.sweep().List(t.Context(), sweep.SourceSide); !errors.Is(err, errKilled) {
+		t.Fatal(err)
+	}
+	b.kill(-1)
+	b.config.Mapping = "2"
 	r := b.list()
 	if b.ok(r); r.Listed.Complete.Generation != 2 || r.Listed.Complete.Mapping != "2" {
 		t.Errorf("complete is %+v", r.Listed.Complete)
@@ -219,63 +222,6 @@ func TestAnotherMapping(t *testing.T) {
 	for id, row := range b.sightings(2) {
 		if row.Fingerprint != sweep.Fingerprint("2", row.Fields) {
 			t.Errorf("order %s was mapped by the old mapping", id)
-		}
-	}
-}
-
-// U5: "rolling: each day 1/N of partitions so every object is seen each N days": a generation is complete after N runs,
-// and what was listed when is told.
-func TestU5Rolling(t *testing.T) {
-	t.Parallel()
-	b := divided(t)
-	b.config.Rolling = 4
-	began := b.now
-	for day := 1; day <= 8; day++ {
-		b.asked = nil
-		r := b.list()
-		b.ok(r)
-		parts := map[string]bool{}
-		for _, q := range b.asked {
-			parts[q.Partition] = true
-		}
-		if len(parts) > 3 {
-			t.Errorf("on day %d it listed %d of 10 parts", day, len(parts))
-		}
-		if complete := r.Listed.Complete != nil; complete != (day >= 4) || day%4 == 0 && r.Listed.Open {
-			t.Errorf("on day %d: %+v", day, r.Listed)
-		}
-		if day == 4 && !r.Listed.Oldest.Equal(began) {
-			t.Errorf("on day 4 the oldest part is of %s, want %s", r.Listed.Oldest, began)
-		}
-		if day >= 4 && b.now.Sub(r.Listed.Oldest) > 4*24*time.Hour {
-			t.Errorf("on day %d the oldest part is of %s", day, r.Listed.Oldest)
-		}
-		if day == 8 && r.Listed.Complete.Generation != 2 {
-			t.Errorf("on day 8: %+v", r.Listed.Complete)
-		}
-		b.now = b.now.Add(24 * time.Hour)
-	}
-}
-
-// U5: what is hot is listed by every run of a rolling listing.
-func TestU5Hot(t *testing.T) {
-	t.Parallel()
-	b := divided(t)
-	b.config.Rolling = 5
-	inner := b.config.Source.Partitions
-	b.config.Source.Partitions = func(ctx context.Context) ([]sweep.Partition, error) {
-		parts, err := inner(ctx)
-		parts[9].Hot = true
-		return parts, err
-	}
-	for day := 1; day <= 5; day++ {
-		b.put("95", day, 0)
-		r := b.list()
-		if b.ok(r); b.sightings(0)["95"].Fields["total"] != fmt.Sprint(day) {
-			t.Errorf("on day %d the hot part shows %v", day, b.sightings(0)["95"].Fields)
-		}
-		if day == 5 && r.Listed.Complete == nil {
-			t.Errorf("on day 5: %+v", r.Listed)
 		}
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// List lists a side whole: it goes on with the listing under way, or begins one, and reads its parts, all of them or
-// the share that Config.Rolling says. The listing is complete when every part came to its end and held what the
+// List lists a side whole: it goes on with the listing under way, or begins one, and reads what is left of its parts.
+// The listing is complete when every part came to its end and held what the
 // provider counted; then older sightings are discarded. Errors are told as by [Sweep.Changed].
 func (s *Sweep) List(ctx context.Context, side Side) (Report, error) {
 	l := s.listing(side)
@@ -159,7 +159,7 @@ func (l *listing) run(ctx context.Context) error {
 		}
 	}
 	l.enter(parts)
-	if err := l.listAll(ctx, choose(parts, l.states, l.Rolling)); err != nil {
+	if err := l.listAll(ctx, parts); err != nil {
 		return err
 	}
 	if err := l.check(ctx); err != nil || l.progress().Done < len(parts) {
@@ -230,7 +230,7 @@ func (l *listing) check(ctx context.Context) error {
 		if !s.Ended || s.Done {
 			continue
 		}
-		if s.count(s.Seen, counts[p.Name], l.Now()); !s.Done {
+		if s.count(s.Seen, counts[p.Name]); !s.Done {
 			l.report.Violations++
 		}
 		if err := l.store(ctx, p.Name, nil, 0); err != nil {
@@ -253,7 +253,7 @@ func (l *listing) end(ctx context.Context) error {
 		s := l.states[p.Name]
 		rows += held[p.Name]
 		if distinct := held[p.Name] + s.Others; s.Count >= 0 && distinct < min(s.Count, s.Held) {
-			s.count(distinct, s.Held, l.Now())
+			s.count(distinct, s.Held)
 		}
 		if s.Done {
 			continue

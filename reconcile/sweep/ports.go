@@ -99,7 +99,6 @@ type Documents struct {
 type Partition struct {
 	Name  string
 	Count int64 // what it holds by the provider's word; -1: it does not say
-	Hot   bool  // young, unpaid, in doubt: a rolling listing reads it with every run
 }
 
 // Side says whose listing it is.

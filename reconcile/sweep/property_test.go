@@ -143,7 +143,6 @@ func TestPartialListingsCompleteNothing(t *testing.T) {
 		b := divided(t)
 		maps.DeleteFunc(b.orders, func(id string, _ *order) bool { return id[1] > '4' }) // five in each of ten parts
 		b.config.Page = rapid.IntRange(1, 7).Draw(rt, "page")
-		b.config.Rolling = rapid.IntRange(1, 3).Draw(rt, "rolling")
 		complete := int64(0)
 		for range rapid.IntRange(1, 8).Draw(rt, "runs") {
 			b.tampered(rt)
@@ -166,7 +165,7 @@ func TestPartialListingsCompleteNothing(t *testing.T) {
 		b.put("4x", 1, 0)
 		for runs, open := 0, int64(math.MaxInt64); complete <= open; runs++ { // until one is complete that began now
 			r, err := b.sweep().List(rt.Context(), sweep.SourceSide)
-			if err != nil || runs > 4*b.config.Rolling {
+			if err != nil || runs > 4 {
 				rt.Fatalf("with a source that rests: %+v, %v", r, err)
 			}
 			if runs == 0 {

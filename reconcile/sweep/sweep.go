@@ -28,8 +28,6 @@ type Config struct {
 	Page int
 	// Workers is how many parts are listed at once. 4.
 	Workers int
-	// Rolling lists so small a share of the parts with every run that all are seen in so many runs. 1: all with every.
-	Rolling int
 	// Begin is how far back the incremental sweep goes at first, and after a rebuild. Zero is the beginning: everything
 	// that the source ever had is heard, and started where the ledger does not know it, without the bounds and the approval
 	// of a comparison. Say when your sagas began, and leave what is older to comparisons.
@@ -51,7 +49,6 @@ type Config struct {
 func (c Config) withDefaults() Config {
 	c.Page = cmp.Or(c.Page, 200)
 	c.Workers = cmp.Or(c.Workers, 4)
-	c.Rolling = cmp.Or(c.Rolling, 1)
 	c.Overlap = cmp.Or(c.Overlap, 10*time.Minute)
 	c.MaxOverlap = cmp.Or(c.MaxOverlap, max(24*time.Hour, c.Overlap))
 	c.Safety = cmp.Or(c.Safety, 5*time.Second)
@@ -85,7 +82,7 @@ func (c *Config) validate() error {
 	add(c.Source.Object.Source == "" || c.Source.Object.Type == "", "the Object of its Source names no source and type, so its events would be nobody's")
 	add(c.Source.Object.ID != "", "the Object of its Source has an ID: it names what all objects have in common")
 	add(c.Source.All != nil && c.Source.Want == nil, "its Source lists All and has no Want, which says what to compare")
-	add(min(c.Page, c.Workers, c.Rolling, c.Attempts) < 0, "Page, Workers, Rolling or Attempts is negative")
+	add(min(c.Page, c.Workers, c.Attempts) < 0, "Page, Workers or Attempts is negative")
 	add(min(c.Overlap, c.MaxOverlap, c.Safety, c.Skew, c.Timeout) < 0, "Overlap, MaxOverlap, Safety, Skew or Timeout is negative")
 	add(c.MaxOverlap > 0 && c.MaxOverlap < c.Overlap, "MaxOverlap is less than Overlap")
 	return errors.Join(faults...)
