@@ -150,36 +150,6 @@ func TestClockAhead(t *testing.T) {
 	}
 }
 
-// I11: "overlap = p99.9 x 2" of the lag that was measured; repetitions are no lateness, and neither is a night in which
-// nobody swept.
-func TestI11AdaptiveOverlap(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
-	for i := range 100 {
-		b.put(fmt.Sprint("prompt ", i), 1, 0)
-		b.now = b.now.Add(time.Minute)
-		b.changed()
-	}
-	b.now = b.now.Add(12 * time.Hour)
-	b.changed()
-	if r := b.changed(); r.Overlap != 10*time.Minute {
-		t.Errorf("without anything late the overlap is %s", r.Overlap)
-	}
-	for i := range 40 {
-		if i >= 10 {
-			b.put(fmt.Sprint("late ", i), 1, 9*time.Minute)
-		}
-		for j := range 10 {
-			b.now = b.now.Add(time.Minute)
-			b.put(fmt.Sprint("prompt ", i, " ", j), i, 0)
-			b.changed()
-		}
-	}
-	if r := b.changed(); r.Overlap < 18*time.Minute || r.Overlap > 40*time.Minute {
-		t.Errorf("with a lag of 9 minutes the overlap is %s", r.Overlap)
-	}
-}
-
 // R9: "partial never advances past the first unprocessed item": whatever page fails, the cursor stays, what was read is
 // heard, and the next run reads the rest.
 func TestPartialKeepsTheCursor(t *testing.T) {

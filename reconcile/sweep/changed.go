@@ -80,7 +80,6 @@ func (r *incremental) open(ctx context.Context) (err error) {
 // pass goes through what changed, to the end of the listing.
 func (r *incremental) pass(ctx context.Context) error {
 	r.cursor.begin(r.Now(), &r.Config)
-	r.report.Overlap = r.cursor.overlap(&r.Config)
 	r.report.Unstable = r.report.Unstable || r.Source.Offset
 	for expired := false; ; {
 		q, page := r.cursor.query(&r.Config), Page{}
@@ -147,7 +146,7 @@ func (s *Sweep) Restart(ctx context.Context) error {
 	var c cursor
 	p, err := load(ctx, s.Store, s.changedName(), &c)
 	if err == nil && p.Serial > 0 {
-		err = s.advance(ctx, &p, &cursor{Ahead: c.Ahead, Lag: c.Lag, Spent: c.Spent, By: s.by}, Catch{})
+		err = s.advance(ctx, &p, &cursor{Ahead: c.Ahead, Spent: c.Spent, By: s.by}, Catch{})
 	}
 	if err != nil {
 		return fmt.Errorf("restart the sweep %s: %w", s.Name, err)

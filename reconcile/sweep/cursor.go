@@ -11,13 +11,10 @@ import (
 // Began, Wanted.At and Blank are by the source's clock. Its methods decide; they neither ask nor store.
 type cursor struct {
 	High   time.Time     `json:"high,omitzero"`  // the newest change of a pass that came to its end; it never goes back
-	Edge   time.Time     `json:"edge,omitzero"`  // up to where that pass has looked
 	Ahead  time.Duration `json:"ahead,omitzero"` // how far ahead of ours the source's clock was seen
-	Lag    histogram     `json:"lag,omitzero"`
-	Recent recent        `json:"recent,omitzero"` // what the last pass saw near its edge
-	Tie    time.Time     `json:"tie,omitzero"`    // more objects of this time than a page can have
-	Floor  time.Time     `json:"floor,omitzero"`  // what is older was seen by a full sweep
-	Blank  time.Time     `json:"blank,omitzero"`  // when a pass last found nothing where something was
+	Tie    time.Time     `json:"tie,omitzero"`   // more objects of this time than a page can have
+	Floor  time.Time     `json:"floor,omitzero"` // what is older was seen by a full sweep
+	Blank  time.Time     `json:"blank,omitzero"` // when a pass last found nothing where something was
 	Wanted *wanted       `json:"wanted,omitempty"`
 	Pass   *pass         `json:"pass,omitempty"`
 
@@ -40,7 +37,6 @@ type pass struct {
 	Disorder bool   `json:"disorder,omitempty"` // it is not in the order of changes
 	Rounds   rounds `json:"rounds,omitzero"`
 	Failed   int    `json:"failed,omitempty"` // runs in a row that ended at Cursor
-	Recent   recent `json:"recent,omitzero"`
 }
 
 // wanted is a reason why a full sweep is wanted.
@@ -69,11 +65,6 @@ func (c *cursor) covered(full *Complete) {
 	}
 }
 
-// overlap is how far behind the cursor to look.
-func (c *cursor) overlap(o *Config) time.Duration {
-	return min(max(o.Overlap, 2*c.Lag.most()), o.MaxOverlap)
-}
-
 // giveUp is how many runs may end at one cursor of the provider's until it is taken for expired.
 const giveUp = 3
 
@@ -87,7 +78,7 @@ func (c *cursor) begin(now time.Time, o *Config) {
 			if now.Before(high) { // one wrong stamp is not to eat the overlap
 				high = now
 			}
-			c.Pass.Since = high.Add(-c.overlap(o))
+			c.Pass.Since = high.Add(-o.Overlap)
 		}
 		c.Pass.Since = later(later(c.Pass.Since, c.Floor), o.Begin)
 	case p.Failed >= giveUp && p.Cursor != "":
@@ -187,7 +178,7 @@ func (c *cursor) standing(q Query, p *Page, what string, now time.Time, o *Confi
 	c.Tie = p.Objects[0].Changed
 	why := fmt.Sprintf("more than %d objects changed at %s, and the source's pages do not get past that time; a full sweep has to see them",
 		len(p.Objects), c.Tie.UTC().Format(time.RFC3339Nano))
-	c.want(why, later(now, c.Tie.Add(c.overlap(o)))) // when all of that time is shown
+	c.want(why, later(now, c.Tie.Add(o.Overlap))) // when all of that time is shown
 	return outcome{next: broken, why: why, violations: 1}
 }
 
@@ -207,29 +198,11 @@ func (c *cursor) object(o *Object, now time.Time, conf *Config) bool {
 	if ahead := changed.Sub(now); ahead > c.Ahead {
 		c.Ahead = ahead
 	}
-	c.measure(o, now)
 	if !changed.After(p.Until) {
 		p.Newest = later(p.Newest, changed)
 	}
 	inBounds := p.Since.IsZero() || !changed.Before(p.Since.Add(-max(o.Version.Step, time.Second)))
 	return inBounds && (inOrder || conf.Source.Unordered || conf.Source.Offset)
-}
-
-// measure notes how late the source showed an object: not at all if it changed behind where the last pass has looked,
-// else as long as it took us to see it. What the last pass saw is a repetition, and tells nothing.
-func (c *cursor) measure(o *Object, now time.Time) {
-	hash := hashOf(o)
-	if c.Pass.Recent.has(hash) {
-		return // on an earlier page
-	}
-	c.Pass.Recent.add(o.Changed, hash)
-	switch {
-	case c.Edge.IsZero() || c.Recent.has(hash) || !c.Recent.knows(o.Changed):
-	case o.Changed.After(c.Edge):
-		c.Lag.add(0)
-	default:
-		c.Lag.add(max(0, now.Sub(o.Changed)))
-	}
 }
 
 // end ends a pass, or begins another round of it where the provider's pages move.
@@ -253,10 +226,7 @@ func (c *cursor) end(now time.Time, o *Config) (next, string) {
 		c.want(fmt.Sprintf("the source lists nothing from %s on, where the newest change was at %s: its clock went back, or what changed last was deleted",
 			p.Since.UTC().Format(time.RFC3339), c.High.UTC().Format(time.RFC3339)), now)
 	}
-	c.High, c.Edge = later(c.High, p.Newest), p.Until
-	c.Recent = p.Recent
-	c.Recent.From = later(c.Recent.From, p.Since)
-	c.Pass = nil
+	c.High, c.Pass = later(c.High, p.Newest), nil
 	return finish, ""
 }
 

@@ -34,8 +34,7 @@
 // # What a provider has to promise, what it may break, and what is done then
 //
 //	I1  the lower bound is inclusive         an exclusive one loses what shares its time; a sweep cannot tell
-//	I2  a change is listed soon              it may be listed minutes late: a pass begins an overlap behind the cursor,
-//	                                         which is twice what 999 of 1,000 objects were late (I11), 10 minutes at least
+//	I2  a change is listed soon              it may be listed minutes late: a pass begins Config.Overlap behind the cursor
 //	I3  it has an end                        it may grow while it is read: what changed after the pass began does not move
 //	                                         the cursor, and a page of nothing else ends the pass. The cursor is a change
 //	                                         that was seen, never our time

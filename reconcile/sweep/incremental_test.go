@@ -51,7 +51,7 @@ func TestI1InclusiveBound(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.step = time.Second
-	b.config.Overlap, b.config.MaxOverlap = time.Nanosecond, time.Nanosecond
+	b.config.Overlap = time.Nanosecond
 	b.put("1", 1, 0)
 	b.put("2", 1, 8*time.Second) // of the same second, and shown later
 	b.now = b.now.Add(7 * time.Second)

@@ -32,9 +32,8 @@ type Config struct {
 	// that the source ever had is heard, and started where the ledger does not know it, without the bounds and the approval
 	// of a comparison. Say when your sagas began, and leave what is older to comparisons.
 	Begin time.Time
-	// Overlap is how far behind its cursor the incremental sweep looks at least, and MaxOverlap how far at most, for
-	// what the source shows late. In between it is twice the lag that was measured. 10 minutes, 1 day.
-	Overlap, MaxOverlap time.Duration
+	// Overlap is how far behind its cursor the incremental sweep looks, for what the source shows late. 10 minutes.
+	Overlap time.Duration
 	// Safety is how old a change is to be before the cursor may stand on it. 5 seconds.
 	Safety time.Duration
 	// Skew is how far the source's clock may be ahead of ours. Times further ahead are not believed. 10 minutes.
@@ -50,7 +49,6 @@ func (c Config) withDefaults() Config {
 	c.Page = cmp.Or(c.Page, 200)
 	c.Workers = cmp.Or(c.Workers, 4)
 	c.Overlap = cmp.Or(c.Overlap, 10*time.Minute)
-	c.MaxOverlap = cmp.Or(c.MaxOverlap, max(24*time.Hour, c.Overlap))
 	c.Safety = cmp.Or(c.Safety, 5*time.Second)
 	c.Skew = cmp.Or(c.Skew, 10*time.Minute)
 	c.Timeout = cmp.Or(c.Timeout, time.Minute)
@@ -83,8 +81,7 @@ func (c *Config) validate() error {
 	add(c.Source.Object.ID != "", "the Object of its Source has an ID: it names what all objects have in common")
 	add(c.Source.All != nil && c.Source.Want == nil, "its Source lists All and has no Want, which says what to compare")
 	add(min(c.Page, c.Workers, c.Attempts) < 0, "Page, Workers or Attempts is negative")
-	add(min(c.Overlap, c.MaxOverlap, c.Safety, c.Skew, c.Timeout) < 0, "Overlap, MaxOverlap, Safety, Skew or Timeout is negative")
-	add(c.MaxOverlap > 0 && c.MaxOverlap < c.Overlap, "MaxOverlap is less than Overlap")
+	add(min(c.Overlap, c.Safety, c.Skew, c.Timeout) < 0, "Overlap, Safety, Skew or Timeout is negative")
 	return errors.Join(faults...)
 }
 
@@ -131,8 +128,7 @@ type Report struct {
 	// FullWanted says why only a full sweep can tell what the incremental one has missed. Empty: it missed nothing.
 	FullWanted string
 
-	Overlap time.Duration // incremental: how far behind its cursor it looked
-	Listed  Progress      // full: how far the listing has come
+	Listed Progress // full: how far the listing has come
 }
 
 // partial ends a report early.
