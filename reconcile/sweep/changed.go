@@ -80,7 +80,6 @@ func (r *incremental) open(ctx context.Context) (err error) {
 // pass goes through what changed, to the end of the listing.
 func (r *incremental) pass(ctx context.Context) error {
 	r.cursor.begin(r.Now(), &r.Config)
-	r.report.Unstable = r.report.Unstable || r.Source.Offset
 	for expired := false; ; {
 		q, page := r.cursor.query(&r.Config), Page{}
 		err := r.ask(ctx, func(ctx context.Context) (err error) {
@@ -90,7 +89,7 @@ func (r *incremental) pass(ctx context.Context) error {
 		switch {
 		case errors.Is(err, ErrExpired) && !expired && q.Cursor != "":
 			expired = true
-			r.cursor.expire(&r.Config)
+			r.cursor.expire()
 			continue
 		case err != nil:
 			return r.fail(ctx, fmt.Errorf("list what changed since %s: %w", r.cursor.String(), err))

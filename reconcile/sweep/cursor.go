@@ -34,9 +34,8 @@ type pass struct {
 	Newest time.Time        `json:"newest,omitzero"`  // the newest change that is believed, up to Until
 	Seen   int64            `json:"seen,omitempty"`
 
-	Disorder bool   `json:"disorder,omitempty"` // it is not in the order of changes
-	Rounds   rounds `json:"rounds,omitzero"`
-	Failed   int    `json:"failed,omitempty"` // runs in a row that ended at Cursor
+	Disorder bool `json:"disorder,omitempty"` // it is not in the order of changes
+	Failed   int  `json:"failed,omitempty"`   // runs in a row that ended at Cursor
 }
 
 // wanted is a reason why a full sweep is wanted.
@@ -82,19 +81,18 @@ func (c *cursor) begin(now time.Time, o *Config) {
 		}
 		c.Pass.Since = later(later(c.Pass.Since, c.Floor), o.Begin)
 	case p.Failed >= giveUp && p.Cursor != "":
-		c.expire(o)
+		c.expire()
 	}
 }
 
 // expire goes on without the provider's cursor: from the last object that was listed, if the listing is in order.
-func (c *cursor) expire(o *Config) {
+func (c *cursor) expire() {
 	p := c.Pass
-	if !p.Last.IsZero() && !p.Disorder && !o.Source.Unordered && !o.Source.Offset {
+	if !p.Last.IsZero() && !p.Disorder {
 		p.Since = p.Last
 	}
 	p.Cursor, p.Page, p.Limit, p.Failed = "", reconcile.Digest{}, 0, 0
 	p.Last = time.Time{}
-	p.Rounds.again()
 }
 
 func (c *cursor) query(o *Config) Query {
@@ -115,7 +113,7 @@ const (
 // outcome is what a page means.
 type outcome struct {
 	next       next
-	why        string // broken, or why more than an incremental sweep is needed
+	why        string // broken: what is wrong
 	violations int64
 }
 
@@ -137,8 +135,9 @@ func (c *cursor) page(q Query, p *Page, now time.Time, o *Config) outcome {
 		beyond = beyond && changed.After(pass.Until)
 	}
 	pass.Cursor = p.Next
-	if ordered := !pass.Disorder && !o.Source.Unordered; p.Next == "" || beyond && ordered && !o.Source.Offset {
-		out.next, out.why = c.end(now, o)
+	if p.Next == "" || beyond && !pass.Disorder {
+		c.end(now)
+		out.next = finish
 	}
 	return out
 }
@@ -187,7 +186,6 @@ func (c *cursor) standing(q Query, p *Page, what string, now time.Time, o *Confi
 func (c *cursor) object(o *Object, now time.Time, conf *Config) bool {
 	p, changed := c.Pass, o.Changed
 	p.Seen++
-	p.Rounds.add(o)
 	if changed.IsZero() || changed.After(now.Add(conf.Skew)) {
 		return false
 	}
@@ -202,24 +200,12 @@ func (c *cursor) object(o *Object, now time.Time, conf *Config) bool {
 		p.Newest = later(p.Newest, changed)
 	}
 	inBounds := p.Since.IsZero() || !changed.Before(p.Since.Add(-max(o.Version.Step, time.Second)))
-	return inBounds && (inOrder || conf.Source.Unordered || conf.Source.Offset)
+	return inBounds && inOrder
 }
 
-// end ends a pass, or begins another round of it where the provider's pages move.
-func (c *cursor) end(now time.Time, o *Config) (next, string) {
+// end ends a pass.
+func (c *cursor) end(now time.Time) {
 	p := c.Pass
-	if o.Source.Offset {
-		switch agreed, enough := p.Rounds.turn(); {
-		case !agreed && !enough:
-			p.Cursor, p.Page, p.Last, p.Seen, p.Disorder = "", reconcile.Digest{}, time.Time{}, 0, false
-			return more, ""
-		case !agreed:
-			why := "the source pages by place and changes faster than it can be read: no two readings agreed"
-			c.want(why, now)
-			c.Pass = nil
-			return broken, why
-		}
-	}
 	blank := p.Seen == 0 && !c.High.IsZero()
 	if blank && now.Sub(c.Blank) > 24*time.Hour {
 		c.Blank = now
@@ -227,7 +213,6 @@ func (c *cursor) end(now time.Time, o *Config) (next, string) {
 			p.Since.UTC().Format(time.RFC3339), c.High.UTC().Format(time.RFC3339)), now)
 	}
 	c.High, c.Pass = later(c.High, p.Newest), nil
-	return finish, ""
 }
 
 // fail takes note of a run that ended early.
@@ -250,4 +235,13 @@ func later(a, b time.Time) time.Time {
 		return b
 	}
 	return a
+}
+
+// digestOf tells pages apart.
+func digestOf(objects []Object) reconcile.Digest {
+	parts := make([]string, 0, 2*len(objects))
+	for i := range objects {
+		parts = append(parts, objects[i].ID, stamp(objects[i].Changed))
+	}
+	return reconcile.DigestOf(parts...)
 }

@@ -41,9 +41,10 @@
 //	I5  pages get past one time              where a page is too small for one, it is asked for wider, up to 16 times; where
 //	                                         that is not enough, only a full sweep can pass it. Nobody steps over a time
 //	                                         that was not seen whole
-//	I6  pages do not move                    they may, said by Offset: a listing is read until two readings agree
-//	I7  a cursor lasts for the pass          it may expire ([ErrExpired], or three runs that fail at it): an ordered listing
-//	                                         goes on from the last object, an unordered one and a part begin anew
+//	I6  a cursor is no place in the list     an offset or a page number skips what moves while the list is read; a sweep
+//	                                         cannot tell. List by time and id, or in parts by the time of creation
+//	I7  a cursor lasts for the pass          it may expire ([ErrExpired], or three runs that fail at it): a listing goes
+//	                                         on from the last object, one out of order and a part begin anew
 //	I8  every page leads on                  an empty one that is not the last, or the same one again, ends the run
 //	I9  the bound is heeded                  objects before it are counted, and heard all the same
 //	I10 its clock goes forward               the cursor never goes back. A step back within the overlap is covered by it;

@@ -79,7 +79,6 @@ type part struct {
 	Count      int64            `json:"count"`         // what it held by the provider's word when its listing began
 	Seen       int64            `json:"seen,omitempty"`
 	Others     int64            `json:"others,omitempty"` // of them, without our mark
-	Rounds     rounds           `json:"rounds,omitzero"`
 	Ended      bool             `json:"ended,omitempty"`  // the listing came to its end
 	Done       bool             `json:"done,omitempty"`   // and held what it should
 	Held       int64            `json:"held,omitempty"`   // what it held at its end by the provider's word
@@ -99,7 +98,7 @@ func (p *part) enter(number, count int64) {
 	if p.Failed >= giveUp && p.Cursor != "" {
 		p.again()
 	}
-	if p.begun() == 0 && !p.Ended {
+	if p.Cursor == "" && !p.Ended {
 		p.Count = count
 	}
 }
@@ -107,7 +106,7 @@ func (p *part) enter(number, count int64) {
 // again lists the part from its beginning, in its generation.
 func (p *part) again() {
 	p.Cursor, p.Page, p.Seen, p.Others, p.Failed = "", reconcile.Digest{}, 0, 0, 0
-	p.Rounds, p.Ended, p.Done = rounds{}, false, false
+	p.Ended, p.Done = false, false
 }
 
 func (p *part) query(name string, limit int) Query {
@@ -118,7 +117,7 @@ func (p *part) query(name string, limit int) Query {
 var errNoPart = errors.New("the listing makes no sense")
 
 // page takes a page of rows in.
-func (p *part) page(q Query, next string, rows []Sighting, offset bool) error {
+func (p *part) page(q Query, next string, rows []Sighting) error {
 	sum := make([]string, 0, 2*len(rows))
 	for i := range rows {
 		sum = append(sum, rows[i].ID, rows[i].Revision)
@@ -130,25 +129,11 @@ func (p *part) page(q Query, next string, rows []Sighting, offset bool) error {
 	p.Cursor, p.Page, p.Failed = next, digest, 0
 	p.Seen += int64(len(rows))
 	for i := range rows {
-		p.Rounds.sum(rows[i].ID)
 		if rows[i].Key == "" {
 			p.Others++
 		}
 	}
-	if next != "" {
-		return nil
-	}
-	if offset {
-		switch agreed, enough := p.Rounds.turn(); {
-		case !agreed && !enough:
-			p.Page, p.Seen, p.Others = reconcile.Digest{}, 0, 0
-			return nil
-		case !agreed:
-			p.again()
-			return errors.New("the provider pages by place and changes faster than it can be read: no two readings agreed")
-		}
-	}
-	p.Ended = true
+	p.Ended = next == ""
 	return nil
 }
 
@@ -171,9 +156,6 @@ func (p *part) fail(why error) {
 	p.Failed++
 	p.Error = why.Error()
 }
-
-// begun is 1 for a part in the middle of its listing.
-func (p *part) begun() int { return min(1, len(p.Cursor)+p.Rounds.N) }
 
 // progress says how far a listing has come.
 func (g *generation) progress(side Side, names []string, states map[string]*part) Progress {

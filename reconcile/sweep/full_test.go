@@ -302,29 +302,6 @@ func TestPartFailsAtACursor(t *testing.T) {
 	}
 }
 
-// I6 for a whole listing: with pages by place an order that goes while it is listed hides another. Two readings agree.
-func TestPartByPlace(t *testing.T) {
-	t.Parallel()
-	b := divided(t)
-	b.offset, b.config.Source.Offset = true, true
-	n := 0
-	b.after = func(q *sweep.Query, _ *sweep.Page) {
-		if n++; n == 2 {
-			delete(b.orders, "00")
-		}
-	}
-	r := b.list()
-	if b.ok(r); !r.Unstable {
-		t.Errorf("report %+v", r)
-	}
-	seen := b.sightings(1)
-	for id := range b.orders {
-		if seen[id].Key == "" {
-			t.Errorf("order %s was not seen", id)
-		}
-	}
-}
-
 // U6: a day's quota that is used up ends the run as partial; the next day goes on where it stopped, and a restart forgets
 // nothing of what was spent.
 func TestU6SpentQuota(t *testing.T) {

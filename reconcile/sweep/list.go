@@ -59,7 +59,6 @@ type listing struct {
 	side       Side
 	partitions func(context.Context) ([]Partition, error)
 	page       func(context.Context, Query) ([]Sighting, int, string, error)
-	offset     bool
 
 	root   Position
 	state  generation
@@ -75,13 +74,13 @@ func (s *Sweep) listing(side Side) *listing {
 	l := &listing{side: side, at: map[string]*Position{}, states: map[string]*part{}}
 	l.Sweep, l.who = s, s.sideName(side)
 	if side == SourceSide {
-		l.quota, l.partitions, l.offset = s.Source.Quota, s.Source.Partitions, s.Source.Offset
+		l.quota, l.partitions = s.Source.Quota, s.Source.Partitions
 		if s.Source.All != nil {
 			l.page = s.objects
 		}
 		return l
 	}
-	l.quota, l.partitions, l.offset = s.Destination.Quota, s.Destination.Partitions, s.Destination.Offset
+	l.quota, l.partitions = s.Destination.Quota, s.Destination.Partitions
 	if s.Destination.Marked != nil {
 		l.page = s.documents
 	}

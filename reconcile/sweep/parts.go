@@ -61,7 +61,7 @@ func (l *listing) list(ctx context.Context, name string) error {
 			continue
 		}
 		if err == nil {
-			err = state.page(q, next, rows, l.offset)
+			err = state.page(q, next, rows)
 		}
 		if err != nil {
 			return l.fail(ctx, name, err)
@@ -95,7 +95,6 @@ func (l *listing) store(ctx context.Context, name string, rows []Sighting, seen 
 	if seen > 0 {
 		l.report.Pages++
 		l.report.Seen += int64(seen)
-		l.report.Unstable = l.report.Unstable || l.offset
 	}
 	state := l.states[name]
 	for i := range rows {

@@ -24,17 +24,14 @@ type Source struct {
 	Quota *reconcile.Quota
 	// Changed lists objects that changed at or after q.Since, in the order of (Changed, ID). The lower bound is
 	// inclusive. It lists deleted objects only if the provider does. A provider that pages by time alone gives the
-	// time of the last object as Next.
+	// time of the last object as Next. Next must not be a place in the list (an offset, a page number): objects that
+	// move while the list is read would be skipped.
 	Changed func(ctx context.Context, q Query) (Page, error)
-	// Unordered: Changed lists in another order. A pass that is interrupted and whose cursor is lost begins anew.
-	Unordered bool
-	// Offset: the provider's cursors are places in a list from which objects move away while it is read. A listing then
-	// counts when two passes in a row agree.
-	Offset bool
 	// Partitions names the parts in which the source is listed whole, with what each holds if the provider counts:
 	// ranges of creation time, for example. An object never leaves its part. Nil: one part, without a count.
 	Partitions func(ctx context.Context) ([]Partition, error)
-	// All lists every object of a part, in an order that changes do not move (by creation or id).
+	// All lists every object of a part, in an order that changes do not move (by creation or id), and by a cursor that is
+	// no place in the list.
 	All func(ctx context.Context, q Query) (Page, error)
 	// Get asks for one object. nil: the source answered, and has none.
 	Get func(ctx context.Context, id string) (*Object, error)
@@ -54,9 +51,8 @@ type Destination struct {
 	Quota *reconcile.Quota
 	// Marked lists everything that carries our mark, void and posted ones too.
 	Marked func(ctx context.Context, q Query) (Documents, error)
-	// Partitions and Offset are as those of a Source.
+	// Partitions are as those of a Source.
 	Partitions func(ctx context.Context) ([]Partition, error)
-	Offset     bool
 	// Find asks for everything under one natural key. It asks by list or by id where a search index may be behind.
 	Find func(ctx context.Context, key string) ([]drift.Document, error)
 	// Settle is how long the destination may take until everybody who asks is told of what was made. 2 seconds.

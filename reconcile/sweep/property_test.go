@@ -45,14 +45,9 @@ func (b *bench) habit(rt *rapid.T) {
 	b.step = rapid.SampledFrom([]time.Duration{time.Millisecond, time.Second, time.Minute}).Draw(rt, "step")
 	b.ahead = rapid.SampledFrom([]time.Duration{0, 9 * time.Minute, -5 * time.Minute}).Draw(rt, "ahead")
 	b.config.Page = rapid.IntRange(1, 12).Draw(rt, "page")
-	switch rapid.SampledFrom([]string{"keyset", "keyset", "time", "offset", "unordered", "short"}).Draw(rt, "habit") {
+	switch rapid.SampledFrom([]string{"keyset", "keyset", "time", "short"}).Draw(rt, "habit") {
 	case "time": // with pages that get past every tie
 		b.byTime, b.config.Page = true, 12
-	case "offset":
-		b.offset, b.config.Source.Offset = true, true
-	case "unordered":
-		b.config.Source.Unordered = true
-		b.after = func(_ *sweep.Query, p *sweep.Page) { slices.Reverse(p.Objects) }
 	case "short":
 		b.most = 1
 	}

@@ -124,7 +124,6 @@ type Report struct {
 	Seen          int64 // objects or documents that were listed, some of them more than once
 	Calls         int64 // to the other side
 	Violations    int64 // of what a listing promises: see the package's documentation
-	Unstable      bool  // the provider's pages move while they are read; the listing was read until it stood still
 	// FullWanted says why only a full sweep can tell what the incremental one has missed. Empty: it missed nothing.
 	FullWanted string
 

@@ -36,7 +36,6 @@ type shop struct {
 
 	most    int  // objects on a page; 0: as many as asked for
 	byTime  bool // it pages by time alone
-	offset  bool // it pages by place
 	deaf    bool // it ignores Since
 	expired func(cursor string) bool
 	before  func(q *sweep.Query) error // called before every page
@@ -107,7 +106,7 @@ func (s *shop) page(q sweep.Query, in func(*order) bool, less func(a, b *order) 
 		p.Objects = append(p.Objects, o.object(s.step))
 	}
 	if len(rows) > limit {
-		p.Next = s.next(q, rows[limit-1], limit)
+		p.Next = s.next(rows[limit-1])
 	}
 	if s.after != nil {
 		s.after(&q, &p)
@@ -120,11 +119,7 @@ func (s *shop) from(q sweep.Query, rows []*order) ([]*order, error) {
 	if q.Cursor == "" {
 		return rows, nil
 	}
-	switch {
-	case s.offset:
-		n, err := strconv.Atoi(q.Cursor)
-		return rows[min(n, len(rows)):], err
-	case s.byTime:
+	if s.byTime {
 		at, err := time.Parse(time.RFC3339Nano, q.Cursor)
 		return slices.DeleteFunc(rows, func(o *order) bool { return o.changed.Before(at) }), err
 	}
@@ -138,12 +133,8 @@ func (s *shop) from(q sweep.Query, rows []*order) ([]*order, error) {
 	}), err
 }
 
-func (s *shop) next(q sweep.Query, last *order, limit int) string {
-	switch {
-	case s.offset:
-		n, _ := strconv.Atoi(q.Cursor)
-		return strconv.Itoa(n + limit)
-	case s.byTime:
+func (s *shop) next(last *order) string {
+	if s.byTime {
 		return last.changed.Format(time.RFC3339Nano)
 	}
 	return last.changed.Format(time.RFC3339Nano) + " " + last.id
