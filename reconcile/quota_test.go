@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,14 +20,16 @@ func TestSweepsLeaveHintsTheirShare(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		var sweeps sync.WaitGroup
+		var turns atomic.Int64
 		for range 5 {
 			sweeps.Go(func() {
-				for q.Take(ctx, "orders") == nil {
+				for q.Take(ctx) == nil {
+					turns.Add(1)
 				}
 			})
 		}
 		sweeps.Wait()
-		if n := q.Usage().Sweeps; n < 410 || n > 430 {
+		if n := turns.Load(); n < 410 || n > 430 {
 			t.Errorf("sweeps were given %d turns in a minute of 600", n)
 		}
 	})
@@ -39,9 +42,11 @@ func TestHintsBesideASweep(t *testing.T) {
 		q := reconcile.NewQuota(reconcile.Limits{PerSecond: 10, Burst: 1})
 		b.source.Rate, b.source.Burst, b.source.Quota = 0, 0, q
 		ctx, cancel := context.WithCancel(t.Context())
+		var turns atomic.Int64
 		for range 3 {
 			go func() {
-				for q.Take(ctx, "orders") == nil {
+				for q.Take(ctx) == nil {
+					turns.Add(1)
 				}
 			}()
 		}
@@ -53,63 +58,10 @@ func TestHintsBesideASweep(t *testing.T) {
 		stop()
 		cancel()
 		if len(b.delivered) != 90 {
-			t.Errorf("%d of 90 objects were fetched and delivered in a minute; usage %+v", len(b.delivered), q.Usage())
+			t.Errorf("%d of 90 objects were fetched and delivered in a minute", len(b.delivered))
 		}
-		if u := q.Usage(); u.Hints < 90 || u.Sweeps < 300 || u.Hints+u.Sweeps > 660 {
-			t.Errorf("usage %+v", u)
-		}
-	})
-}
-
-// U6: the calls of a day are bounded; hints have what sweeps may not use, and a new day begins at midnight UTC.
-func TestDay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // which begins at midnight
-		q := reconcile.NewQuota(reconcile.Limits{PerSecond: 100, PerDay: 100})
-		take := func() (n int) {
-			for {
-				err := q.Take(t.Context(), "orders")
-				if errors.Is(err, reconcile.ErrSpent) {
-					return n
-				}
-				if n++; err != nil || n > 100 {
-					t.Fatal(n, err)
-				}
-			}
-		}
-		if n := take(); n != 70 {
-			t.Errorf("sweeps made %d calls of 100 a day", n)
-		}
-		<-time.After(25 * time.Hour)
-		if n := take(); n != 70 {
-			t.Errorf("on the next day sweeps made %d calls of 100", n)
-		}
-	})
-}
-
-// A restart forgets nothing that a sweep has stored; what is known is never lowered, and yesterday is past.
-func TestRecall(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		before := reconcile.NewQuota(reconcile.Limits{PerDay: 100})
-		for range 10 {
-			if err := before.Take(t.Context(), "orders"); err != nil {
-				t.Fatal(err)
-			}
-		}
-		stored := before.Spent("orders")
-		q := reconcile.NewQuota(reconcile.Limits{PerDay: 100})
-		q.Recall("orders", stored)
-		q.Recall("orders", reconcile.Spending{Day: stored.Day, Calls: 3})
-		q.Recall("customers", reconcile.Spending{Day: stored.Day, Calls: 60})
-		if u := q.Usage(); u.Sweeps != 70 || u.Left != 0 {
-			t.Errorf("it knows of %+v", u)
-		}
-		if err := q.Take(t.Context(), "orders"); !errors.Is(err, reconcile.ErrSpent) || !strings.Contains(err.Error(), "70") {
-			t.Errorf("got %v", err)
-		}
-		<-time.After(24 * time.Hour)
-		q.Recall("orders", stored)
-		if u := q.Usage(); u.Sweeps != 0 || u.Left != 70 {
-			t.Errorf("the next day begins with %+v", u)
+		if n, hints := turns.Load(), int64(len(b.fetched)); hints < 90 || n < 300 || hints+n > 660 {
+			t.Errorf("sweeps asked %d times, and hints %d times", n, hints)
 		}
 	})
 }
@@ -120,20 +72,27 @@ func TestRetryAfterSilencesBoth(t *testing.T) {
 		q := reconcile.NewQuota(reconcile.Limits{PerSecond: 10, Burst: 1})
 		q.Answered(reconcile.Later(errors.New("429"), 30*time.Second))
 		began := time.Now()
-		if err := q.Take(t.Context(), "orders"); err != nil || time.Since(began) < 30*time.Second {
+		if err := q.Take(t.Context()); err != nil || time.Since(began) < 30*time.Second {
 			t.Errorf("a sweep asked after %s: %v", time.Since(began), err)
 		}
-		if r := q.Usage().Rate; r != 5 {
-			t.Errorf("the rate is %v", r)
+		turn := func() time.Duration {
+			began := time.Now()
+			if err := q.Take(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			return time.Since(began).Round(time.Millisecond)
+		}
+		if d := turn(); d != 286*time.Millisecond {
+			t.Errorf("a sweep's next turn comes after %s, want seven tenths of half the rate", d)
 		}
 		for range 20 {
 			q.Answered(nil)
 		}
-		if r := q.Usage().Rate; r != 10 {
-			t.Errorf("after answers the rate is %v", r)
+		if d := turn(); d != 143*time.Millisecond {
+			t.Errorf("after answers a sweep's next turn comes after %s", d)
 		}
 		q.Answered(reconcile.Later(errors.New("429"), time.Hour))
-		if err := q.Take(t.Context(), "orders"); !errors.Is(err, reconcile.ErrSpent) {
+		if err := q.Take(t.Context()); !errors.Is(err, reconcile.ErrSpent) {
 			t.Errorf("a sweep waits for an hour: %v", err)
 		}
 	})
@@ -143,12 +102,12 @@ func TestRetryAfterSilencesBoth(t *testing.T) {
 func TestTakeHeedsItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := reconcile.NewQuota(reconcile.Limits{PerSecond: 0.001})
-		if err := q.Take(t.Context(), "orders"); err != nil {
+		if err := q.Take(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errors.New("stopped"))
 		defer cancel()
-		if err := q.Take(ctx, "orders"); err == nil || err.Error() != "stopped" {
+		if err := q.Take(ctx); err == nil || err.Error() != "stopped" {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -157,8 +116,8 @@ func TestTakeHeedsItsContext(t *testing.T) {
 // Limits that make no sense are refused, all of them at once.
 func TestLimits(t *testing.T) {
 	t.Parallel()
-	err := reconcile.Limits{PerSecond: -1, Reserved: 1, Patience: -1}.Validate()
-	if err == nil || strings.Count(err.Error(), "\n") != 2 {
+	err := reconcile.Limits{PerSecond: -1, Patience: -1}.Validate()
+	if err == nil || strings.Count(err.Error(), "\n") != 1 {
 		t.Errorf("got %v", err)
 	}
 	if err := (reconcile.Limits{}).Validate(); err != nil {

@@ -76,7 +76,7 @@ func (s *source) admit(fetch bool, now time.Time) (wait time.Duration, ok bool) 
 		s.working++
 		return 0, true
 	}
-	s.queue = latest(s.queue, now, s.Quota.closedUntil(now)).Add(s.Quota.turn())
+	s.queue = latest(s.queue, now, s.Quota.closedUntil()).Add(s.Quota.turn())
 	return s.queue.Sub(now), false
 }
 
@@ -90,7 +90,7 @@ func (s *source) nextTurn(now time.Time, none time.Duration) time.Duration {
 	if !s.queue.After(now) {
 		return none
 	}
-	return max(shortestTurn, s.Quota.closedUntil(now).Sub(now), s.Quota.turn())
+	return max(shortestTurn, s.Quota.closedUntil().Sub(now), s.Quota.turn())
 }
 
 func (s *source) done() {

@@ -36,10 +36,10 @@ func (p *process) jobs() ([]schedule.Job, error) {
 	}, err
 }
 
-// source is the shop for sweeps and for the hearer. They share a quota, of which sweeps leave three tenths to what is live.
+// source is the shop for sweeps and for the hearer. They share a rate, of which sweeps leave three tenths to what is live.
 func source(shop *Shop) sweep.Source {
 	return sweep.Source{
-		Object: reconcile.Object{Source: "shop", Type: "order"}, Quota: reconcile.NewQuota(reconcile.Limits{PerSecond: 100, PerDay: 50_000}),
+		Object: reconcile.Object{Source: "shop", Type: "order"}, Quota: reconcile.NewQuota(reconcile.Limits{PerSecond: 100}),
 		Changed: shop.Changed, All: shop.All, Get: shop.Get, Want: want,
 	}
 }

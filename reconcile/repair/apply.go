@@ -49,7 +49,7 @@ type applying struct {
 
 	mu      sync.Mutex
 	breaker breaker
-	spent   error // why nobody may ask any more today
+	spent   error // one of the systems asked to be left alone
 }
 
 // kind groups actions for a canary.

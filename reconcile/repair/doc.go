@@ -77,7 +77,5 @@
 //   - Nothing but a person tells a document that was deleted on purpose from one that was lost.
 //   - A source that answers "there is none" for what it has, to a listing and to two questions by id, over the grace,
 //     is believed; what follows is a question to a person.
-//   - More differences than a day's quota has calls are looked at over several days: planning leaves half of the calls for
-//     acting, and what nobody has looked at yet is listed as such. What stays unrepaired in front uses up calls each time.
 //   - The age of a drift is judged by this machine's clock.
 package repair

@@ -13,34 +13,16 @@ import (
 	"github.com/amends-dev/amends/reconcile/drift"
 )
 
-// looks are the looks of one run. They end together: when the two systems answer hardly anybody, and when a quota is
-// spent.
+// looks are the looks of one run. They end together: when the two systems hardly answer, and when one of them asked to be
+// left alone.
 type looks struct {
 	mu      sync.Mutex
 	breaker breaker
-	last    error        // the latest failure
-	spent   error        // there are no more calls today
-	keep    func() error // says that the calls that are left today are for others; nil: they are not
+	last    error // the latest failure
+	spent   error // one of the systems asked to be left alone
 }
 
 func newLooks(b *drift.Bounds) *looks { return &looks{breaker: newLookBreaker(b)} }
-
-// half keeps half of the calls that a day's quotas have left for acting on what is found. A plan that used up all of them
-// would be done by nobody, and made again the next day.
-func half(quotas ...*reconcile.Quota) func() error {
-	least := make([]int64, len(quotas))
-	for i, q := range quotas {
-		least[i] = q.Usage().Left / 2
-	}
-	return func() error {
-		for i, q := range quotas {
-			if left := q.Usage().Left; left >= 0 && left < least[i]+1 {
-				return fmt.Errorf("%w for today; the %d calls that are left are for acting", reconcile.ErrSpent, left)
-			}
-		}
-		return nil
-	}
-}
 
 // each looks at every sight, on so many goroutines.
 func (l *looks) each(ctx context.Context, workers int, sights []*sight, look func(*sight)) {
@@ -82,9 +64,6 @@ func (l *looks) over() error {
 	if l.breaker.open() {
 		return l.last
 	}
-	if l.spent == nil && l.keep != nil {
-		l.spent = l.keep()
-	}
 	return l.spent
 }
 
@@ -101,7 +80,7 @@ func (l *looks) failed() error {
 // ask asks one of the systems, in its turn, until it answers, some attempts long.
 func (r *Reconciler) ask(ctx context.Context, q *reconcile.Quota, call func(context.Context) error) error {
 	for attempt := 1; ; attempt++ {
-		if err := q.Take(ctx, r.sweep.Name+"/looks"); err != nil {
+		if err := q.Take(ctx); err != nil {
 			return err
 		}
 		err := r.once(ctx, call)

@@ -64,9 +64,9 @@ func TestLooksThatFail(t *testing.T) {
 	})
 }
 
-// U6: a day's quota is shared by planning and acting. What it does not suffice for is listed, and has its turn the next
-// day; the run is partial, and says why.
-func TestQuotaIsSpent(t *testing.T) {
+// U6: a source that asks to be left alone for longer than the patience is. What was not looked at is listed, and has its turn
+// with the next run; the run is partial, and says why.
+func TestLongRetryAfter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -74,17 +74,25 @@ func TestQuotaIsSpent(t *testing.T) {
 			w.done(keyOf(n))
 			w.changed(keyOf(n), "12.00")
 		}
+		gets := 0
 		j := w.job(t, func(c *settings) {
 			many(c)
-			c.sweep.Source.Quota = reconcile.NewQuota(reconcile.Limits{PerSecond: 1e6, PerDay: 50}) // 35 of them for sweeps
+			c.Workers = 1
+			get := c.sweep.Source.Get
+			c.sweep.Source.Get = func(ctx context.Context, id string) (*sweep.Object, error) {
+				if gets++; gets == 18 {
+					return nil, reconcile.Later(errors.New("429"), time.Hour)
+				}
+				return get(ctx, id)
+			}
 		})
-		r := j.mustRun()
-		if r.Verdict != repair.Partial || r.Applied != 17 || r.Failed != 13 || !strings.Contains(r.Words, "quota is spent") {
-			t.Errorf("the first day: %+v", r)
+		r := j.mustPlan()
+		if r.Verdict != repair.Partial || r.Planned != 17 || r.Failed != 13 || !strings.Contains(r.Words, "asked not to be asked before") {
+			t.Errorf("the first plan: %+v", r)
 		}
-		w.pass(24 * time.Hour)
-		if r = j.mustRun(); r.Verdict != repair.OK || r.Applied != 13 {
-			t.Errorf("the second day: %+v", r)
+		w.pass(2 * time.Hour)
+		if r = j.mustRun(); r.Verdict != repair.OK || r.Applied != 30 {
+			t.Errorf("the next run: %+v", r)
 		}
 	})
 }

@@ -49,7 +49,7 @@ func (r *Reconciler) Plan(ctx context.Context) (Report, error) {
 	return rep, nil
 }
 
-// spent says that, and why, a quota kept the run from looking.
+// spent says that, and why, one of the systems could not be asked for the rest.
 func (p *planning) spent() string {
 	if p.looks.spent == nil {
 		return ""
@@ -180,7 +180,6 @@ func (p *planning) asListed(ctx context.Context, planner *drift.Planner) error {
 // refine looks at everything that differs anew, and remembers since when it does.
 func (p *planning) refine(ctx context.Context, planner *drift.Planner) error {
 	p.looks = newLooks(&p.bounds)
-	p.looks.keep = half(p.source.Quota, p.destination.Quota)
 	from := ""
 	return p.drafted(ctx, func(fs []drift.Finding, last bool) error {
 		now, unheard, err := p.looked(ctx, fs)

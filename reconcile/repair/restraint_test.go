@@ -114,7 +114,7 @@ func TestPauseDuringTheLook(t *testing.T) {
 			}
 		})
 		r := j.mustPlan()
-		w.onLook = func(string) { // the source is slow, or the quota is; somebody pauses meanwhile
+		w.onLook = func(string) { // the source is slow, and anna pauses meanwhile
 			time.Sleep(time.Minute)
 			defer w.lock()()
 			paused = true
@@ -163,7 +163,7 @@ func TestEqualSidesEqualIDs(t *testing.T) {
 	})
 }
 
-// A listing that needs more than one run (a day's quota) lets a rebuild asked for by a person come to its end.
+// A listing that needs more than one run (the process is cut off) lets a rebuild asked for by a person come to its end.
 func TestRebuildByHandNeverEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := ruins()

@@ -27,7 +27,6 @@ type caller struct {
 	*Sweep
 
 	quota *reconcile.Quota
-	who   string // spends
 	calls atomic.Int64
 }
 
@@ -37,7 +36,7 @@ func (c *caller) ask(ctx context.Context, call func(context.Context) error) erro
 		if err := c.Proceed(ctx); err != nil {
 			return haltError{err}
 		}
-		if err := c.quota.Take(ctx, c.who); err != nil {
+		if err := c.quota.Take(ctx); err != nil {
 			if ctx.Err() != nil {
 				return haltError{err}
 			}

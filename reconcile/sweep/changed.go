@@ -16,7 +16,7 @@ func (s *Sweep) partsName(d Side) string { return s.sideName(d) + "/" }
 // stopped. What the source does wrong makes the report partial; an error says that the run had to end for another
 // reason: the store failed, another process sweeps ([ErrMoved]), or it was told to stop.
 func (s *Sweep) Changed(ctx context.Context) (Report, error) {
-	r := &incremental{caller: caller{Sweep: s, quota: s.Source.Quota, who: s.changedName()}}
+	r := &incremental{caller: caller{Sweep: s, quota: s.Source.Quota}}
 	r.report.Verdict = OK
 	if s.Source.Changed == nil {
 		return r.report, fmt.Errorf("sweep %s: its source has no Changed: only a full sweep can read it", s.Name)
@@ -71,8 +71,6 @@ func (r *incremental) open(ctx context.Context) (err error) {
 	if _, err = load(ctx, r.Store, r.sideName(SourceSide), &full); err != nil {
 		return err
 	}
-	r.quota.Recall(r.who, r.cursor.Spent)
-	r.quota.Recall(r.sideName(SourceSide), full.Spent)
 	r.cursor.covered(full.Complete)
 	return nil
 }
@@ -136,7 +134,7 @@ func (r *incremental) fail(ctx context.Context, why error) error {
 }
 
 func (r *incremental) save(ctx context.Context, page Catch) error {
-	r.cursor.By, r.cursor.Spent = r.by, r.quota.Spent(r.who)
+	r.cursor.By = r.by
 	return r.advance(ctx, &r.position, &r.cursor, page)
 }
 
@@ -145,7 +143,7 @@ func (s *Sweep) Restart(ctx context.Context) error {
 	var c cursor
 	p, err := load(ctx, s.Store, s.changedName(), &c)
 	if err == nil && p.Serial > 0 {
-		err = s.advance(ctx, &p, &cursor{Ahead: c.Ahead, Spent: c.Spent, By: s.by}, Catch{})
+		err = s.advance(ctx, &p, &cursor{Ahead: c.Ahead, By: s.by}, Catch{})
 	}
 	if err != nil {
 		return fmt.Errorf("restart the sweep %s: %w", s.Name, err)

@@ -18,8 +18,7 @@ type cursor struct {
 	Wanted *wanted       `json:"wanted,omitempty"`
 	Pass   *pass         `json:"pass,omitempty"`
 
-	Spent reconcile.Spending `json:"spent,omitzero"`
-	By    string             `json:"by,omitempty"` // who wrote it, so that two who write the same are told apart
+	By string `json:"by,omitempty"` // who wrote it, so that two who write the same are told apart
 }
 
 // pass is one way through what changed since a time.

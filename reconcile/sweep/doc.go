@@ -85,6 +85,6 @@
 //   - What is deleted is found by full sweeps alone, unless Changed lists it.
 //   - A change that leaves the time of change as it was is found by full sweeps alone.
 //   - An object without version or time of change that goes back to what it said before is not heard again.
-//   - The calls of hints are counted by process, and those of an adapter that makes several in one function as one.
+//   - Calls are limited by process, and those of an adapter that makes several in one function count as one.
 //   - A Config belongs to one source, destination and store. Sweeps of two names know nothing of each other.
 package sweep

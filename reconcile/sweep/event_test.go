@@ -3,6 +3,7 @@ package sweep_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -79,24 +80,28 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// U6: what an incremental sweep has spent of the day is known after a restart.
-func TestChangedRecallsWhatItSpent(t *testing.T) {
+// U6: a Retry-After that is longer than the patience ends a run as partial; the next ones ask nothing until it is over, and
+// then go on where it stopped.
+func TestChangedHeedsALongRetryAfter(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.fill(20)
 	b.config.Page = 2
-	limits := reconcile.Limits{PerSecond: 1e6, PerDay: 10}
-	b.config.Source.Quota = reconcile.NewQuota(limits)
-	if r := b.changed(); r.Verdict != sweep.Partial || r.Calls != 7 || !strings.Contains(r.Why, "of which they may use 7") {
+	b.before = func(*sweep.Query) error {
+		if len(b.asked) == 7 {
+			return reconcile.Later(errors.New("429"), time.Hour)
+		}
+		return nil
+	}
+	if r := b.changed(); r.Verdict != sweep.Partial || r.Calls != 7 || !strings.Contains(r.Why, "429") {
 		t.Errorf("report %+v", r)
 	}
-	b.config.Source.Quota = reconcile.NewQuota(limits)
 	for range 5 {
-		if r := b.changed(); r.Verdict != sweep.Partial || r.Calls != 0 {
-			t.Errorf("after a restart: %+v", r)
+		if r := b.changed(); r.Verdict != sweep.Partial || r.Calls != 0 || !strings.Contains(r.Why, "asked not to be asked before") {
+			t.Errorf("while it is not to be asked: %+v", r)
 		}
 	}
-	b.asked = nil
+	b.asked, b.before = nil, nil
 	b.config.Source.Quota = reconcile.NewQuota(reconcile.Limits{PerSecond: 1e6})
 	b.ok(b.changed())
 	if b.current(); b.asked[0].Cursor == "" {

@@ -17,8 +17,7 @@ type generation struct {
 	Complete *Complete `json:"complete,omitempty"` // the newest that is
 	Before   int64     `json:"before,omitempty"`   // rows of the complete one before that
 
-	Spent reconcile.Spending `json:"spent,omitzero"`
-	By    string             `json:"by,omitempty"`
+	By string `json:"by,omitempty"`
 }
 
 // Complete is a listing in which every part came to its end without an error, and held what the provider counted.
@@ -85,8 +84,7 @@ type part struct {
 	Failed     int              `json:"failed,omitempty"` // runs in a row that ended at Cursor
 	Error      string           `json:"error,omitempty"`  // of the last one
 
-	Spent reconcile.Spending `json:"spent,omitzero"`
-	By    string             `json:"by,omitempty"`
+	By string `json:"by,omitempty"`
 }
 
 // enter makes the part one of a generation. What was listed for it in that generation stays.

@@ -72,7 +72,7 @@ type listing struct {
 
 func (s *Sweep) listing(side Side) *listing {
 	l := &listing{side: side, at: map[string]*Position{}, states: map[string]*part{}}
-	l.Sweep, l.who = s, s.sideName(side)
+	l.Sweep = s
 	if side == SourceSide {
 		l.quota, l.partitions = s.Source.Quota, s.Source.Partitions
 		if s.Source.All != nil {
@@ -126,7 +126,6 @@ func (l *listing) open(ctx context.Context) (err error) {
 	if l.root, err = load(ctx, l.Store, l.sideName(l.side), &l.state); err != nil {
 		return err
 	}
-	l.quota.Recall(l.who, l.state.Spent)
 	positions, err := l.Store.Positions(ctx, l.partsName(l.side))
 	if err != nil {
 		return haltError{fmt.Errorf("read where the parts of the sweep %s stand: %w", l.root.Name, err)}
@@ -136,7 +135,6 @@ func (l *listing) open(ctx context.Context) (err error) {
 		if err := decode(p, state); err != nil {
 			return err
 		}
-		l.quota.Recall(l.who, state.Spent)
 		l.at[name], l.states[name] = &p, state
 		l.parts = append(l.parts, Partition{Name: name, Count: -1})
 	}
@@ -289,6 +287,6 @@ func (l *listing) discard(ctx context.Context, q SightingQuery) error {
 }
 
 func (l *listing) save(ctx context.Context) error {
-	l.state.By, l.state.Spent = l.by, l.quota.Spent(l.who)
+	l.state.By = l.by
 	return l.advance(ctx, &l.root, &l.state, Catch{})
 }

@@ -56,8 +56,14 @@ func TestRetryAfter(t *testing.T) {
 		if r := b.changed(); r.Verdict != sweep.OK || r.Calls != 2 || time.Since(began) < 40*time.Second {
 			t.Errorf("after %s: %+v", time.Since(began), r)
 		}
-		if rate := b.config.Source.Quota.Usage().Rate; rate >= 10 {
-			t.Errorf("the rate is %v", rate)
+		began = time.Now()
+		for range 20 {
+			if err := b.config.Source.Quota.Take(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if d := time.Since(began); d < 3*time.Second {
+			t.Errorf("20 more turns took %s, at ten a second", d)
 		}
 	})
 }
