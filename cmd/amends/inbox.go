@@ -28,7 +28,7 @@ and what is known of the objects they speak of.
 
 A delivery is one webhook about one object. The gate judges it once, and says why. What it accepts, and what a
 source answers when it is asked, becomes the accepted state of the object, and that state becomes a work: its id is
-the object, written as SOURCE:TYPE:ID, or SOURCE:TENANT:TYPE:ID.`,
+the object, written as SOURCE:TYPE:ID, or SOURCE:TENANT:TYPE:ID; a colon within a part is written %3A.`,
 		Example: `  amends inbox list --object shop:order:10492      # what did we hear about the order?
   amends inbox show 4711                           # one delivery: why it did what it did
   amends inbox objects --blocked                   # what waits for a person

@@ -48,11 +48,9 @@ func (a *app) runInboxList(cmd *cobra.Command, s *selection) error {
 	limit := s.filter.Limit
 	var ds []reconcile.Delivery
 	err := a.listening(cmd.Context(), func(e ear) (err error) {
-		if err = s.resolve(cmd.Context(), e); err == nil {
-			f := s.filter
-			f.Limit++ // one more tells whether there is a next page
-			ds, err = e.Deliveries(cmd.Context(), f)
-		}
+		f := s.filter
+		f.Limit++ // one more tells whether there is a next page
+		ds, err = e.Deliveries(cmd.Context(), f)
 		return err
 	})
 	if err != nil {

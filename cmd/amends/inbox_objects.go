@@ -40,7 +40,10 @@ person: mend the cause, then replay the object's deliveries.`,
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var wrong []string
 		for _, text := range append(args, after) {
-			if text != "" && len(readings(text)) == 0 {
+			if text == "" {
+				continue
+			}
+			if _, ok := reconcile.ParseObject(text); !ok {
 				wrong = append(wrong, notAnObject(text))
 			}
 		}
@@ -101,14 +104,14 @@ func (a *app) runInboxObjects(cmd *cobra.Command, f reconcile.EntryFilter, objec
 func entries(ctx context.Context, r reconcile.Reader, f reconcile.EntryFilter, object, after string) ([]reconcile.Entry, error) {
 	var err error
 	if after != "" {
-		if f.After, err = objectOf(ctx, r, after, ""); err != nil {
+		if f.After, err = objectOf(after, ""); err != nil {
 			return nil, err
 		}
 	}
 	if object == "" {
 		return r.Entries(ctx, f)
 	}
-	o, err := objectOf(ctx, r, object, f.Object.Tenant)
+	o, err := objectOf(object, f.Object.Tenant)
 	if err != nil {
 		return nil, err
 	}

@@ -68,9 +68,6 @@ type replayJSON struct {
 func (a *app) runReplay(ctx context.Context, s *selection, by coordinator.By, dryRun bool) error {
 	out := replayJSON{Actor: by.Actor, Reason: by.Reason, DryRun: dryRun}
 	err := a.listening(ctx, func(e ear) error {
-		if err := s.resolve(ctx, e); err != nil {
-			return err
-		}
 		if err := s.census(ctx, e, &out); err != nil || dryRun {
 			return err
 		}

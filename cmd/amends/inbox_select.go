@@ -43,9 +43,11 @@ func (s *selection) faults(now time.Time) []string {
 		if s.kind != "" {
 			wrong = append(wrong, "--object names the type already; leave out --type")
 		}
-		if len(readings(s.object)) == 0 {
+		o, err := objectOf(s.object, s.tenant)
+		if err != nil {
 			wrong = append(wrong, notAnObject(s.object))
 		}
+		s.filter.Object = o
 	}
 	for _, t := range []struct {
 		flag, text string
@@ -63,73 +65,31 @@ func (s *selection) faults(now time.Time) []string {
 	return wrong
 }
 
-// resolve completes the filter with the object.
-func (s *selection) resolve(ctx context.Context, r reconcile.Reader) error {
-	if s.object == "" {
-		return nil
-	}
-	o, err := objectOf(ctx, r, s.object, s.tenant)
-	s.filter.Object = o
-	return err
-}
-
 func notAnObject(text string) string {
-	return fmt.Sprintf("%q names no object: it is SOURCE:TYPE:ID, or SOURCE:TENANT:TYPE:ID", text)
+	return fmt.Sprintf("%q names no object: it is SOURCE:TYPE:ID, or SOURCE:TENANT:TYPE:ID, with %%3A for a colon within a part", text)
 }
 
-// readings are the objects that a text may name. Sources, tenants and types have no colon, ids may have.
-func readings(text string) []reconcile.Object {
-	var all []reconcile.Object
-	if p := strings.SplitN(text, ":", 3); len(p) == 3 && !slices.Contains(p, "") {
-		all = append(all, reconcile.Object{Source: p[0], Type: p[1], ID: p[2]})
+// objectOf is the object that a text names, of the tenant that is said beside it.
+func objectOf(text, tenant string) (reconcile.Object, error) {
+	o, ok := reconcile.ParseObject(text)
+	if ok && o.Tenant == "" {
+		o.Tenant = tenant
 	}
-	if p := strings.SplitN(text, ":", 4); len(p) == 4 && !slices.Contains(p, "") {
-		all = append(all, reconcile.Object{Source: p[0], Tenant: p[1], Type: p[2], ID: p[3]})
-	}
-	return all
-}
-
-// objectOf is the object that a text names. Where it can be read in two ways it is the one that was heard of.
-func objectOf(ctx context.Context, r reconcile.Reader, text, tenant string) (reconcile.Object, error) {
-	all := readings(text)
-	for i := range all {
-		if tenant != "" && all[i].Tenant == "" {
-			all[i].Tenant = tenant
-		}
-	}
-	all = slices.DeleteFunc(all, func(o reconcile.Object) bool { return tenant != "" && o.Tenant != tenant })
-	if len(all) == 0 {
+	if !ok || tenant != "" && o.Tenant != tenant {
 		return reconcile.Object{}, usage("", notAnObject(text))
 	}
-	for _, o := range all[1:] {
-		known, err := heardOf(ctx, r, o)
-		if err != nil || known {
-			return o, err
-		}
-	}
-	return all[0], nil
+	return o, nil
 }
 
 // heardOfWork is what is known of the object that a work is named by, nil when nothing is.
 func (a *app) heardOfWork(ctx context.Context, work string) (e *reconcile.Entry, err error) {
-	objects := readings(work)
-	if len(objects) == 0 {
+	o, ok := reconcile.ParseObject(work)
+	if !ok {
 		return nil, nil //nolint:nilnil // the work is not named by an object
 	}
 	err = a.listening(ctx, func(r ear) (err error) {
-		for i := 0; i < len(objects) && e == nil && err == nil; i++ {
-			e, err = r.Entry(ctx, objects[i])
-		}
+		e, err = r.Entry(ctx, o)
 		return err
 	})
 	return e, err
-}
-
-func heardOf(ctx context.Context, r reconcile.Reader, o reconcile.Object) (bool, error) {
-	e, err := r.Entry(ctx, o)
-	if err != nil || e != nil {
-		return e != nil, err
-	}
-	ds, err := r.Deliveries(ctx, reconcile.DeliveryFilter{Object: o, Limit: 1})
-	return len(ds) > 0, err
 }
