@@ -37,11 +37,6 @@ func (m *machine) back() Command {
 // revive begins the newer version that was heard while the work went back, or after it. What was left in doubt,
 // because it need not be undone, is asked about first: the newer revision would make it a second time.
 func (m *machine) revive() Command {
-	if m.rec != nil && m.rec.Kind == KindNotFound {
-		if s := m.step(m.rec.Step); s == nil || s.Repeat == RepeatAtMostOnce {
-			return m.park(ReasonInDoubt) // F17: evidence, never a licence to send again
-		}
-	}
 	if ss := m.st.leftInDoubt(m.spec); ss != nil {
 		if s := m.step(ss.Name); s != nil && s.Find && ss.Forward.Stuck == "" {
 			return m.look(s, &ss.Forward)
@@ -63,7 +58,7 @@ func (m *machine) revive() Command {
 func (m *machine) undo(s *StepSpec, ss *StepState) Command {
 	f, u := &ss.Forward, &ss.Undo
 	switch {
-	case f.Stuck == ReasonInDoubt: // a lookup found several: which one to undo is a person's choice
+	case f.Stuck == ReasonInDoubt && ss.Unfinished == nil: // a lookup found several: which one to undo is a person's choice
 		return m.park(ReasonInDoubt)
 	case u.Stuck != "":
 		return m.park(u.Stuck)

@@ -197,6 +197,9 @@ func (m *machine) learnEvidence(f *Evidence) error {
 	default:
 		r.Kind = KindUnclear
 	}
+	if (r.Kind == KindNotFound || r.Kind == KindUnfinished) && m.neverOnALookup(ss.Name) {
+		r.Class = Unknown
+	}
 	if err := m.fold(r); err != nil {
 		return err
 	}
@@ -204,6 +207,13 @@ func (m *machine) learnEvidence(f *Evidence) error {
 		m.backOff(ss.Name, Forward, f.RetryAfter)
 	}
 	return nil
+}
+
+// neverOnALookup reports whether the step must not be sent again because a lookup says that it did not happen, or only
+// half. That is so, too, of a step that this version does not have: nobody knows how it is safe to repeat.
+func (m *machine) neverOnALookup(step string) bool {
+	s := m.step(step)
+	return s == nil || s.Repeat == RepeatAtMostOnce
 }
 
 // lost records that the armed attempt's process is gone.
@@ -311,8 +321,6 @@ func (m *machine) resume(i int, s *StepSpec, ss *StepState) Command {
 		return m.park(ReasonPoison)
 	case e.Phase == Rebuff:
 		return m.refused(i, s, ss)
-	case s.Repeat == RepeatAtMostOnce && m.rec != nil && m.rec.Kind == KindNotFound:
-		return m.park(ReasonInDoubt) // evidence, never a licence to send again: folding it leaves the step stuck
 	case e.Phase == InDoubt && !m.resendable(s, e):
 		if !s.Find {
 			return m.park(ReasonInDoubt)

@@ -136,6 +136,7 @@ type desk struct {
 	alone bool
 	sigs  int64
 	last  Decision
+	tally tally
 }
 
 func newDesk(t tester, lines string) *desk {
@@ -222,6 +223,7 @@ func (d *desk) store(r Record) {
 		d.t.Fatalf("R4: a decided record does not fold: %v\n%+v", err, r)
 	}
 	d.chain = append(d.chain, r)
+	d.tally.count(d.spec, &r, d.t.Fatalf)
 }
 
 // feed is try for events that fit.

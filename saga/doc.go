@@ -128,7 +128,11 @@
 //   - F14: a lookup that found it makes the step done; the finding is adopted with its external id.
 //   - F15: a lookup that found it half-made arms the next attempt with what was found, to finish it.
 //   - F16: a lookup that found nothing allows the next attempt, after which the step is as never sent.
-//   - F17: except for AtMostOnce: there a lookup is evidence and never a licence to send again. Review.
+//   - F17: except for AtMostOnce: there a lookup is evidence and never a licence to send again. What it did not find,
+//     or found half-made, is a person's matter, on every path (CORE-29, 31): review, also when a newer version waits or
+//     the step is of another version of the definition. On the way back there is nothing to undo, or what was found
+//     half-made; but before a newer version begins, a person is asked. So however lookups lie, the step may have
+//     happened once, and once more for each person's word that it did not and for each undo.
 //   - F18: a lookup that cannot tell is repeated after a backoff, at most 12 times in a row. Then, or as soon as
 //     more than one was found: review, with all ids.
 //   - F19: AtMostOnce in doubt without a lookup: review.
@@ -148,7 +152,8 @@
 //     live work that was going forward and was not asleep then is not trusted: every step that is not done is put
 //     in doubt by a record of its own, with a deadline as if it had been armed now. Its class decides from there
 //     (F11 to F19), a late answer closes it, and a pivot that is in doubt counts as one that may have happened. A
-//     lookup that finds a step missing, or half-made, takes the doubt from those behind it: they were not armed.
+//     lookup that finds a step missing, or half-made, takes the doubt from those behind it: they were not armed. But
+//     not from one that is AtMostOnce (F17).
 //   - F27: a signal that was posted before that change and is unread ([Event.Unread]) may have been consumed by what
 //     was forgotten. Then F26 holds for a work that was asleep or in review, too. And a verdict "it did not happen"
 //     of that time is stale: it may have been followed already, so somebody must look again.

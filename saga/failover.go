@@ -13,6 +13,8 @@ type lapse struct {
 	Step   string        `json:"step"`
 	Key    string        `json:"key"`
 	Budget time.Duration `json:"budget"`
+	// Asks: the step is AtMostOnce, so that no lookup of another step takes the doubt from it.
+	Asks bool `json:"asks,omitempty"`
 }
 
 // forget puts every step in doubt that may have been armed by records which the database has forgotten.
@@ -37,6 +39,9 @@ func (st *State) forget(r *Record) error {
 		case e.Key == "":
 			e.Key, e.FirstArmed = l.Key, st.Updated // not before the last thing we know
 		}
+		if l.Asks && !st.Adopting {
+			ss.Evidence = KindForgotten
+		}
 		if e.Phase != Started {
 			e.Phase = InDoubt
 		}
@@ -46,12 +51,13 @@ func (st *State) forget(r *Record) error {
 }
 
 // acquit takes the doubt from what a fail-over may have forgotten behind ss: it was not done, so nothing behind it can
-// have been armed. A ledger that was lost may have seen more than one revision, so there it proves nothing.
+// have been armed. A ledger that was lost may have seen more than one revision, so there it proves nothing. Nor does it for
+// what is AtMostOnce (F17).
 func (st *State) acquit(ss *StepState) {
 	behind := false
 	for i := range st.Steps {
 		next := &st.Steps[i]
-		if f := &next.Forward; behind && f.Phase == InDoubt && f.Attempts == next.Earlier && next.Evidence != KindAdopted {
+		if f := &next.Forward; behind && f.Phase == InDoubt && f.Attempts == next.Earlier && next.Evidence == "" {
 			*f = Effort{Attempts: f.Attempts, Reissue: f.Reissue, Quiet: f.Quiet}
 		}
 		behind = behind || next == ss
@@ -83,7 +89,7 @@ func (m *machine) lapses() (lapses []lapse) {
 	root := RootKey(m.st.ID.Saga, m.st.ID.Work, m.st.Revision)
 	for i := range m.spec.Steps {
 		s := &m.spec.Steps[i]
-		ss, l := m.st.Step(s.Name), lapse{Step: s.Name, Budget: s.Timeout}
+		ss, l := m.st.Step(s.Name), lapse{Step: s.Name, Budget: s.Timeout, Asks: s.Repeat == RepeatAtMostOnce}
 		switch {
 		case ss == nil:
 			l.Key = StepKey(root, s.Name, Forward, 0)

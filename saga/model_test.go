@@ -23,6 +23,9 @@ var protocol = spin.Model{
 		{Name: "revisions, all can be undone", Switches: "-DREVISE -DOPUNDO -DNOOPERATOR -DEARLY=0 -DAMBIG=0", Full: "-DREVISE -DOPUNDO -DCRASHES=2 -DLOSSES=2 -DEARLY=0 -DAMBIG=0"},
 		{Name: "revisions, some need no undo", Switches: "-DREVISE -DNEEDLESS -DNOOPERATOR -DEARLY=0 -DAMBIG=0", Full: "-DREVISE -DNEEDLESS -DNOOPERATOR -DAMBIG=0"},
 		{Name: "revisions, stalled process", Switches: "-DREVISE -DNEWS=1 -DNOOPERATOR -DAMBIG=0", Full: "-DREVISE -DNEWS=1"},
+		{Name: "lookups that lie", Switches: "-DLIES", Full: "-DLIES -DCRASHES=2 -DEARLY=2 -DLOSSES=2"},
+		{Name: "lookups that lie, revisions", Switches: "-DLIES " + revise, Full: "-DLIES -DREVISE -DAMBIG=0"},
+		{Name: "lookups that lie, revisions, all can be undone", Switches: "-DLIES -DOPUNDO " + revise, Full: "-DLIES -DREVISE -DOPUNDO -DCRASHES=2 -DLOSSES=2 -DEARLY=0 -DAMBIG=0"},
 		{Name: "rebuild", Switches: "-DREBUILD -DAMBIG=0", Full: "-DREBUILD -DCRASHES=2 -DLOSSES=2"},
 		{Name: "rebuild, fallible step", Switches: "-DREBUILD -DAFTER -DAMBIG=0", Full: "-DREBUILD -DAFTER -DCRASHES=2 -DLOSSES=2"},
 	},
@@ -71,6 +74,11 @@ var protocol = spin.Model{
 		{Name: "FORGETGONE", Scene: revise, Breaks: "newestWins"},
 		{Name: "REDONEEDLESS", Scene: revise + " -DNEEDLESS", Breaks: "chainTellsTheTruth"},
 		{Name: "FORGETDOUBT", Scene: revise + " -DNEEDLESS", Breaks: "chainTellsTheTruth"},
+
+		{Name: "LOOKSEND", Scene: "-DLIES", Breaks: "noDoubleEffect"},
+		{Name: "HALFSEND", Scene: "-DLIES", Breaks: "noDoubleEffect"},
+		{Name: "REVUNFOUND", Scene: "-DLIES " + revise, Breaks: "chainTellsTheTruth"},
+		{Name: "BACKUNFOUND", Scene: "-DLIES -DOPUNDO " + revise, Breaks: "noDoubleEffect"},
 
 		{Name: "BEGINRUNNING", Scene: rebuild, Breaks: "noDoubleEffect"},
 		{Name: "MAILAGAIN", Scene: rebuild, Breaks: "noDoubleEffect"},

@@ -45,18 +45,21 @@ type world struct {
 	reissue map[string]int  // by a person's word
 	source  source
 	diary   []string // everything that was ever recorded, to be read when something is broken
+	liar    bool     // lookups answer as they like
 	taken   string   // the newest revision that waited when a person cancelled the work, or left it as it stood
 }
 
-func newWorld(t *rapid.T) *world {
-	spec, err := define(order.Saga, 1, drawDefinition(t))
+func newWorld(t *rapid.T) *world { return newWorldOf(t, drawDefinition(t)) }
+
+func newWorldOf(t *rapid.T, lines string) *world {
+	spec, err := define(order.Saga, 1, lines)
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := &world{t: t, hasty: map[string]bool{}, reissue: map[string]int{}}
 	w.desk = &desk{t: t, spec: spec, st: &State{ID: order}, now: noon}
 	w.dest = newDestination(func() time.Time { return w.now }, func(step, words string) {
-		if !w.hasty[step] {
+		if !w.hasty[step] && !w.liar {
 			w.brokenf("I9: %s: %s", step, words)
 		}
 	})
@@ -73,14 +76,14 @@ func (w *world) span(most time.Duration, what string) time.Duration {
 	return time.Duration(rapid.Int64Range(0, int64(most/time.Millisecond)).Draw(w.t, what)) * time.Millisecond
 }
 
-// drawDefinition draws a definition that Define accepts.
-func drawDefinition(t *rapid.T) string {
+// drawDefinition draws a definition that Define accepts; more are kinds of steps that shall be drawn more often.
+func drawDefinition(t *rapid.T, more ...string) string {
 	n := rapid.IntRange(1, 4).Draw(t, "steps")
 	pivot := rapid.IntRange(0, n).Draw(t, "pivot") // n: none
 	unguardable := rapid.IntRange(0, n).Draw(t, "unguardable steps at the end")
 	var lines strings.Builder
 	for i := range n {
-		kinds := []string{"idempotent", "idempotent lookup", "keyed=5m", "keyed=1h lookup", "find", "find", "at-most-once lookup"}
+		kinds := append([]string{"idempotent", "idempotent lookup", "keyed=5m", "keyed=1h lookup", "find", "find", "at-most-once lookup"}, more...)
 		if i >= n-unguardable {
 			kinds = []string{"at-most-once"}
 		}
@@ -354,6 +357,10 @@ func (w *world) look() {
 	s := &w.spec.Steps[w.spec.index(name)]
 	if w.dest.onTheWay(name) {
 		w.brokenf("F13: a lookup of %s while something is on its way", name)
+	}
+	if w.liar && !w.quiet {
+		w.lie(name)
+		return
 	}
 	f := Evidence{Step: name, Kind: KindNotFound}
 	seen := w.dest.shows(s, content(w.st.Input), func() bool { return w.chance(50, "seen early") })

@@ -60,7 +60,7 @@ func (w *world) rebuild() {
 
 // adoptAnew begins with nothing. Whoever adopts may be cut off, and somebody else looks at the work meanwhile.
 func (w *world) adoptAnew(a *Adoption) {
-	w.chain, w.st = nil, &State{ID: order}
+	w.chain, w.st, w.tally = nil, &State{ID: order}, tally{}
 	if n := rapid.IntRange(0, 4).Draw(w.t, "cut off after"); n > 0 {
 		w.adoptSome(a, n)
 		if dec, err := Decide(w.spec, w.st, w.event(Event{})); w.st.Adopting && (err != nil || dec.Record != nil || dec.Do.Do != Rest) {

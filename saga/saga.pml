@@ -23,6 +23,9 @@
  * A compensated work is undone, except for what needs no undo (-DNEEDLESS: LOOKUP and OPAQUE say so); with -DOPUNDO
  * OPAQUE has an undo, so a completed work can go back when the source cancels it.
  *
+ * With -DLIES OPAQUE has a lookup, and its answers have nothing to do with what is there: found, found half-made or not
+ * found. What it says may end a doubt for good or bring the work to a person; it never lets the step be sent again.
+ *
  * With -DREBUILD the whole ledger is lost once, while the work goes forward, is in review or has ended, and is rebuilt:
  * somebody waits until what was sent has settled, looks at KEYED, perhaps at LOOKUP, and puts on record what stands, one
  * record for each step. That may be cut off between any two records and is then done again. OPAQUE counts as done.
@@ -53,6 +56,7 @@
  *     keeps what the source cancelled. REVISE is not combined with REGRESS, VERDICT or TOMB.
  *   - With REBUILD: a ledger that is lost on the way back, or while the answer of a commit is outstanding; adoption of a
  *     newer revision or of what the source cancelled; a quarantine. It is combined with AFTER alone.
+ *   - With LIES: the lookup of LOOKUP tells the truth, a lookup takes no time, and what it says is recorded at once.
  *   - Requests of an undo carry no revision: a late one removes whatever stands. That is more than a destination
  *     would do which is told the external id.
  *   - A decision that neither settles an outcome nor arms a step is one statement: when it is rejected, the
@@ -76,6 +80,8 @@
  * and with REVISE, where "once" means one object per step and one effect of OPAQUE over all revisions:
  *
  *   neverOlder            no request of an older revision lands on the content of a newer one
+ *                         With LIES what a lookup found may not be there, and what it did not find may: then completed
+ *                         and compensated speak of the other steps alone.
  *   newestWins            completed: with the newest version the source ever spoke of, and that was no cancel.
  *                         Compensated: no newer version was left aside, but by an operator's cancel after it
  *
@@ -87,7 +93,7 @@
  *   AMBIG     commits whose answer is lost
  *   NEWS      (REVISE) what the source says, default 2
  *
- * SWITCHES that change the scene: AFTER, REGRESS, VERDICT, REVISE with OPUNDO or NEEDLESS as above; NOOPERATOR: nobody
+ * SWITCHES that change the scene: AFTER, REGRESS, VERDICT, LIES, REVISE with OPUNDO or NEEDLESS as above; NOOPERATOR: nobody
  * but the source cancels; TOMB gives the keyed destination a
  * "cancel by key", so that its undo need not settle first; LIVE replaces the assertions at the end by
  * "every fair execution reaches a terminal state or review".
@@ -137,6 +143,13 @@
  *   FORGETGONE    a cancel by the source is dropped when it has to wait for a boundary
  *   REDONEEDLESS  (NEEDLESS) an at-most-once step that needed no undo is done again after the way back
  *   FORGETDOUBT   (NEEDLESS) a step that needed no undo and was left in doubt is armed again without a lookup
+ *
+ *   and with LIES:
+ *
+ *   LOOKSEND      an at-most-once step is sent again when a lookup does not find it
+ *   HALFSEND      an at-most-once step is sent again when a lookup finds it half-made
+ *   REVUNFOUND    what a lookup did not find counts as not sent when a newer revision waits
+ *   BACKUNFOUND   what a lookup did not find on the way back counts as not sent for the next revision
  *
  *   and with REBUILD:
  *
@@ -251,6 +264,12 @@ bit  moved[2];           /* the chain is no longer in doubt about this attempt  
 byte orphF[N], orphC[N]; /* requests under way that nobody waits for                                   */
 byte effect[N], undone[2];
 bit  seen, tomb;
+#ifdef LIES
+bit  absent;             /* OPAQUE is in doubt, and nothing but a lookup says that it is not there     */
+#define ABSENT(s) ((s) == OPAQUE && absent)
+#else
+#define ABSENT(s) false
+#endif
 #ifdef REVISE
 byte content[2];         /* the version of what stands there; effect counts the objects, undone is idle */
 byte arev[2];            /* the revision of the attempt in hand                                        */
@@ -269,6 +288,8 @@ bit  whole = 1;          /* the ledger was not lost yet                         
 bit  mine;               /* the tail is the one the adopter decided on                                 */
 bit  unconfirmed;        /* OPAQUE counts as done because nobody can tell                              */
 #define MAILED (effect[OPAQUE] == 1 || unconfirmed)
+#elif defined(LIES)
+#define MAILED (effect[OPAQUE] <= 1)
 #else
 #define MAILED (effect[OPAQUE] == 1)
 #endif
@@ -373,7 +394,7 @@ bit  was_cancel, was_sess[2], was_fresh[2];
 #define O (1 - w)
 #define due (saga == RUN || saga == COMP || (saga == REVIEW && (late[OPAQUE] != 0 || JUDGED)) || TOLD)
 #define NEXT (st[0] != SDONE -> 0 : (st[1] != SDONE -> 1 : 2))
-#define over(s) (st[s] == UNDONE || st[s] == SKIPPED)
+#define over(s) (st[s] == UNDONE || st[s] == SKIPPED || ABSENT(s))
 #if defined(OPUNDO)
 #define BACK (!over(2) -> 2 : (!over(1) -> 1 : 0))
 #define ALL_OVER (over(0) && over(1) && over(2))
@@ -387,20 +408,25 @@ bit  was_cancel, was_sess[2], was_fresh[2];
 #define open_(s) (st[s] == STARTED || st[s] == COMPING)
 #define OPENSTEP (open_(1) -> 1 : (open_(2) -> 2 : 0))
 #define SAID (late[0] != 0 || late[1] != 0 || late[2] != 0)
-#define AHEAD (PASSED || (st[PIVOT] != READY && st[PIVOT] != REFUSED))       /* the pivot, or maybe */
+#define AHEAD (PASSED || (st[PIVOT] != READY && st[PIVOT] != REFUSED && !ABSENT(PIVOT)))       /* the pivot, or maybe */
 #ifdef LATECANCEL
 #define CAN_TURN true
 #else
 #define CAN_TURN (!AHEAD)
 #endif
 #define CANCELLED (cancel && CAN_TURN)
-#define OPAQUE_OUT (st[OPAQUE] == READY || st[OPAQUE] == REFUSED)
+#define OPAQUE_OUT (st[OPAQUE] == READY || st[OPAQUE] == REFUSED || ABSENT(OPAQUE))
 #if defined(OPUNDO) || defined(NEEDLESS) || defined(GONEBLIND)
 #define NO_RETURN false
 #else
 #define NO_RETURN (!OPAQUE_OUT)
 #endif
 #define MINE (openBy == w + 1)
+#ifdef LIES
+#define CAN_ASK SETTLED(OPAQUE)                    /* there is a lookup                          */
+#else
+#define CAN_ASK true
+#endif
 
 #ifdef REVISE
 /* A boundary: no attempt is open, and of every step it is known whether it happened. What was compensated is at a
@@ -417,6 +443,9 @@ bit  was_cancel, was_sess[2], was_fresh[2];
 #else
 #define LEFTOVER (LEFT(LOOKUP) || LEFT(OPAQUE))
 #endif
+#elif defined(LIES)
+#define LEFT(s) ABSENT(s)
+#define LEFTOVER ABSENT(OPAQUE)
 #else
 #define LEFTOVER false
 #endif
@@ -953,6 +982,9 @@ act:                           /* no attempt in memory: fold the chain, decide *
        :: st[s] == INDOUBT && late[s] == NOTSENT && maybe[s] == 1 -> st[s] = READY; maybe[s] = 0; RESUME
        :: else
        fi;
+#ifdef LIES
+       if :: st[OPAQUE] != INDOUBT -> absent = 0 :: else fi;
+#endif
        late[s] = 0; s = 0 }
 #ifdef VERDICT
   /* A command is stale when the attempt it speaks of has moved on. */
@@ -978,6 +1010,10 @@ act:                           /* no attempt in memory: fold the chain, decide *
   /* The source's signals: the only thing that may change a work that has ended. */
   :: atomic { HOLDS && openBy == 0 && !SAID && news != 0 -> extend(); hear() }
   :: atomic { HOLDS && CALM && SWITCHES -> extend(); revise() }
+#ifdef LIES
+  /* A newer version was heard, and nothing but a lookup says that what was sent is not there: a person is asked. */
+  :: atomic { HOLDS && CALM && saga == COMPED && heard > 0 && LEFT(OPAQUE) -> extend(); saga = REVIEW; turned = 1 }
+#endif
 #ifdef NEEDLESS
   /* A newer version was heard, and what needs no undo was left in doubt: it is asked first whether that stands. */
   :: atomic { HOLDS && CALM && saga == COMPED && heard > 0 && LEFTOVER && LEFT(LOOKUP) && SETTLED(LOOKUP) ->
@@ -1022,9 +1058,27 @@ act:                           /* no attempt in memory: fold the chain, decide *
        :: else -> rec = ARM
        fi;
        goto append }
-  :: atomic { FORWARD && NEXT == OPAQUE && st[OPAQUE] == INDOUBT ->
+  :: atomic { FORWARD && NEXT == OPAQUE && st[OPAQUE] == INDOUBT && CAN_ASK ->
 #ifdef BLIND
        rec = ARM; k = F; s = OPAQUE; goto append
+#elif defined(LIES)
+       if
+       :: commit(); st[OPAQUE] = SDONE; maybe[OPAQUE] = 0      /* found, says the lookup */
+       :: skip;                                                /* found half-made        */
+#ifdef HALFSEND
+            rec = ARM; k = F; s = OPAQUE; goto append
+#else
+            commit(); saga = REVIEW
+#endif
+       :: skip;                                                /* not found              */
+#ifdef LOOKSEND
+            rec = ARM; k = F; s = OPAQUE; goto append
+#elif defined(REVUNFOUND)
+            commit(); if :: heard > 0 -> st[OPAQUE] = READY; maybe[OPAQUE] = 0 :: else -> absent = 1; saga = REVIEW fi
+#else
+            commit(); absent = 1; saga = REVIEW
+#endif
+       fi
 #else
        commit(); saga = REVIEW
 #endif
@@ -1052,6 +1106,11 @@ act:                           /* no attempt in memory: fold the chain, decide *
        s = BACK;
        if
        :: st[s] == INDOUBT && s == LOOKUP && effect[s] == 0 -> commit(); st[s] = SKIPPED; s = 0
+#ifdef BACKUNFOUND
+       :: st[s] == INDOUBT && s == OPAQUE -> commit(); st[s] = SKIPPED; s = 0
+#elif defined(LIES)
+       :: st[s] == INDOUBT && s == OPAQUE -> commit(); absent = 1; s = 0
+#endif
        :: else -> rec = ARM; k = C; goto append
        fi }
   fi;
@@ -1196,13 +1255,18 @@ ltl everyWorkEnds { <> (saga >= REVIEW) }
 #else
 #define IDLE_UNDO false
 #endif
+#ifdef LIES
+#define MAY_STAND true
+#else
+#define MAY_STAND IDLE_UNDO
+#endif
 proctype Monitor() {           /* runs when nothing else can: the end of every execution */
   atomic { timeout ->
     noLostWork = (terminal || saga == REVIEW); assert(noLostWork);
     nothingDropped = (!told[0] && !told[1]); assert(nothingDropped);
     completedIsWhole = (saga != DONE || (WHOLE(0) && WHOLE(1) && MAILED));
     assert(completedIsWhole);
-    compensatedIsClean = (saga != COMPED || (CLEAN(0) && (CLEAN(1) || IDLE_UNDO) && (effect[2] == 0 || IDLE_UNDO)));
+    compensatedIsClean = (saga != COMPED || (CLEAN(0) && (CLEAN(1) || IDLE_UNDO) && (effect[2] == 0 || MAY_STAND)));
     assert(compensatedIsClean);
     chainTellsTheTruth = (TRUE_OF(0) && TRUE_OF(1) && (st[2] != SDONE || MAILED) && (st[2] != READY || effect[2] == 0));
     assert(chainTellsTheTruth);

@@ -182,7 +182,7 @@ func (s *story) do(verb string, args, lines []string) (err error) {
 		s.last = dec
 		return nil
 	case "lose":
-		s.chain, s.st = nil, &State{ID: order}
+		s.chain, s.st, s.tally = nil, &State{ID: order}, tally{}
 		return nil
 	case "adopt":
 		a, most, err := parseAdoption(args, lines)

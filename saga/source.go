@@ -226,6 +226,11 @@ func (m *machine) revised(n Newer, input json.RawMessage) *Record {
 			p.Keep = append(p.Keep, s.Name)
 		}
 	}
+	for i := range m.st.Steps { // what this version does not have may be AtMostOnce in the next
+		if ss := &m.st.Steps[i]; m.step(ss.Name) == nil && ss.Forward.Phase == Done && ss.Undo.Phase != Done {
+			p.Keep = append(p.Keep, ss.Name)
+		}
+	}
 	body, err := json.Marshal(p)
 	if err != nil { // a valid input and names always marshal
 		panic(fmt.Sprintf("saga: %v", err))

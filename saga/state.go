@@ -255,10 +255,10 @@ func (ss *StepState) evidence(e *Effort, r *Record) {
 	case KindNotFound:
 		e.Phase, e.Unanswered, e.Quiet = Ready, time.Time{}, time.Time{}
 		ss.Unfinished, ss.Evidence = nil, ""
-		if r.Reason == ReasonInDoubt { // the step's kind does not let it be sent again on a lookup's word
-			e.Stuck = ReasonInDoubt
-		}
 	default: // KindSeveral
+		e.Stuck, ss.Unfinished = ReasonInDoubt, nil
+	}
+	if r.Class == Unknown { // F17: it stays a person's matter, whatever happens to the work until then
 		e.Stuck = ReasonInDoubt
 	}
 }
@@ -270,7 +270,7 @@ func (ss *StepState) resolve(e *Effort, r *Record) {
 	}
 	*e = Effort{Phase: Ready, Attempts: e.Attempts, Reissue: e.Reissue + 1, Quiet: e.unsettled()}
 	if r.Direction == Forward {
-		ss.Unfinished, ss.ExternalID = nil, "" // what stood in quarantine is not ours
+		ss.Unfinished, ss.ExternalID, ss.Evidence = nil, "", "" // what stood in quarantine is not ours
 	}
 }
 
