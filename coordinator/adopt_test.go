@@ -68,7 +68,7 @@ func ruins() []remains {
 		},
 		{
 			work: "cancelled behind the pivot", stands: all, tell: func(a *coordinator.Adoption) { stands(a); a.Cancelled = true },
-			at: saga.Review, end: saga.Review, reason: saga.ReasonConflict, made: map[string]int{"customer": 1, "invoice": 1, "mark": 1, "receipt": 1},
+			at: saga.Compensating, end: saga.Compensated, made: map[string]int{"customer": 1, "receipt": 1},
 		},
 		{
 			work: "another's invoice", stands: []string{"invoice"}, tell: func(a *coordinator.Adoption) {

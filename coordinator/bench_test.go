@@ -31,7 +31,7 @@ func sagas(b *testing.B, inFlight int) { //nolint:thelper // it is the test itse
 		saga.Do("customer", step).Idempotent().NoUndo("customers outlive their orders"),
 		saga.Do("invoice", step).Idempotent().Undo(undo),
 		saga.Do("mark", step).Idempotent().Undo(undo).Pivot(),
-		saga.Do("receipt", step).AtMostOnce(),
+		saga.Do("receipt", step).AtMostOnce().NoUndo("a mail cannot be unsent"),
 	)
 	if err != nil {
 		b.Fatal(err)

@@ -298,7 +298,7 @@ func orders(p *process, o tuning) saga.Program {
 		step("customer").Idempotent().NoUndo("customers outlive their orders").To("books"),
 		step("invoice").Find(find).Undo(back).To("books"),
 		step("mark").Keyed(24 * time.Hour).Undo(back).Pivot().To("shop"),
-		step("receipt").AtMostOnce().To("post"),
+		step("receipt").AtMostOnce().NoUndo("the shop tells the customer").To("post"),
 	}
 	if o.identity != nil {
 		parts = append(parts, saga.Identity(o.identity))

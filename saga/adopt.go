@@ -256,10 +256,8 @@ func (m *adopter) release(r *Record) {
 		r.Status, r.Reason, r.Error = Review, ReasonInDoubt, m.a.Quarantine
 	case m.a.Cancelled && !m.stands():
 		r.Status = Compensated
-	case m.a.Cancelled && m.st.noWayBack(m.spec) == nil:
-		r.Status = Compensating
 	case m.a.Cancelled:
-		r.Status, r.Reason, r.Error = Review, ReasonConflict, parkedBecause[ReasonConflict]
+		r.Status = Compensating
 	case m.all(Done):
 		r.Status = Completed
 	default:
@@ -284,7 +282,7 @@ func (m *adopter) says(words string) string {
 func (m *adopter) stands() bool {
 	return slices.ContainsFunc(m.st.Steps, func(ss StepState) bool {
 		_, told := m.a.Effects[ss.Name]
-		return ss.mayHaveHappened() && !m.spec.needsNoUndo(ss.Name) && (!ss.Unconfirmed || told && !m.spec.hasNoUndo(ss.Name))
+		return ss.mayHaveHappened() && !m.spec.needsNoUndo(ss.Name) && (!ss.Unconfirmed || told)
 	})
 }
 
@@ -321,14 +319,9 @@ func (st *State) adopt(r *Record) error {
 		return nil
 	}
 	st.Adopting = false
-	switch {
-	case r.Reason == ReasonConflict: // as if it had been heard now
-		st.Newer = &Newer{Revision: st.Revision, Gone: true}
-	case r.Status == Compensated: // what stands then is what nobody can tell of
-		for i := range st.Steps {
-			if ss := &st.Steps[i]; ss.Unconfirmed {
-				ss.Undo.Phase = Skipped
-			}
+	for i := range st.Steps { // compensated: what stands then is what nobody can tell of
+		if ss := &st.Steps[i]; r.Status == Compensated && ss.Unconfirmed {
+			ss.Undo.Phase = Skipped
 		}
 	}
 	return nil

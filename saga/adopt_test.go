@@ -267,9 +267,10 @@ func TestD7Cancelled(t *testing.T) {
 		{[]string{"receipt unknown"}, Compensated, ""},
 		{[]string{"invoice inv_1", "receipt not-done"}, Compensating, ""},
 		{[]string{"invoice inv_1", "mark-synced", "receipt not-done"}, Compensating, ""},
-		{[]string{"invoice inv_1", "mark-synced", "receipt mail_1"}, Review, ReasonConflict},
-		{[]string{"invoice inv_1", "mark-synced"}, Review, ReasonConflict}, // the mail may be out
-		{[]string{"invoice inv_1"}, Review, ReasonConflict},
+		{[]string{"invoice inv_1", "mark-synced", "receipt mail_1"}, Compensating, ""},
+		{[]string{"invoice inv_1", "mark-synced"}, Compensating, ""}, // the mail may be out, and needs no undo
+		{[]string{"invoice inv_1"}, Compensating, ""},
+		{[]string{"receipt mail_1"}, Compensated, ""},
 		{[]string{"mark-synced unknown", "receipt not-done"}, Compensating, ""}, // and so may the mark, which can be undone
 	} {
 		d := lost(t, orderLost).takeOver(told(t, "17 cancelled", c.lines...))
@@ -291,7 +292,7 @@ func TestD7NothingIsOwed(t *testing.T) {
 	if r := d.st.Step("receipt"); !r.Unconfirmed || r.Forward.Attempts > 0 {
 		t.Errorf("the receipt: %+v", r)
 	}
-	if d.gone("20"); d.st.Reason != ReasonConflict {
+	if d.gone("20"); d.st.Status != Compensating {
 		t.Errorf("cancelled behind the mail that may be out: %s %s", d.st.Status, d.st.Reason)
 	}
 }
@@ -429,20 +430,6 @@ func TestD6News(t *testing.T) {
 	d.succeed("a_9").same("19").wants("rest", Completed)
 	if d.st.Revision != "18" || d.st.Heard != "19" {
 		t.Errorf("at %s, heard of %s", d.st.Revision, d.st.Heard)
-	}
-}
-
-// What stands behind the pivot says that the pivot has happened, also where it is to be done anew: nothing turns the work.
-func TestAdoptedBehindThePivot(t *testing.T) {
-	t.Parallel()
-	a := told(t, "17", "customer cus_7", "invoice not-done", "mark-synced not-done", "receipt mail_1")
-	d := lost(t, orderLost).takeOver(a).tick().wants("act invoice forward", Running)
-	if d.fail(Refused).review(ReasonAfterPivot); d.st.Turned {
-		t.Error("refused, and on its way back")
-	}
-	d = lost(t, orderLost).takeOver(a).cancel()
-	if d.st.Turned || !strings.Contains(d.chain[len(d.chain)-1].Error+d.chain[len(d.chain)-2].Error, "too late") {
-		t.Errorf("a cancel behind the mail: %+v", d.tail())
 	}
 }
 

@@ -21,7 +21,7 @@ func (m *machine) back() Command {
 			continue
 		}
 		s := m.step(ss.Name)
-		if s == nil || !s.Undo && s.NoUndo == "" {
+		if s == nil {
 			return m.park(ReasonAfterPivot)
 		}
 		if s.Undo {

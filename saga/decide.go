@@ -320,7 +320,7 @@ func (m *machine) resume(i int, s *StepSpec, ss *StepState) Command {
 	case e.Crashes >= maxCrashes:
 		return m.park(ReasonPoison)
 	case e.Phase == Rebuff:
-		return m.refused(i, s, ss)
+		return m.refused(i)
 	case e.Phase == InDoubt && !m.resendable(s, e):
 		if !s.Find {
 			return m.park(ReasonInDoubt)
@@ -348,10 +348,8 @@ func (m *machine) inWindow(s *StepSpec, e *Effort) bool {
 	return m.ev.Now.Latest.Add(s.Timeout).Before(e.FirstArmed.Add(s.TTL - s.keyMargin()))
 }
 
-func (m *machine) refused(i int, s *StepSpec, ss *StepState) Command {
-	pivot := m.spec.pivot()
-	noWayBack := i == pivot && ss.mayHaveHappened() && !s.Undo && s.NoUndo == ""
-	if i > pivot || noWayBack || m.pivotStands(i) {
+func (m *machine) refused(i int) Command {
+	if i > m.spec.pivot() || m.pivotStands(i) {
 		return m.park(ReasonAfterPivot)
 	}
 	return m.turn("")
@@ -360,8 +358,7 @@ func (m *machine) refused(i int, s *StepSpec, ss *StepState) Command {
 // attempt arms the step's next attempt when its time has come, or gives up.
 func (m *machine) attempt(i int, s *StepSpec, e *Effort) Command {
 	if m.exhausted(s, e) {
-		pivot := m.spec.pivot()
-		if i > pivot || m.pivotStands(i) || s.Retry.GiveUp == ToReview || i == pivot && e.Phase != Ready && !s.Undo && s.NoUndo == "" {
+		if i > m.spec.pivot() || m.pivotStands(i) || s.Retry.GiveUp == ToReview {
 			return m.park(ReasonExhausted)
 		}
 		return m.turn(ReasonExhausted)
@@ -384,7 +381,7 @@ func (m *machine) pivotStands(i int) bool {
 		return false
 	}
 	ss := m.st.Step(m.spec.Steps[pivot].Name)
-	return ss != nil && (ss.Previous != nil || i < pivot && ss.mayHaveHappened()) || i < pivot && m.behindPivot()
+	return ss != nil && (ss.Previous != nil || i < pivot && ss.mayHaveHappened())
 }
 
 // exhausted reports whether the step's retry policy is used up.
@@ -469,7 +466,7 @@ var parkedBecause = map[Reason]string{
 	ReasonAfterPivot: "the step is behind the point of no return",
 	ReasonExhausted:  "the retry policy is used up",
 	ReasonPoison:     "the step was in flight too often when its process died",
-	ReasonConflict:   "the source cancelled it, and a step that stands does not say how it is undone",
+	ReasonConflict:   "the source cancelled it, and a step that stands is not in this version of the definition",
 }
 
 // finish ends the chain, until a newer version of the source opens it again.

@@ -103,8 +103,8 @@ func (d *Definition[In]) stepFaults(i int) []string {
 		wrong("it does not say how it is safe to repeat: Idempotent, Keyed, Find or AtMostOnce")
 	}
 	pivot := d.spec.pivot()
-	if i < pivot && !s.Undo && s.NoUndo == "" {
-		wrong("it stands before the pivot and does not say how it is undone: Undo, or NoUndo with the reason")
+	if !s.Undo && s.NoUndo == "" {
+		wrong("it does not say how it is undone: Undo, or NoUndo with the reason")
 	}
 	if s.Undo && s.NoUndo != "" {
 		wrong("it says both Undo and NoUndo")

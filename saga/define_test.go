@@ -45,8 +45,9 @@ func TestDefineFaults(t *testing.T) {
 		{`step "a": Undo needs a function; say NoUndo(reason) when there is nothing to undo`, steps{Do("a", act).Idempotent().Undo(nil)}},
 		{`step "a": NoUndo needs a reason`, steps{Do("a", act).Idempotent().NoUndo("")}},
 		{`step "a": it says both Undo and NoUndo`, steps{good("a").NoUndo("why not")}},
-		{`step "a": it stands before the pivot and does not say how it is undone: Undo, or NoUndo with the reason`, steps{Do("a", act).Idempotent(), good("b").Pivot()}},
-		{`step "b": it stands before the pivot and does not say how it is undone`, steps{good("a"), Do("b", act).Idempotent()}},
+		{`step "a": it does not say how it is undone: Undo, or NoUndo with the reason`, steps{Do("a", act).Idempotent(), good("b").Pivot()}},
+		{`step "b": it does not say how it is undone: Undo, or NoUndo with the reason`, steps{good("a"), Do("b", act).Idempotent().Pivot()}},
+		{`step "b": it does not say how it is undone: Undo, or NoUndo with the reason`, steps{good("a").Pivot(), Do("b", act).AtMostOnce()}},
 		{`step "a": nobody can tell whether it happened, so it must come after step "b", which can be repeated or looked up`, steps{Do("a", act).AtMostOnce().Undo(undo), good("b")}},
 		{`step "a": nobody can tell whether it happened, so it must come after step "b"`, steps{Do("a", act).AtMostOnce().Undo(undo), Do("b", act).AtMostOnce().Find(find).Undo(undo)}},
 		{`step "b": it stands after the pivot and can only give up to review`, steps{good("a").Pivot(), Do("b", act).Idempotent().Retry(Retry{GiveUp: ToCompensation})}},
@@ -95,7 +96,7 @@ func TestDefineReportsEverythingAtOnce(t *testing.T) {
 the saga's name "bad name" may only have letters, digits, '-', '_' and '.', and starts with a letter or digit
 the version is 0; versions start at 1
 step "a": it does not say how it is safe to repeat: Idempotent, Keyed, Find or AtMostOnce
-step "a": it stands before the pivot and does not say how it is undone: Undo, or NoUndo with the reason
+step "a": it does not say how it is undone: Undo, or NoUndo with the reason
 step "a": the name is used twice
 step "a": it says two things about repeating (idempotent, at-most-once)
 step "a": it says both Undo and NoUndo

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -34,7 +35,8 @@ type thing struct {
 func (t thing) ExternalID() string { return t.ID }
 
 // structure returns the structure of a definition written one step a line: its name, how it is safe to
-// repeat, and options. It goes through Define, so no test works on a definition a user could not have.
+// repeat, and options. It goes through Define, so no test works on a definition a user could not have. A step that does
+// not say undo says NoUndo.
 //
 //	invoice keyed=1h lookup undo settle=10s
 func structure(t tester, lines string) *Spec {
@@ -70,6 +72,9 @@ func parseStep(words []string) (*Action[string, thing], error) {
 	a := Do(words[0], func(context.Context, Call[string]) (thing, error) { return thing{}, nil })
 	find := func(context.Context, Call[string]) (Finding[thing], error) { return NotFound[thing](), nil }
 	var retry Retry
+	if !slices.Contains(words, "undo") {
+		a.NoUndo("nothing to undo")
+	}
 	for _, w := range words[1:] {
 		name, value, _ := strings.Cut(w, "=")
 		var d time.Duration
@@ -97,7 +102,6 @@ func parseStep(words []string) (*Action[string, thing], error) {
 		case "undo":
 			a.Undo(func(context.Context, Call[string], *thing) error { return nil })
 		case "no-undo":
-			a.NoUndo("nothing to undo")
 		case "pivot":
 			a.Pivot()
 		case "to":

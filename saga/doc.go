@@ -26,7 +26,7 @@
 //		saga.Do("customer", s.ensureCustomer).Idempotent().NoUndo("customers outlive their orders"),
 //		saga.Do("invoice", s.createInvoice).Find(s.findInvoice).Undo(s.voidInvoice),
 //		saga.Do("mark-synced", s.markSynced).Idempotent().Undo(s.clearSynced).Pivot(),
-//		saga.Do("receipt", s.sendReceipt).AtMostOnce(),
+//		saga.Do("receipt", s.sendReceipt).AtMostOnce().NoUndo("the shop tells the customer that the order is cancelled"),
 //	)
 //
 // An order cancelled meanwhile makes mark-synced refuse, and the invoice is voided. A bounced e-mail stands
@@ -113,8 +113,7 @@
 //   - F6: refused, up to and including the pivot, and no earlier attempt may have happened: the saga turns to
 //     compensation, and the step is owed nothing.
 //   - F7: refused, but an earlier attempt may have happened: the saga turns, and the step is owed an undo. A
-//     refusal of attempt k proves nothing about attempt k−1. A pivot in this place that says neither Undo nor
-//     NoUndo goes to review instead.
+//     refusal of attempt k proves nothing about attempt k−1.
 //   - F8: refused behind the pivot: review. There is no automatic way back.
 //   - F9: every other end of an attempt (time-out, cut, 5xx, cancelled, a panic behind the gate) leaves the
 //     step in doubt. Unknown is not failed.
@@ -143,7 +142,7 @@
 //     from key and try. A Retry-After lengthens a wait and never shortens it. None of it decides whether a
 //     resend is safe.
 //   - F23: a step whose policy is used up turns the saga, or goes to review when it says so. Behind the pivot
-//     it goes to review, and so does a pivot that may have happened and says neither Undo nor NoUndo.
+//     it goes to review.
 //   - F24: a key derives from saga, work, revision, step, direction and reissue. Never from time, attempt or
 //     the definition's version.
 //   - F25: a key is replaced (reissued) only when nothing happened under the old one: a person said so, or its
@@ -232,12 +231,12 @@
 //   - V9: a step that is AtMostOnce, or says [Action.Once], and is done stays done.
 //   - V10: when an earlier revision passed the pivot, what is refused or given up goes to review and never back.
 //   - V11: the way back owes an undo to what this revision made and to what an earlier one left standing (C2).
-//   - V12: a cancel by the source turns the work at once, in doubt or not and behind the pivot or its end, too, where
-//     every step that may stand says Undo or NoUndo. Before the pivot may have happened every step does.
-//   - V13: else it waits for a boundary as a newer version does: what is in doubt may turn out not to stand. Then the
-//     work is compensated if every step that stands says Undo or NoUndo.
-//   - V14: else review, conflict. A verdict that the undo of the step at issue happened by hand leads on, to the
-//     next such step or to the undos of the others. To keep sets the cancel aside, and the work goes on as
+//   - V12: a cancel by the source turns the work at once, in doubt or not and behind the pivot or its end, too. Every
+//     step says Undo or NoUndo, so there is a way back.
+//   - V13: not so behind the pivot when a step stands that this version of the definition does not have: nothing says how
+//     it is undone. Then the cancel waits for a boundary as a newer version does.
+//   - V14: there the work goes to review, conflict. A verdict that the undo of the step at issue happened by hand leads
+//     on, to the next such step or to the undos of the others. To keep sets the cancel aside, and the work goes on as
 //     before; what was made good already stays so. A newer version of the source begins as ever.
 //   - V15: a sub-revision (17+1, [SubRevision]) runs the work again at the version it has, also when the identity is the
 //     same: somebody has changed at a destination what the work made. It is newer than its version, and older than the
@@ -265,8 +264,7 @@
 //     leads on: it happened, then it is ours; it did not, then it is done under a new key. What it says is not known, so
 //     the next version of the source object is news, whatever it says (V3).
 //   - D7: what the source cancelled is compensated when nothing stands, and then what nobody can tell is not owed an undo.
-//     Where something stands the work goes back if every step that stands says Undo or NoUndo, else to review, conflict
-//     (V14). A step that nobody speaks of is not asked for then.
+//     Where something stands the work goes back. A step that nobody speaks of is not asked for then.
 //   - D8: an adoption that was cut off is repeated. What is on record is not recorded again, what has changed is corrected,
 //     a newer version of the source begins a revision (V3, V7), and the same adoption folds to the same state.
 //   - D9: adopting a work that is known, and is no adoption that was cut off, changes nothing.

@@ -93,6 +93,7 @@ func ExampleDefine_faults() {
 	// saga "order-to-invoice" version 1 is wrong:
 	// step "invoice": it does not say how it is safe to repeat: Idempotent, Keyed, Find or AtMostOnce
 	// step "mark synced": its name "mark synced" may only have letters, digits, '-', '_' and '.', and starts with a letter or digit
+	// step "mark synced": it does not say how it is undone: Undo, or NoUndo with the reason
 }
 
 // The smallest caller of the machine: it keeps the chain in a slice, acts, and feeds back what came of it. The

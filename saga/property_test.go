@@ -108,12 +108,12 @@ func drawDefinition(t *rapid.T, more ...string) string {
 
 // drawUndo draws what step i says about its undo.
 func drawUndo(t *rapid.T, i, pivot int) string {
-	says := []string{"", " no-undo", " undo"}
+	says := []string{" no-undo", " undo"}
 	switch {
 	case i < pivot:
 		says = []string{" no-undo", " undo", " undo", " undo"}
 	case i == pivot:
-		says = []string{" pivot", " pivot no-undo", " pivot undo"}
+		says = []string{" pivot no-undo", " pivot undo"}
 	}
 	return rapid.SampledFrom(says).Draw(t, "undo")
 }

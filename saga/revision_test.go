@@ -148,8 +148,8 @@ func TestV2SaysTheSame(t *testing.T) {
 func TestV2RestoredAsItWas(t *testing.T) {
 	beginAt(t, "a idempotent undo").fail(Refused).same("2").runs("2", "").wants("act a forward", Running)
 	beginAt(t, "a find undo").cancelAfter(Unknown).same("2").runs("1", "2").wants("wait", Compensating)
-	d := beginAt(t, orderToInvoice).through().gone("2").review(ReasonConflict)
-	d.same("3").runs("3", "").wants("act customer forward", Running)
+	d := outgrown(t, mailLast, withoutMail).through().gone("3").review(ReasonConflict)
+	d.same("4").runs("4", "").wants("act customer forward", Running)
 }
 
 // "V3: a newer version is begun at a step boundary ... It may be running, waiting to repeat what was provably not

@@ -3,6 +3,7 @@ package saga
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -89,7 +90,7 @@ func TestRevisionBodiesAreAFormat(t *testing.T) {
 		}
 		return got
 	}
-	d := beginAt(t, orderToInvoice).through().revise("2").fail(Unknown).revise("3").gone("4").revise("5").due().succeed("c")
+	d := outgrown(t, strings.Replace(orderToInvoice, "receipt", "letter find\nreceipt", 1), orderToInvoice).fail(Unknown).revise("3").gone("4").revise("5").due().succeed("c")
 	want := []string{
 		`revised {"input":"as of 2","keep":["receipt"]}`, `heard "as of 3"`, `heard `, `heard "as of 5"`, `revised {"keep":["receipt"]}`,
 	}

@@ -117,7 +117,7 @@ func (s *story) play(command string) string {
 
 // do runs one command:
 //
-//	define             the definition, one step a line (see structure)
+//	define [2]         the definition, one step a line (see structure); or its second version, for what is revised
 //	start [revision]   the work begins
 //	done [id]          the open attempt succeeds; one second has passed
 //	fail class words…  the open attempt ends otherwise: unknown, not-sent, refused, fault. Among the words:
@@ -144,6 +144,10 @@ func (s *story) do(verb string, args, lines []string) (err error) {
 	s.last = Decision{}
 	switch verb {
 	case "define":
+		if len(args) > 0 {
+			s.next, err = define(order.Saga, 2, strings.Join(lines, "\n"))
+			return err
+		}
 		s.spec, err = define(order.Saga, 1, strings.Join(lines, "\n"))
 		return err
 	case "start":
@@ -165,7 +169,11 @@ func (s *story) do(verb string, args, lines []string) (err error) {
 		defer func() { s.alone = false }()
 		return s.try(Event{})
 	case "revise":
-		return s.try(s.news(args[0], 1, len(args) > 1))
+		version := 1
+		if s.next != nil {
+			version = s.next.Version
+		}
+		return s.try(s.news(args[0], version, len(args) > 1))
 	case "failover":
 		n, err := strconv.Atoi(args[0])
 		if err != nil {

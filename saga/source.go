@@ -142,8 +142,8 @@ func (st *State) newestFirst(spec *Spec) []*StepState {
 	return steps
 }
 
-// noWayBack is the latest step that stands and says neither how it is undone nor why it need not be. spec may be
-// nil, and nothing is known then.
+// noWayBack is the latest step that stands and that spec does not have any more: nothing says how it is undone. spec may
+// be nil, and nothing is known then.
 func (st *State) noWayBack(spec *Spec) *StepState {
 	if spec == nil {
 		return nil
@@ -152,7 +152,7 @@ func (st *State) noWayBack(spec *Spec) *StepState {
 		if ss.Undo.Phase == Done || !ss.stands(spec) {
 			continue
 		}
-		if j := spec.index(ss.Name); j < 0 || !spec.Steps[j].Undo && spec.Steps[j].NoUndo == "" {
+		if spec.index(ss.Name) < 0 {
 			return ss
 		}
 	}
@@ -277,8 +277,8 @@ func (m *machine) turnsAtOnce() bool {
 	return m.st.Newer.Gone && !m.st.Turned && m.st.Reason != ReasonUnknownVersion && m.hasWayBack()
 }
 
-// hasWayBack reports whether a cancel by the source can be followed: the pivot cannot have happened, or every step
-// that may stand says how it is undone or why it need not be.
+// hasWayBack reports whether a cancel by the source can be followed: the pivot cannot have happened, or this version of
+// the definition has every step that may stand.
 func (m *machine) hasWayBack() bool { return !m.pastPivot() || m.st.noWayBack(m.spec) == nil }
 
 // again asks for another decision at once: what follows needs a record of its own.

@@ -6,13 +6,29 @@ import (
 	"testing"
 )
 
-// The order of the user's example with a pivot that says how it is undone, and a mail that does not.
-const mailLast = "customer idempotent no-undo\ninvoice find undo\nmark-synced idempotent undo pivot\nmail at-most-once"
+// The order of the user's example, and a newer version of its definition that sends no mail.
+const (
+	withoutMail = "customer idempotent no-undo\ninvoice find undo\nmark-synced idempotent undo pivot"
+	mailLast    = withoutMail + "\nmail at-most-once no-undo"
+)
+
+// outgrown returns a desk whose work was done as was says, and begins again at "2" with a newer version of the definition.
+// What a step made that the newer one does not have still stands.
+func outgrown(t tester, was, is string) *desk {
+	t.Helper()
+	next, err := define(order.Saga, 2, is)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := beginAt(t, was).through()
+	d.next = next
+	return d.feed(d.news("2", 2, false)).runs("2", "")
+}
 
 // keeps posts a person's word that a cancelled work stays as it is.
 func (d *desk) keeps() *desk { d.t.Helper(); return d.signal(Signal{Kind: SignalKeep, Actor: "anna"}) }
 
-// "V12: a cancel by the source turns the work at once ... Before the pivot may have happened every step does".
+// "V12: a cancel by the source turns the work at once, in doubt or not".
 func TestV12GoneBeforeThePivot(t *testing.T) {
 	for _, c := range []struct {
 		where string
@@ -102,8 +118,7 @@ func TestV12GoneWhileUnknown(t *testing.T) {
 	})
 }
 
-// "V12: a cancel by the source turns the work at once, in doubt or not and behind the pivot or its end, too, where
-// every step that may stand says Undo or NoUndo".
+// "V12: a cancel by the source turns the work at once, in doubt or not and behind the pivot or its end, too".
 func TestV12GoneBehindThePivot(t *testing.T) {
 	const steps = "customer idempotent no-undo\ninvoice find undo\nmark-synced idempotent undo pivot\nreport find undo\nmail at-most-once no-undo"
 	t.Run("completed", func(t *testing.T) {
@@ -143,39 +158,35 @@ func TestV12GoneBehindThePivot(t *testing.T) {
 	})
 }
 
-// "V13: else it waits for a boundary as a newer version does: what is in doubt may turn out not to stand. Then the
-// work is compensated if every step that stands says Undo or NoUndo".
+// "V13: not so behind the pivot when a step stands that this version of the definition does not have ... Then the cancel
+// waits for a boundary as a newer version does".
 func TestV13GoneInDoubt(t *testing.T) {
-	const steps = "invoice find undo\nmark-synced idempotent undo pivot\nletter at-most-once lookup"
+	const steps = "invoice find undo\nmark-synced idempotent undo pivot\nletter find"
 	doubt := func(t *testing.T) *desk {
 		t.Helper()
-		d := beginAt(t, steps).succeed("i1").succeed("m1").fail(Unknown)
-		return d.gone("2").runs("1", "2").wants("wait until 12:01:00", Retrying)
+		d := outgrown(t, steps+"\nmail at-most-once", steps).succeed("i2").succeed("m2").fail(Unknown)
+		return d.gone("3").runs("2", "3").wants("wait until 12:01:00", Retrying)
 	}
-	t.Run("it does not stand", func(t *testing.T) {
-		d := doubt(t).due().found(KindNotFound)
-		d.wants("act mark-synced undo", Compensating).succeed("").wants("act invoice undo", Compensating)
-	})
-	t.Run("a person says that it does not stand, and there is no undo to make sure", func(t *testing.T) { // S6
-		d := beginAt(t, mailLast).succeed("c1").succeed("i1").succeed("m1").fail(Unknown).gone("2").runs("1", "2").review(ReasonInDoubt)
-		d.verdict("").wants("act mark-synced undo", Compensating).succeed("").wants("act invoice undo", Compensating).succeed("").wants("rest", Compensated)
-	})
 	t.Run("it stands", func(t *testing.T) { doubt(t).due().found(KindFound, "l1").review(ReasonConflict) })
-	t.Run("restored while it waits", func(t *testing.T) {
-		d := doubt(t).revise("3").runs("1", "3").due().found(KindFound, "l1").runs("3", "").wants("act invoice forward", Running)
-		d.succeed("i3").succeed("m3").wants("rest", Completed)
+	t.Run("it does not stand, and the mail of the first version does", func(t *testing.T) {
+		doubt(t).due().found(KindNotFound).review(ReasonConflict)
 	})
-	t.Run("the pivot is in doubt and says nothing", func(t *testing.T) {
-		d := beginAt(t, "a find undo\np idempotent pivot").succeed("a").fail(Unknown).gone("2").runs("1", "2").wants("wait", Retrying)
-		d.due().succeed("p").review(ReasonConflict)
+	t.Run("restored while it waits", func(t *testing.T) {
+		d := doubt(t).revise("4").runs("2", "4").due().found(KindFound, "l1").runs("4", "").wants("act invoice forward", Running)
+		d.succeed("i4").succeed("m4").succeed("l4").wants("rest", Completed)
+	})
+	t.Run("before the pivot may have happened it turns at once", func(t *testing.T) {
+		d := outgrown(t, "mail idempotent\np idempotent undo pivot", "a find undo\np idempotent undo pivot")
+		d.st.Step("p").Previous = nil // as if the first version had ended in front of it
+		d.fail(Unknown).gone("3").runs("2", "").wants("wait", Compensating)
 	})
 }
 
-// "V14: else review, conflict. A verdict that the undo of the step at issue happened by hand leads on, to the next
-// such step or to the undos of the others".
+// "V14: there the work goes to review, conflict. A verdict that the undo of the step at issue happened by hand leads on,
+// to the next such step or to the undos of the others".
 func TestV14MadeGoodByHand(t *testing.T) {
-	const two = "invoice find undo\nmark-synced idempotent undo pivot\nmail at-most-once\nparcel at-most-once"
-	d := beginAt(t, two).through().gone("2").review(ReasonConflict)
+	const now = "invoice find undo\nmark-synced idempotent undo pivot"
+	d := outgrown(t, now+"\nmail at-most-once\nparcel at-most-once", now).through().gone("3").review(ReasonConflict)
 	if !strings.Contains(d.st.Note, "source") || len(d.undone()) != 0 || d.st.Turned {
 		t.Errorf("parked with %q; undone %v", d.st.Note, d.undone())
 	}
@@ -194,77 +205,67 @@ func TestV14MadeGoodByHand(t *testing.T) {
 		d.signal(Signal{Kind: SignalResolve, Verdict: Verdict{Step: "invoice", Direction: Undo, Happened: true}}).noted("not about").review(ReasonConflict)
 		d.verdict("letter of apology")
 	}
-	if got := d.turning(); got.Kind != KindCancelled || got.Revision != "2" {
+	if got := d.turning(); got.Kind != KindCancelled || got.Revision != "3" {
 		t.Errorf("it is turned by %+v", got)
 	}
 	d.wants("act mark-synced undo", Compensating).succeed("").wants("act invoice undo", Compensating).succeed("").wants("rest", Compensated)
-	if ss := d.st.Step("mail"); ss.Undo.Phase != Done || ss.ExternalID != "mail-1" {
+	if ss := d.st.Step("mail"); ss.Undo.Phase != Done {
 		t.Errorf("the mail is %+v", ss)
 	}
 	t.Run("and restored afterwards, it is done again", func(t *testing.T) {
-		d.revise("3").wants("act invoice forward", Running).succeed("i3").succeed("").wants("act mail forward", Running)
+		d.revise("4").wants("act invoice forward", Running).succeed("i4").succeed("").wants("rest", Completed)
 	})
 }
 
 // "V14: ... To keep sets the cancel aside, and the work goes on as before".
 func TestV14Kept(t *testing.T) {
-	d := beginAt(t, mailLast).through().gone("2").review(ReasonConflict).keeps().wants("rest", Completed).runs("1", "")
+	d := outgrown(t, mailLast, withoutMail).through().gone("3").review(ReasonConflict).keeps().wants("rest", Completed).runs("2", "")
 	if r := d.tail(); r.Kind != KindResumed || !strings.Contains(r.Error, "anna") || len(d.undone()) != 0 {
 		t.Errorf("recorded %+v, undone %v", r, d.undone())
 	}
-	d.gone("2").noted("not newer").verdictIs(Completed)
+	d.gone("3").noted("not newer").verdictIs(Completed)
 	d.keeps().noted("nothing the source cancelled").verdictIs(Completed)
-	d.gone("3").review(ReasonConflict) // a newer cancel is a new question
+	d.gone("4").review(ReasonConflict) // a newer cancel is a new question
+	const is = "a find undo\np idempotent pivot\nr find"
 	t.Run("in the middle of the work", func(t *testing.T) {
-		d := beginAt(t, "a find undo\np idempotent pivot\nr find").succeed("a").succeed("p").fail(Unsent).gone("2").review(ReasonConflict)
+		d := outgrown(t, is+"\ns find", is).succeed("a").succeed("p").fail(Unsent).gone("3").review(ReasonConflict)
 		d.keeps().wants("wait", Retrying).due().wants("act r forward", Running)
 	})
 	t.Run("in a review of something else, which comes back", func(t *testing.T) {
-		d := beginAt(t, "a find undo\np idempotent pivot\nr find").succeed("a").succeed("p").fail(Refused).review(ReasonAfterPivot)
+		d := outgrown(t, is+"\ns find", is).succeed("a").succeed("p").fail(Refused).review(ReasonAfterPivot)
 		d.keeps().noted("nothing the source cancelled").review(ReasonAfterPivot)
-		d.gone("2").review(ReasonConflict).keeps().review(ReasonAfterPivot)
+		d.gone("3").review(ReasonConflict).keeps().review(ReasonAfterPivot)
 	})
 }
 
-// "V14: ... what was made good already stays so": and a step of this revision that was not done yet is made anew, for
-// what it had left before is gone.
+// "V14: ... what was made good already stays so".
 func TestV14KeptAfterSomeWasMadeGood(t *testing.T) {
-	const steps = "a find undo\np idempotent pivot\nr find\ns find"
-	d := beginAt(t, steps).through().revise("2").succeed("a2").succeed("p2").fail(Unsent).gone("3").review(ReasonConflict)
-	for _, step := range []string{"s", "r"} {
-		if ss, _ := d.st.Issue(d.spec); ss == nil || ss.Name != step {
-			t.Fatalf("the review is about %+v, want %s", ss, step)
-		}
-		d.verdict("by hand").review(ReasonConflict)
-	}
-	d.keeps().wants("wait", Retrying).due().wants("act r forward", Running)
-	if d.told() != "" {
-		t.Errorf("what was taken away by hand is told: %q", d.told())
-	}
-	d.succeed("r2").succeed("s2").wants("rest", Completed)
-	for _, step := range []string{"r", "s"} {
-		if sum := Summarize(d.spec, d.st).Steps[step]; !sum.Done || sum.ExternalID != step+"2" {
-			t.Errorf("%s stands again, and the summary says %+v", step, sum)
-		}
+	const is = "a find undo\np idempotent pivot"
+	d := outgrown(t, is+"\nr find\ns find", is).succeed("a2").fail(Unsent).gone("3").review(ReasonConflict)
+	d.verdict("by hand").review(ReasonConflict).keeps().wants("wait", Retrying).due().wants("act p forward", Running)
+	d.succeed("p2").wants("rest", Completed)
+	d.gone("4").review(ReasonConflict)
+	if ss, _ := d.st.Issue(d.spec); ss == nil || ss.Name != "r" || d.st.Step("s").Undo.Phase != Done {
+		t.Errorf("the review is about %+v, and s is %+v", ss, d.st.Step("s"))
 	}
 }
 
 // "V14: ... A newer version of the source begins as ever". And other signals leave the review where it is.
 func TestV14RestoredInConflict(t *testing.T) {
-	d := beginAt(t, mailLast).through().gone("2").review(ReasonConflict)
+	d := outgrown(t, mailLast, withoutMail).through().gone("3").review(ReasonConflict)
 	note := d.st.Note
 	for _, s := range []SignalKind{SignalCancel, SignalConflict, SignalResume} {
 		d.signal(Signal{Kind: s}).review(ReasonConflict)
 	}
-	d.late("mail", "mail-1").review(ReasonConflict)
-	if d.gone("3").review(ReasonConflict); d.st.Note != note {
+	d.late("invoice", "invoice-2").review(ReasonConflict)
+	if d.gone("4").review(ReasonConflict); d.st.Note != note {
 		t.Errorf("the review was about %q and is now about %q", note, d.st.Note)
 	}
-	d.revise("4").runs("4", "").wants("act customer forward", Running)
-	if d.succeed("c").wants("act invoice forward", Running); d.told() != "invoice-1" {
+	d.revise("5").runs("5", "").wants("act customer forward", Running)
+	if d.succeed("c").wants("act invoice forward", Running); d.told() != "invoice-2" {
 		t.Errorf("the invoice is told %q", d.told())
 	}
-	d.succeed("").succeed("").wants("rest", Completed) // the mail was sent already (V9)
+	d.succeed("").succeed("").wants("rest", Completed)
 }
 
 // "C12: a work that has ended changes only by a newer version of its source object, or when the source cancels it.
@@ -310,8 +311,11 @@ func TestS2TakesBackWhatWaits(t *testing.T) {
 
 // Without a definition a review of what the source cancelled can still be shown.
 func TestConflictWithoutADefinition(t *testing.T) {
-	d := beginAt(t, mailLast).through().gone("2").review(ReasonConflict)
-	if s := Summarize(nil, d.st); s.Reason != ReasonConflict || s.Newer != "2" || s.Next == "" {
+	d := outgrown(t, mailLast, withoutMail).through().gone("3").review(ReasonConflict)
+	if s := Summarize(nil, d.st); s.Reason != ReasonConflict || s.Newer != "3" || s.Next == "" {
 		t.Errorf("%+v", s)
+	}
+	if s := Summarize(d.spec, d.st); !slices.Equal(s.Order, []string{"customer", "invoice", "mark-synced", "mail"}) || s.Steps["mail"].ExternalID != "mail-1" {
+		t.Errorf("what stands of an earlier version of the definition is not shown: %+v", s)
 	}
 }

@@ -70,17 +70,8 @@ func (s *Spec) Structure() string {
 // oncePerWork reports whether the step, once done, stays done when the work is revised.
 func (s *StepSpec) oncePerWork() bool { return s.Once || s.Repeat == RepeatAtMostOnce }
 
-// needsNoUndo reports whether the step said NoUndo.
+// needsNoUndo reports whether the step is known to need no undo: it said NoUndo.
 func (s *Spec) needsNoUndo(step string) bool {
-	if s == nil {
-		return false
-	}
-	i := s.index(step)
-	return i >= 0 && !s.Steps[i].Undo && s.Steps[i].NoUndo != ""
-}
-
-// hasNoUndo reports whether the step is known not to say how it is undone.
-func (s *Spec) hasNoUndo(step string) bool {
 	if s == nil {
 		return false
 	}

@@ -406,7 +406,7 @@ func (ss *StepState) stands(spec *Spec) bool {
 	}
 	f := &ss.Forward
 	word := (f.Phase == Ready || f.Phase == "") && f.Unanswered.IsZero() && ss.Previous == nil && ss.Unfinished == nil
-	return ss.mayHaveHappened() && (!word || !spec.hasNoUndo(ss.Name))
+	return ss.mayHaveHappened() && (!word || !spec.needsNoUndo(ss.Name))
 }
 
 // unsettled is the latest deadline of the attempts that may still be on their way. Zero: there are none.

@@ -47,7 +47,7 @@ const (
 	ReasonExhausted      Reason = "exhausted"       // the retry policy is used up and the step asks for a person
 	ReasonUnknownVersion Reason = "unknown-version" // no process knows the definition the work started with
 	ReasonPoison         Reason = "poison"          // the step took its process down too often, or its definition is at fault
-	ReasonConflict       Reason = "conflict"        // the source cancelled what a step has made and cannot undo
+	ReasonConflict       Reason = "conflict"        // the source cancelled it, and a step that stands is not in this version of the definition
 )
 
 // Direction tells a step's action from its compensation.

@@ -21,7 +21,7 @@ type Summary struct {
 	Newer    string                 `json:"newerRevision,omitempty"` // heard of, and waiting for a step boundary
 	Input    InputSummary           `json:"input"`
 	Steps    map[string]StepSummary `json:"steps"`
-	Order    []string               `json:"order"` // the steps' names as defined
+	Order    []string               `json:"order"` // the steps' names as defined, then those that only an earlier version had
 	Next     string                 `json:"next"`
 	Started  time.Time              `json:"startedAt"`
 	Updated  time.Time              `json:"updatedAt"`
@@ -82,7 +82,7 @@ func Summarize(spec *Spec, st *State) Summary {
 	}
 	for i := range st.Steps {
 		ss := &st.Steps[i]
-		if spec == nil {
+		if spec == nil || spec.index(ss.Name) < 0 { // an earlier version of the definition had it
 			s.Order = append(s.Order, ss.Name)
 		}
 		s.Steps[ss.Name] = ss.summary(s.Steps[ss.Name].Repeat)

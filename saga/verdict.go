@@ -78,20 +78,7 @@ func (m *machine) pastPivot() bool {
 		return false
 	}
 	ss := m.st.Step(m.spec.Steps[i].Name)
-	return ss != nil && ss.mayHaveHappened() || m.behindPivot()
-}
-
-// behindPivot reports whether a step behind the pivot may stand that says neither how it is undone nor why it need not
-// be. The pivot has then happened, too, unless the work was adopted from what stands.
-func (m *machine) behindPivot() bool {
-	for i := m.spec.pivot() + 1; i < len(m.spec.Steps); i++ {
-		s := &m.spec.Steps[i]
-		ss := m.st.Step(s.Name)
-		if ss != nil && !s.Undo && s.NoUndo == "" && ss.Undo.Phase != Done && ss.stands(m.spec) {
-			return true
-		}
-	}
-	return false
+	return ss != nil && ss.mayHaveHappened()
 }
 
 // resolve applies a person's verdict to the step the review is about.

@@ -33,7 +33,7 @@ func (a actions) definition() (*saga.Definition[order], error) {
 		saga.Do(workload.StepNames[0], a.do(0)).Idempotent().Undo(a.undo),
 		saga.Do(workload.StepNames[1], a.do(1)).Find(a.find).Undo(a.undo),
 		saga.Do(workload.StepNames[2], a.do(2)).Idempotent().Undo(a.undo).Pivot(),
-		saga.Do(workload.StepNames[3], a.do(3)).AtMostOnce(),
+		saga.Do(workload.StepNames[3], a.do(3)).AtMostOnce().NoUndo("a mail cannot be unsent"),
 	)
 }
 

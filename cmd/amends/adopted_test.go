@@ -42,7 +42,7 @@ func adopt(ctx context.Context, l store) error {
 	if err != nil {
 		return err
 	}
-	d, err := invoicing()
+	d, err := invoicing(1)
 	if err != nil {
 		return err
 	}

@@ -109,7 +109,7 @@ func serve() {
 			return err
 		}
 		defer l.Close()
-		return running(ctx, l, func(ctx context.Context, _ *coordinator.Coordinator) error {
+		return running(ctx, l, 2, func(ctx context.Context, _ *coordinator.Coordinator) error {
 			<-ctx.Done()
 			return nil
 		})

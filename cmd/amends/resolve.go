@@ -22,7 +22,7 @@ all there are two.
 
 When the review is about the undo of a step, the verdict is about the undo: it happened means it is undone.
 
-A work is in review for a conflict when its source cancelled it and a step that stands does not say how it is
+A work is in review for a conflict when its source cancelled it and nothing says how a step that stands is
 undone. Make that step good by hand and say so (--happened-without-id): the other steps are then undone. Or
 leave everything as it is: --keep.
 

@@ -43,14 +43,17 @@ type (
 // What the shop says about an order later:
 //
 //	8 completed, and revised by version 18
-//	9 completed, and cancelled at version 19: a mail that was sent cannot be undone
+//	9 completed, revised by version 18 under a definition that sends no mail any more, and cancelled at version 19:
+//	  nothing says how the mail that was sent is undone
 //	10 receipt in doubt, and version 20 waits for it
 //	11 invoice not sent, and cancelled at version 21: compensated
-func invoicing() (*saga.Definition[shopOrder], error) {
+//
+// Version 2 of the definition sends no receipt.
+func invoicing(version int) (*saga.Definition[shopOrder], error) {
 	// An answer later than the timeout would change what the ledger tells, on a busy machine too; but what is in
 	// doubt is not sent again before its timeout.
 	const timeout, settle = 5 * time.Second, time.Millisecond
-	return saga.Define("order-to-invoice", 1,
+	steps := []saga.Step[shopOrder]{
 		saga.Do("customer", func(event, call) (made, error) { return made{"cus_1"}, nil }).
 			Idempotent().NoUndo("customers outlive their orders"),
 		saga.Do("invoice", func(_ event, c call) (made, error) {
@@ -71,8 +74,11 @@ func invoicing() (*saga.Definition[shopOrder], error) {
 			}
 			return made{fmt.Sprintf("mark_%d", c.Input.Number)}, nil
 		}).Idempotent().Pivot().Undo(func(event, call, *made) error { return nil }),
-		saga.Do("receipt", receipt).AtMostOnce().Timeout(timeout).Settle(settle),
-	)
+	}
+	if version == 1 {
+		steps = append(steps, saga.Do("receipt", receipt).AtMostOnce().NoUndo("a mail cannot be unsent").Timeout(timeout).Settle(settle))
+	}
+	return saga.Define("order-to-invoice", version, steps...)
 }
 
 func receipt(_ event, c call) (made, error) {
@@ -96,8 +102,8 @@ func shipping() (*saga.Definition[shopOrder], error) {
 	)
 }
 
-// running runs a coordinator with both sagas over l for as long as fn takes.
-func running(ctx context.Context, l store, fn func(context.Context, *coordinator.Coordinator) error) error {
+// running runs a coordinator with both sagas over l for as long as fn takes, the first up to the given version.
+func running(ctx context.Context, l store, version int, fn func(context.Context, *coordinator.Coordinator) error) error {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	opened := make(chan struct{}, 1)
@@ -108,12 +114,19 @@ func running(ctx context.Context, l store, fn func(context.Context, *coordinator
 	if err != nil {
 		return err
 	}
-	first, ferr := invoicing()
-	second, serr := shipping()
-	if err := errors.Join(ferr, serr); err != nil {
+	parcels, err := shipping()
+	if err != nil {
 		return err
 	}
-	if err := c.Register(ctx, first, second); err != nil {
+	programs := []saga.Program{parcels}
+	for v := range version {
+		invoices, err := invoicing(v + 1)
+		if err != nil {
+			return err
+		}
+		programs = append(programs, invoices)
+	}
+	if err := c.Register(ctx, programs...); err != nil {
 		return err
 	}
 	inner, stop := context.WithCancel(ctx)
@@ -144,24 +157,42 @@ func seed(ctx context.Context, l store) error {
 	if err := invoiced(ctx, l); err != nil {
 		return err
 	}
-	for n := 8; n <= 11; n++ {
+	for _, n := range []int{8, 10, 11} {
 		if err := l.Post(ctx, saga.ID{Saga: "order-to-invoice", Work: orderID(n)}, changed(n)); err != nil {
 			return err
 		}
 	}
-	return running(ctx, l, func(ctx context.Context, c *coordinator.Coordinator) error {
-		for n := 8; n <= 11; n++ {
-			if err := errors.Join(heard(ctx, l, orderID(n), putDown), settled(ctx, c.Operator, orderID(n), quiet)); err != nil {
+	err := running(ctx, l, 1, func(ctx context.Context, c *coordinator.Coordinator) error {
+		for _, n := range []int{8, 10, 11} {
+			if err := reads(ctx, l, c, n); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	edited := saga.Signal{Kind: saga.SignalRevise, Key: "revise:18", Actor: "webhook", News: saga.News{Revision: "18", Version: 2, Input: []byte(`{"Number":9,"Card":"another card"}`)}}
+	for _, said := range []saga.Signal{edited, changed(9)} {
+		if err := l.Post(ctx, saga.ID{Saga: "order-to-invoice", Work: orderID(9)}, said); err != nil {
+			return err
+		}
+		if err := running(ctx, l, 2, func(ctx context.Context, c *coordinator.Coordinator) error { return reads(ctx, l, c, 9) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reads waits until a work has read everything that was said to it, and rests.
+func reads(ctx context.Context, l store, c *coordinator.Coordinator, n int) error {
+	return errors.Join(heard(ctx, l, orderID(n), putDown), settled(ctx, c.Operator, orderID(n), quiet))
 }
 
 // invoiced runs every work once.
 func invoiced(ctx context.Context, l store) error {
-	return running(ctx, l, func(ctx context.Context, c *coordinator.Coordinator) error {
+	return running(ctx, l, 1, func(ctx context.Context, c *coordinator.Coordinator) error {
 		start := func(name string, n int, in shopOrder, source string) error {
 			_, err := c.Start(ctx, name, orderID(n), in, &coordinator.StartOptions{Revision: fmt.Sprint(n), Source: source})
 			return err

@@ -226,8 +226,8 @@ func runReceipts(t *testing.T, send map[string]func() error) *memory.Ledger {
 func runSaga(t *testing.T, mark, receipt func(context.Context, saga.Call[string]) (string, error)) (*memory.Ledger, *coordinator.Coordinator) {
 	t.Helper()
 	d, err := saga.Define(sagaName, 1,
-		saga.Do("mark-synced", mark).Idempotent().Pivot(),
-		saga.Do("receipt", receipt).AtMostOnce(),
+		saga.Do("mark-synced", mark).Idempotent().NoUndo("a mark harms nobody").Pivot(),
+		saga.Do("receipt", receipt).AtMostOnce().NoUndo("a mail cannot be unsent"),
 	)
 	if err != nil {
 		t.Fatal(err)

@@ -31,7 +31,7 @@ func main() {
 	ctx, stop := context.WithCancel(context.Background())
 	trip := must(saga.Define("book-trip", 1,
 		saga.Do("train", bookTrain).Idempotent().Undo(cancelTrain),
-		saga.Do("hotel", bookHotel).Idempotent().Pivot(),
+		saga.Do("hotel", bookHotel).Idempotent().NoUndo("it is the last step, and free of charge until noon").Pivot(),
 	))
 	c := must(coordinator.New(must(sqlite.Open(ctx, "trips.db", nil)), nil))
 	must(0, c.Register(ctx, trip))
