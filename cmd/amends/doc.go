@@ -137,8 +137,8 @@
 //	            next: what to give to --after; null on the last page
 //	schedule list  now (by the database's clock), paused (all jobs: null, or at, actor, reason)
 //	            items[]: job, schedule, zone, next[] (five, with the offset of the zone, as if it were not paused),
-//	            overlap, catchUpSeconds, jitterPercent, firstAt, describedAt, plannedAt, lastOkInstant, lastOkAt,
-//	            otherwiseSince (runs), watermark, watermarkMovedAt, alarm (why a person should look), paused, approved
+//	            overlap, catchUpSeconds, firstAt, describedAt, plannedAt, lastOkInstant, lastOkAt,
+//	            otherwiseSince (runs), watermark, alarm (why a person should look), paused, approved
 //	schedule pause  job ("": all), paused (now), before, all (the pause of all jobs): null, or at, actor, reason
 //	schedule unpause
 //	schedule check  schedule, zone, next[], warnings[]

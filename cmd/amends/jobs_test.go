@@ -194,7 +194,7 @@ func reconciled(ctx context.Context, d desk) error {
 	}
 	march := func(day int) time.Time { return time.Date(2026, 3, day, 1, 30, 0, 0, time.UTC) }
 	described := func(s *schedule.State, text, zone string) {
-		s.Schedule, s.Zone, s.Overlap, s.CatchUp, s.Fresh, s.Still = text, zone, schedule.Skip, 24*time.Hour, 3, 24*time.Hour
+		s.Schedule, s.Zone, s.Overlap, s.CatchUp, s.Fresh = text, zone, schedule.Skip, 24*time.Hour, 3
 	}
 	row := func(job, instant string, day int) schedule.RunRow {
 		at := march(day)
@@ -226,7 +226,7 @@ func reconciled(ctx context.Context, d desk) error {
 			s.First, s.Described, s.Planned, s.Asked = march(1), march(1), now, 1
 			s.Good = schedule.Good{Instant: "2026-03-01T02:30:00 Europe/Vienna", At: now, Ended: now}
 			s.Approved = schedule.Mark{At: march(1), By: "anna", Why: "read and found right"}
-			s.Watermark, s.Moved = "2026-03-01T01:30:00Z 1000", now
+			s.Watermark = "2026-03-01T01:30:00Z 1000"
 			a.New = []schedule.RunRow{
 				ended(row("orders", "2026-03-01T02:30:00 Europe/Vienna", 1), schedule.Outcome{
 					Verdict: schedule.OK, Seen: 1000, Planned: 3, Applied: 3, Calls: 17, Before: "a", After: "b",

@@ -18,8 +18,8 @@ func (a *app) scheduleList() *cobra.Command {
 		Long: `List the jobs, in the order of their names, as the newest process described them: when each runs next, when a run
 last ended well, how many ended otherwise since, and what a person should know.
 
-"needs a person" says that no run ended well for longer than the job allows, or that its good runs leave the watermark
-where it is. A paused job gets there, too: what somebody paused and forgot is told.`,
+"needs a person" says that no run ended well for longer than the job allows. A paused job gets there, too, so that a
+forgotten pause is noticed.`,
 		Example: `  amends schedule list
   amends schedule list --next                      # the next five runs of each
   amends schedule list --exit-code                 # 6 when a job needs a person: for a monitor`,
@@ -140,7 +140,6 @@ type jobJSON struct {
 	Next      []string         `json:"next"` // as if it were not paused
 	Overlap   schedule.Overlap `json:"overlap"`
 	CatchUp   float64          `json:"catchUpSeconds"`
-	Jitter    int              `json:"jitterPercent"`
 	First     *time.Time       `json:"firstAt"`     // described
 	Described *time.Time       `json:"describedAt"` // as it is now
 	Planned   *time.Time       `json:"plannedAt"`   // the last instant that is a run
@@ -148,7 +147,6 @@ type jobJSON struct {
 	GoodAt    *time.Time       `json:"lastOkAt"` // its end
 	Failures  int              `json:"otherwiseSince"`
 	Watermark string           `json:"watermark"`
-	Moved     *time.Time       `json:"watermarkMovedAt"`
 	Alarm     string           `json:"alarm"` // why a person should look; "": nothing
 	Paused    *markJSON        `json:"paused"`
 	Approved  *markJSON        `json:"approved"`
@@ -161,8 +159,8 @@ func boardToJSON(b *schedule.Board) boardJSON {
 		runs, _ := upcoming(s, b.Now) // what cannot be read has none
 		j.Jobs[i] = jobJSON{
 			Job: s.Name, Schedule: s.Schedule, Zone: zoneName(s.Zone), Next: offsets(runs), Overlap: s.Overlap, CatchUp: s.CatchUp.Seconds(),
-			Jitter: s.Jitter, First: utc(s.First), Described: utc(s.Described), Planned: utc(s.Planned), Good: s.Good.Instant,
-			GoodAt: utc(s.Good.Ended), Failures: s.Failures, Watermark: s.Watermark, Moved: utc(s.Moved),
+			First: utc(s.First), Described: utc(s.Described), Planned: utc(s.Planned), Good: s.Good.Instant,
+			GoodAt: utc(s.Good.Ended), Failures: s.Failures, Watermark: s.Watermark,
 			Alarm: schedule.Stale(b.Now, s), Paused: markToJSON(s.Paused), Approved: markToJSON(s.Approved),
 		}
 	}

@@ -292,9 +292,7 @@ CREATE TABLE amends_jobs (
     zone        text,
     overlap     text,
     catch_up    bigint,
-    jitter      bigint, -- percent of a period
     fresh       bigint, -- periods without a good run, then a person is told
-    still       bigint,
     first       timestamptz, -- when it was described; null: nobody has
     described   timestamptz, -- when its description was last changed
     planned     timestamptz, -- the last instant that has a row
@@ -310,9 +308,7 @@ CREATE TABLE amends_jobs (
     good_at     timestamptz,
     good_ended  timestamptz,
     failures    bigint NOT NULL DEFAULT 0,
-    watermark   text,
-    moved       timestamptz,
-    frozen      bigint NOT NULL DEFAULT 0
+    watermark   text
 );
 
 -- A job and an instant have one run at most. It is recorded before it begins, and ends once.

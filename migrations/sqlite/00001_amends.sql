@@ -295,9 +295,7 @@ CREATE TABLE amends_jobs (
     zone        TEXT,
     overlap     TEXT,
     catch_up    INTEGER,
-    jitter      INTEGER, -- percent of a period
     fresh       INTEGER, -- periods without a good run, then a person is told
-    still       INTEGER,
     first       INTEGER, -- when it was described; null: nobody has
     described   INTEGER, -- when its description was last changed
     planned     INTEGER, -- the last instant that has a row
@@ -313,9 +311,7 @@ CREATE TABLE amends_jobs (
     good_at     INTEGER,
     good_ended  INTEGER,
     failures    INTEGER NOT NULL DEFAULT 0,
-    watermark   TEXT,
-    moved       INTEGER,
-    frozen      INTEGER NOT NULL DEFAULT 0
+    watermark   TEXT
 ) STRICT, WITHOUT ROWID;
 
 -- A job and an instant have one run at most. It is recorded before it begins, and ends once.

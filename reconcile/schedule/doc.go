@@ -49,7 +49,6 @@
 //	S4   A run that nobody began within CatchUp is skipped.
 //	S5   While the job or everything is paused nothing is planned and nothing begins. What was missed is made up for
 //	     as by S2, so a long pause ends with one run of each job.
-//	S6   A run may begin a part of the period late, by the hash of the job's name (Jitter).
 //
 // What is skipped is a row with the reason. A run must find out by itself what there is to do since the last good one,
 // by a cursor of its own: then it does not matter for how many instants it stands.
@@ -72,8 +71,8 @@
 //
 // [OK] does, said by the work and without an error. An error, a panic, no verdict or an unknown one is [Failed].
 // A good run of the scheduled work moves [State].Good and the watermark; what a person asked for otherwise, a plan,
-// says nothing about the schedule. [Stale] says when no run ended well for more periods than the job allows, and when
-// good runs leave the watermark where it is. A runner says so once, when it begins and when it is over.
+// says nothing about the schedule. [Stale] says when no run ended well for more periods than the job allows. A runner
+// says so once, when it begins and when it is over.
 //
 // # By hand
 //

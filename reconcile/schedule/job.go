@@ -20,17 +20,12 @@ type Job struct {
 	// CatchUp is how long ago an instant may be that is still made up for. All that were missed within it are one
 	// late run. 24 hours.
 	CatchUp time.Duration
-	// Jitter is the part of a period, in percent up to 10, over which jobs are spread by their names. 0.
-	Jitter int
 	// Timeout ends the context of an attempt. 1 hour.
 	Timeout time.Duration
 	// Lease is how long after a crash another process waits before it takes the run over. 1 minute.
 	Lease time.Duration
 	// Fresh is for how many periods no run may end well before somebody is told. 3; negative: for ever.
 	Fresh int
-	// Still is how long good runs, Fresh of them at least, may leave the watermark where it is before somebody is
-	// told. 24 hours; negative: for ever.
-	Still time.Duration
 	// Approved says that the job may change things from its first run on. Otherwise [Run.Approved] is false until a
 	// person has approved the job, once.
 	Approved bool
@@ -52,7 +47,6 @@ const (
 
 const (
 	day        = 24 * time.Hour
-	maxJitter  = 10
 	leastLease = time.Second
 )
 
@@ -64,7 +58,6 @@ func (j Job) withDefaults() Job {
 	j.Timeout = cmp.Or(j.Timeout, time.Hour)
 	j.Lease = cmp.Or(j.Lease, time.Minute)
 	j.Fresh = cmp.Or(j.Fresh, 3)
-	j.Still = cmp.Or(j.Still, day)
 	return j
 }
 
@@ -81,7 +74,6 @@ func (j *Job) validate() error {
 	fault(err != nil, "%w", err)
 	fault(j.Overlap != Skip && j.Overlap != BufferOne, "Overlap is %q; it is %s or %s", j.Overlap, Skip, BufferOne)
 	fault(j.CatchUp < time.Minute, "CatchUp is %s; under a minute an instant could be too old before anybody looks", j.CatchUp)
-	fault(j.Jitter < 0 || j.Jitter > maxJitter, "Jitter is %d; it is a percentage up to %d", j.Jitter, maxJitter)
 	fault(j.Timeout < 0, "Timeout is negative")
 	fault(j.Lease < leastLease, "Lease is %s; no database answers in time under %s", j.Lease, leastLease)
 	fault(j.Work == nil, "it has no Work")

@@ -53,7 +53,7 @@ func (m *model) drawJob() Job {
 		Zone:    rapid.SampledFrom([]string{"", "Europe/Vienna", "America/New_York"}).Draw(m.T, "zone"),
 		Overlap: rapid.SampledFrom([]Overlap{Skip, BufferOne}).Draw(m.T, "overlap"),
 		CatchUp: time.Duration(rapid.IntRange(1, 2000).Draw(m.T, "catch up")) * time.Minute,
-		Jitter:  rapid.IntRange(0, 10).Draw(m.T, "jitter"), Lease: modelLease,
+		Lease:   modelLease,
 	}.withDefaults()
 }
 

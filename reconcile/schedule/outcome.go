@@ -6,7 +6,7 @@ type Outcome struct {
 	Verdict Verdict `json:"verdict"` // of the whole run; nothing else ends well by default
 
 	Before string `json:"cursorBefore,omitempty"` // where the job's cursor stood
-	After  string `json:"cursorAfter,omitempty"`  // where it stands now: the watermark that is watched
+	After  string `json:"cursorAfter,omitempty"`  // where it stands now: the watermark
 
 	Seen    int64 `json:"seen"`    // objects looked at
 	Planned int64 `json:"planned"` // actions

@@ -93,33 +93,6 @@ func TestFreshness(t *testing.T) {
 	})
 }
 
-// R10: good runs that leave the watermark where it is for too long are told of; one that moves it is well again.
-func TestFrozenWatermark(t *testing.T) {
-	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
-		after := "2026-06-15T10:00:00Z/77"
-		j := s.job("0 * * * *", "", 0)
-		j.Work = func(context.Context, *schedule.Run) (schedule.Outcome, error) {
-			out := schedule.Outcome{Verdict: schedule.OK}
-			s.locked(func() { out.After = after })
-			return out, nil
-		}
-		s.run(j)
-		s.until("2026-06-16T10:30:00Z")
-		if len(s.told()) != 0 {
-			t.Errorf("too early: %q", s.told())
-		}
-		s.until("2026-06-16T11:02:00Z")
-		if len(s.told()) != 1 || !strings.Contains(s.told()[0], "left the watermark at "+after) {
-			t.Errorf("told: %q", s.told())
-		}
-		s.locked(func() { after = "later" })
-		s.until("2026-06-16T12:02:00Z")
-		if len(s.told()) != 2 || s.told()[1] != "sweep: " {
-			t.Errorf("told: %q", s.told())
-		}
-	})
-}
-
 // Periods are those of the schedule: what runs on weekdays is fresh on Monday morning.
 func TestStale(t *testing.T) {
 	t.Parallel()
@@ -150,35 +123,6 @@ func TestStale(t *testing.T) {
 	}
 }
 
-// R8: jobs of one schedule are spread over a part of the period by their names, the same part every time.
-func TestJitter(t *testing.T) {
-	bubble(t, "2026-06-15T10:59:00Z", func(s *stage) {
-		var jobs []schedule.Job
-		for _, name := range []string{"vienna", "graz", "linz", "salzburg", "innsbruck"} {
-			j := s.job("0 * * * *", "", 0)
-			j.Name, j.Jitter = name, 10
-			jobs = append(jobs, j)
-		}
-		s.run(jobs...)
-		s.until("2026-06-15T12:30:00Z")
-		late := map[string]time.Duration{}
-		moments := map[time.Duration]bool{}
-		for _, c := range s.called() {
-			d := c.at.Sub(c.At).Truncate(time.Second)
-			if was, again := late[c.Job]; again && was != d {
-				t.Errorf("%s is late by %s, then by %s", c.Job, was, d)
-			}
-			late[c.Job], moments[d] = d, true
-			if d < 0 || d > 6*time.Minute {
-				t.Errorf("%s is late by %s of an hour", c.Job, d)
-			}
-		}
-		if len(s.called()) != 10 || len(moments) != 5 {
-			t.Errorf("%d runs at the moments %v", len(s.called()), moments)
-		}
-	})
-}
-
 // New reports every fault at once.
 func TestFaults(t *testing.T) {
 	t.Parallel()
@@ -186,10 +130,10 @@ func TestFaults(t *testing.T) {
 	_, err := schedule.New(memory.New(nil), []schedule.Job{
 		{Name: "a", Schedule: "@daily", Work: work},
 		{Name: "a", Schedule: "@daily", Work: work},
-		{Name: "no good name", Schedule: "@every 1s", Zone: "Vienna", Overlap: "all", CatchUp: time.Second, Jitter: 11, Timeout: -1, Lease: 1},
+		{Name: "no good name", Schedule: "@every 1s", Zone: "Vienna", Overlap: "all", CatchUp: time.Second, Timeout: -1, Lease: 1},
 	}, &schedule.Options{Poll: -1})
 	for _, want := range []string{
-		"Poll is negative", `two jobs are called "a"`, "its name", "at least 10s", `zone "Vienna"`, "Overlap", "CatchUp", "Jitter", "Timeout", "Lease", "no Work",
+		"Poll is negative", `two jobs are called "a"`, "its name", "at least 10s", `zone "Vienna"`, "Overlap", "CatchUp", "Timeout", "Lease", "no Work",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("it does not say %q: %v", want, err)

@@ -2,7 +2,6 @@ package schedule
 
 import (
 	"fmt"
-	"hash/fnv"
 	"time"
 )
 
@@ -11,7 +10,7 @@ import (
 func describe(now time.Time, s *State, j *Job) {
 	was := *s
 	s.Schedule, s.Zone, s.Overlap = j.Schedule, j.Zone, j.Overlap
-	s.CatchUp, s.Jitter, s.Fresh, s.Still = j.CatchUp, j.Jitter, j.Fresh, j.Still
+	s.CatchUp, s.Fresh = j.CatchUp, j.Fresh
 	if !s.Known() {
 		s.First, s.Planned = now, now
 	}
@@ -43,8 +42,7 @@ func plan(now time.Time, a *Agenda, text Schedule) {
 		a.skip(now, due, obstacle)
 		return
 	}
-	r := a.add(now, due)
-	r.Due = r.At.Add(jitter(s, text, r.At))
+	a.add(now, due)
 }
 
 // expire skips runs that never began and whose time is too long ago. Nobody may have been there to begin them.
@@ -144,17 +142,4 @@ func (s Schedule) lastUntil(known, until time.Time) time.Time {
 		return next
 	}
 	return known
-}
-
-// jitter is by how much a job is late on purpose: the same part of each period, by the hash of its name, so that many
-// jobs do not begin at the same second.
-func jitter(s *State, text Schedule, at time.Time) time.Duration {
-	next := text.Next(at)
-	if s.Jitter == 0 || next.IsZero() {
-		return 0
-	}
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(s.Name))
-	most := next.Sub(at) / 100 * time.Duration(s.Jitter)
-	return time.Duration(float64(most) * float64(h.Sum32()) / (1 << 32)).Truncate(time.Microsecond)
 }

@@ -12,9 +12,7 @@ type State struct {
 	Schedule, Zone string
 	Overlap        Overlap
 	CatchUp        time.Duration
-	Jitter         int
 	Fresh          int
-	Still          time.Duration
 	First          time.Time // when it was described first; zero: nobody has
 	Described      time.Time // when its description was last changed
 
@@ -27,10 +25,8 @@ type State struct {
 
 	// The last good run that nobody asked to do something else.
 	Good      Good
-	Failures  int       // runs since that ended otherwise
-	Watermark string    // where its cursor stood
-	Moved     time.Time // when the watermark last moved
-	Frozen    int       // good runs since that left it where it was
+	Failures  int    // runs since that ended otherwise
+	Watermark string // where its cursor stood
 }
 
 // Known reports whether any process has described the job.

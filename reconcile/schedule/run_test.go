@@ -148,21 +148,24 @@ func TestThreeDaysDown(t *testing.T) {
 
 // R6: what was planned and begun by nobody within the window is skipped like what was never planned.
 func TestTooLateToBegin(t *testing.T) {
-	bubble(t, "2026-06-14T23:59:00Z", func(s *stage) {
-		j := s.job("0 0 * * *", "", time.Second)
-		j.Jitter, j.CatchUp = 10, time.Hour
+	bubble(t, "2026-06-14T23:58:00Z", func(s *stage) {
+		j := s.job("0 0 * * *", "", 10*time.Minute)
+		j.Overlap, j.CatchUp = schedule.BufferOne, time.Hour
 		stop := s.run(j)
+		if _, err := schedule.Request(s.Context(), s, "sweep", schedule.Ask{By: "ann", Why: "an incident"}); err != nil {
+			t.Fatal(err)
+		}
 		s.until("2026-06-15T00:00:30Z")
-		s.want("2026-06-15T00:00:00Z waiting")
+		s.want("hand:1 running", "2026-06-15T00:00:00Z waiting")
 		stop()
 		s.until("2026-06-15T12:00:00Z")
 		s.run(j)
-		s.want("2026-06-15T00:00:00Z skipped")
+		s.want("hand:1 running", "2026-06-15T00:00:00Z skipped")
 		if r := s.last(); !strings.Contains(r.Note, "nobody began it within the 1h0m0s") {
 			t.Errorf("it was skipped because %q", r.Note)
 		}
 		s.until("2026-06-16T12:00:00Z")
-		s.want("2026-06-15T00:00:00Z skipped", "2026-06-16T00:00:00Z ok")
+		s.want("hand:1 ok", "2026-06-15T00:00:00Z skipped", "2026-06-16T00:00:00Z ok")
 	})
 }
 

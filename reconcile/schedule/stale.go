@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Stale says why a person should look at a job: no run of it ended well for more periods than it allows, or its good
-// runs leave the watermark where it is. It is "" when all is well. A paused job gets stale as any other: what somebody
+// Stale says why a person should look at a job: no run of it ended well for more periods than it allows. It is ""
+// when all is well. A paused job gets stale as any other: what somebody
 // paused and forgot is told.
 func Stale(now time.Time, s *State) string {
 	if !s.Known() || s.Fresh <= 0 {
@@ -14,9 +14,6 @@ func Stale(now time.Time, s *State) string {
 	}
 	if limit := s.freshUntil(); !limit.IsZero() && now.After(limit) {
 		return s.neglected()
-	}
-	if s.Watermark != "" && s.Still > 0 && s.Frozen >= s.Fresh && now.Sub(s.Moved) > s.Still {
-		return fmt.Sprintf("its last %d good runs left the watermark at %s, since %s", s.Frozen+1, s.Watermark, stamp(s.Moved))
 	}
 	return ""
 }

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -113,10 +114,6 @@ func (a *Agenda) close(now time.Time, r *RunRow, v Verdict) {
 		s.Failures++
 	default:
 		s.Failures, s.Good = 0, Good{Instant: r.Instant, At: r.At, Ended: now}
-		if r.After == "" || r.After == s.Watermark {
-			s.Frozen++
-		} else {
-			s.Watermark, s.Moved, s.Frozen = r.After, now, 0
-		}
+		s.Watermark = cmp.Or(r.After, s.Watermark)
 	}
 }

@@ -72,10 +72,10 @@ func fullState(now time.Time) schedule.State {
 	mark := schedule.Mark{At: now, By: "ann", Why: "the shop is closed"}
 	return schedule.State{
 		Name: sweepJob, Schedule: "*/5 * * * *", Zone: "Europe/Vienna", Overlap: schedule.BufferOne, CatchUp: time.Hour,
-		Jitter: 7, Fresh: 4, Still: -1, First: now, Described: now.Add(time.Second), Planned: now.Add(2 * time.Second), Fence: 12, Asked: 3,
+		Fresh: 4, First: now, Described: now.Add(time.Second), Planned: now.Add(2 * time.Second), Fence: 12, Asked: 3,
 		Paused: mark, Approved: schedule.Mark{At: now.Add(time.Hour), By: "bob", Why: "looks good"},
 		Good:     schedule.Good{Instant: "2026-11-21T01:00:00 Europe/Vienna", At: now.Add(-time.Hour), Ended: now.Add(-time.Minute)},
-		Failures: 2, Watermark: strings.Repeat("w", 10_000), Moved: now.Add(-time.Second), Frozen: 5,
+		Failures: 2, Watermark: strings.Repeat("w", 10_000),
 	}
 }
 

@@ -8,8 +8,8 @@ import (
 )
 
 // JobColumns are the columns of amends_jobs behind its name, in the order of [JobValues].
-const JobColumns = `schedule, zone, overlap, catch_up, jitter, fresh, still, first, described, planned, fence, asked,
-	paused, paused_by, paused_why, approved, approved_by, approved_why, good, good_at, good_ended, failures, watermark, moved, frozen`
+const JobColumns = `schedule, zone, overlap, catch_up, fresh, first, described, planned, fence, asked,
+	paused, paused_by, paused_why, approved, approved_by, approved_why, good, good_at, good_ended, failures, watermark`
 
 // JobName returns the name of a job as the database knows it.
 func JobName(s string) string { return name(s) }
@@ -17,10 +17,10 @@ func JobName(s string) string { return name(s) }
 // JobValues returns the values of [JobColumns]. moment writes a time.
 func JobValues(s *schedule.State, moment func(time.Time) any) []any {
 	return []any{
-		text(s.Schedule), text(s.Zone), text(string(s.Overlap)), int64(s.CatchUp), s.Jitter, s.Fresh, int64(s.Still),
+		text(s.Schedule), text(s.Zone), text(string(s.Overlap)), int64(s.CatchUp), s.Fresh,
 		moment(s.First), moment(s.Described), moment(s.Planned), s.Fence, s.Asked,
 		moment(s.Paused.At), text(s.Paused.By), text(s.Paused.Why), moment(s.Approved.At), text(s.Approved.By), text(s.Approved.Why),
-		text(s.Good.Instant), moment(s.Good.At), moment(s.Good.Ended), s.Failures, uncut(s.Watermark), moment(s.Moved), s.Frozen,
+		text(s.Good.Instant), moment(s.Good.At), moment(s.Good.Ended), s.Failures, uncut(s.Watermark),
 	}
 }
 
@@ -29,7 +29,7 @@ type Job struct {
 	Name                      string
 	Schedule, Zone, Overlap   column.Text
 	CatchUp                   column.Number `db:"catch_up"`
-	Jitter, Fresh, Still      column.Number
+	Fresh                     column.Number
 	First, Described, Planned column.Moment
 	Fence, Asked              column.Number
 	Paused                    column.Moment
@@ -41,9 +41,8 @@ type Job struct {
 	Good                      column.Text
 	GoodAt                    column.Moment `db:"good_at"`
 	GoodEnded                 column.Moment `db:"good_ended"`
-	Failures, Frozen          column.Number
+	Failures                  column.Number
 	Watermark                 column.Text
-	Moved                     column.Moment
 }
 
 // State returns what the row says.
@@ -51,13 +50,13 @@ func (r *Job) State() schedule.State {
 	return schedule.State{
 		Name:     r.Name,
 		Schedule: string(r.Schedule), Zone: string(r.Zone), Overlap: schedule.Overlap(r.Overlap),
-		CatchUp: time.Duration(r.CatchUp), Jitter: int(r.Jitter), Fresh: int(r.Fresh), Still: time.Duration(r.Still),
+		CatchUp: time.Duration(r.CatchUp), Fresh: int(r.Fresh),
 		First: r.First.Time(), Described: r.Described.Time(), Planned: r.Planned.Time(),
 		Fence: int64(r.Fence), Asked: int64(r.Asked),
 		Paused:   schedule.Mark{At: r.Paused.Time(), By: string(r.PausedBy), Why: string(r.PausedWhy)},
 		Approved: schedule.Mark{At: r.Approved.Time(), By: string(r.ApprovedBy), Why: string(r.ApprovedWhy)},
 		Good:     schedule.Good{Instant: string(r.Good), At: r.GoodAt.Time(), Ended: r.GoodEnded.Time()},
-		Failures: int(r.Failures), Watermark: string(r.Watermark), Moved: r.Moved.Time(), Frozen: int(r.Frozen),
+		Failures: int(r.Failures), Watermark: string(r.Watermark),
 	}
 }
 
