@@ -38,14 +38,14 @@ CREATE TABLE amends_heads (
     reason   text,
 
     CONSTRAINT amends_heads_names CHECK (saga <> '' AND work <> '' AND version > 0),
-    CONSTRAINT amends_heads_status CHECK (status IN ('running', 'retrying', 'waiting', 'compensating',
-        'review', 'paused', 'completed', 'compensated', 'abandoned')),
+    CONSTRAINT amends_heads_status CHECK (status IN ('running', 'retrying', 'compensating',
+        'review', 'paused', 'completed', 'compensated')),
     CONSTRAINT amends_heads_holder CHECK (session IS NULL OR (session <> 0 AND due IS NULL)),
-    CONSTRAINT amends_heads_live CHECK (status NOT IN ('running', 'retrying', 'waiting', 'compensating')
+    CONSTRAINT amends_heads_live CHECK (status NOT IN ('running', 'retrying', 'compensating')
         OR session IS NOT NULL OR due IS NOT NULL),
     CONSTRAINT amends_heads_review CHECK ((status = 'review') = (reason IS NOT NULL)),
     CONSTRAINT amends_heads_finished CHECK (
-        (status IN ('completed', 'compensated', 'abandoned')) = (finished IS NOT NULL)),
+        (status IN ('completed', 'compensated')) = (finished IS NOT NULL)),
     CONSTRAINT amends_heads_counts CHECK (consumed BETWEEN 0 AND posted AND base >= 1)
 ) WITH (
     fillfactor = 85,
@@ -106,8 +106,8 @@ CREATE TABLE amends_records (
     CONSTRAINT amends_records_kind CHECK (kind IN ('started', 'armed', 'done', 'not-sent', 'refused', 'unknown',
         'lost', 'fault', 'found', 'unfinished', 'not-found', 'unclear', 'several', 'resolved', 'cancelled',
         'noted', 'parked', 'resumed', 'heard', 'revised', 'forgotten', 'adopted')),
-    CONSTRAINT amends_records_status CHECK (status IN ('running', 'retrying', 'waiting', 'compensating',
-        'review', 'paused', 'completed', 'compensated', 'abandoned')),
+    CONSTRAINT amends_records_status CHECK (status IN ('running', 'retrying', 'compensating',
+        'review', 'paused', 'completed', 'compensated')),
     CONSTRAINT amends_records_direction CHECK (direction IN ('forward', 'undo')),
     CONSTRAINT amends_records_review CHECK ((status = 'review') = (reason IS NOT NULL)),
     CONSTRAINT amends_records_reason CHECK (reason IN ('in-doubt', 'undo-failed', 'after-pivot', 'exhausted',

@@ -50,15 +50,14 @@ CREATE TABLE amends_heads (
 
     CONSTRAINT amends_heads_names CHECK (saga <> '' AND work <> '' AND version > 0),
     CONSTRAINT amends_heads_status CHECK (CASE status
-        WHEN 'running' THEN 1 WHEN 'completed' THEN 1 WHEN 'retrying' THEN 1 WHEN 'waiting' THEN 1
-        WHEN 'compensating' THEN 1 WHEN 'review' THEN 1 WHEN 'paused' THEN 1 WHEN 'compensated' THEN 1
-        WHEN 'abandoned' THEN 1 ELSE 0 END),
+        WHEN 'running' THEN 1 WHEN 'completed' THEN 1 WHEN 'retrying' THEN 1
+        WHEN 'compensating' THEN 1 WHEN 'review' THEN 1 WHEN 'paused' THEN 1 WHEN 'compensated' THEN 1 ELSE 0 END),
     CONSTRAINT amends_heads_holder CHECK (session IS NULL OR (session <> 0 AND due IS NULL)),
     CONSTRAINT amends_heads_live CHECK (session IS NOT NULL OR due IS NOT NULL OR finished IS NOT NULL
         OR status = 'review' OR status = 'paused'),
     CONSTRAINT amends_heads_review CHECK ((status = 'review') = (reason IS NOT NULL)),
     CONSTRAINT amends_heads_finished CHECK (
-        (status = 'completed' OR status = 'compensated' OR status = 'abandoned') = (finished IS NOT NULL)),
+        (status = 'completed' OR status = 'compensated') = (finished IS NOT NULL)),
     CONSTRAINT amends_heads_counts CHECK (consumed BETWEEN 0 AND posted AND base >= 1)
 ) STRICT;
 
@@ -116,9 +115,8 @@ CREATE TABLE amends_records (
         WHEN 'parked' THEN 1 WHEN 'resumed' THEN 1 WHEN 'heard' THEN 1 WHEN 'revised' THEN 1
         WHEN 'forgotten' THEN 1 WHEN 'adopted' THEN 1 ELSE 0 END),
     CONSTRAINT amends_records_status CHECK (CASE status
-        WHEN 'running' THEN 1 WHEN 'completed' THEN 1 WHEN 'retrying' THEN 1 WHEN 'waiting' THEN 1
-        WHEN 'compensating' THEN 1 WHEN 'review' THEN 1 WHEN 'paused' THEN 1 WHEN 'compensated' THEN 1
-        WHEN 'abandoned' THEN 1 ELSE 0 END),
+        WHEN 'running' THEN 1 WHEN 'completed' THEN 1 WHEN 'retrying' THEN 1
+        WHEN 'compensating' THEN 1 WHEN 'review' THEN 1 WHEN 'paused' THEN 1 WHEN 'compensated' THEN 1 ELSE 0 END),
     CONSTRAINT amends_records_direction CHECK (direction IS NULL OR CASE direction
         WHEN 'forward' THEN 1 WHEN 'undo' THEN 1 ELSE 0 END),
     CONSTRAINT amends_records_review CHECK ((status = 'review') = (reason IS NOT NULL)),
