@@ -64,6 +64,7 @@
 //	408, 499                  unknown    the server or a proxy gave up on a request it may have passed on
 //	409, sent with a key      unknown    another attempt under this key may be running
 //	409, without a key        refused
+//	412                       unknown    the object was changed since it was read: look, and try again
 //	any other 4xx             refused
 //	503                       unknown    until Options.NotExecuted says that this destination's 503 means "not executed"
 //	other 5xx                 unknown
@@ -86,7 +87,9 @@
 //
 // Retry-After is honoured on every answer that is not a success, in seconds or as a date. A date is taken
 // relative to the answer's own Date header, so that clocks need not agree. The wait is capped at one hour; a
-// longer one means that the destination is asked again each hour, not that a work sleeps for a year.
+// longer one means that the destination is asked again each hour, not that a work sleeps for a year. On a 429 and a 503
+// the destination speaks of itself: they are marked [saga.HoldBack], and nothing else is sent there meanwhile. On any other
+// answer it speaks of this one request ("this order can be invoiced tomorrow"), and only its step waits.
 //
 // # Limits and secrets
 //

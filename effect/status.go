@@ -67,6 +67,9 @@ func (c *Client) statusError(r Request, resp *Response) error {
 	if wait := retryAfter(resp.Header, c.now()); wait > 0 {
 		err = saga.RetryAfter(wait, err)
 	}
+	if resp.Status == http.StatusTooManyRequests || resp.Status == http.StatusServiceUnavailable {
+		err = saga.HoldBack(err)
+	}
 	return err
 }
 
@@ -79,7 +82,7 @@ func (c *Client) classify(status int, keyed bool) saga.Class {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired,
 		http.StatusMisdirectedRequest, http.StatusLocked, http.StatusTooEarly:
 		return saga.Unsent
-	case http.StatusRequestTimeout, statusClientClosed, http.StatusTooManyRequests:
+	case http.StatusRequestTimeout, statusClientClosed, http.StatusTooManyRequests, http.StatusPreconditionFailed:
 		return saga.Unknown
 	case http.StatusConflict:
 		if keyed {

@@ -1,6 +1,7 @@
 package effect_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -52,6 +53,7 @@ func TestClassOfStatus(t *testing.T) {
 		{"408: gave up on a request it may have passed on", 408, nil, saga.Unknown, ""},
 		{"499: gave up on a request it may have passed on", 499, nil, saga.Unknown, ""},
 		{"409: another attempt under this key may be running", 409, nil, saga.Unknown, saga.Refused},
+		{"412: a concurrent change, and no refusal", 412, nil, saga.Unknown, ""},
 		{"other 4xx: refused", 400, nil, saga.Refused, ""},
 		{"other 4xx: refused", 402, nil, saga.Refused, ""},
 		{"other 4xx: refused", 404, nil, saga.Refused, ""},
@@ -152,6 +154,38 @@ func TestRetryAfterKeepsTheClass(t *testing.T) {
 		w := answer(t, head+"\r\nRetry-After: 5", "")
 		_, err := dial(t, w.URL(), nil).Do(t.Context(), post)
 		wantClass(t, err, want)
+	}
+}
+
+// CORE-8: only a 429 and a 503 speak of the whole destination; any other Retry-After is about one request. The mark
+// changes neither class nor wait.
+func TestHoldBack(t *testing.T) {
+	t.Parallel()
+	for head, want := range map[string]bool{
+		"429 X\r\nRetry-After: 5": true, "503 X\r\nRetry-After: 5": true, "503 X": true,
+		"409 X\r\nRetry-After: 5": false, "422 X\r\nRetry-After: 5": false, "500 X\r\nRetry-After: 5": false, "423 X": false,
+	} {
+		w := answer(t, head, "")
+		c := dial(t, w.URL(), nil)
+		d, err := saga.Define("s", 1, saga.Do("a", func(ctx context.Context, _ saga.Call[string]) (string, error) {
+			_, err := c.Do(ctx, post)
+			return "", fmt.Errorf("the books: %w", err)
+		}).Idempotent().NoUndo("a test").Find(func(ctx context.Context, _ saga.Call[string]) (saga.Finding[string], error) {
+			_, err := c.Do(ctx, post)
+			return saga.NotFound[string](), err
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := func() *saga.Invocation {
+			return &saga.Invocation{Step: "a", Direction: saga.Forward, Attempt: 1, Input: []byte(`"x"`)}
+		}
+		if o := d.Act(t.Context(), in()); o.HoldBack != want {
+			t.Errorf("an attempt that is answered %q: %+v", head, o)
+		}
+		if f := d.Look(t.Context(), in()); f.HoldBack != want {
+			t.Errorf("a lookup that is answered %q: %+v", head, f)
+		}
 	}
 }
 

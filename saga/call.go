@@ -133,7 +133,7 @@ func failed(g *Gate, err error) Outcome {
 	if class == Unknown && g != nil && g.Unsent() {
 		class = Unsent
 	}
-	return Outcome{Class: class, Error: err.Error(), RetryAfter: after}
+	return Outcome{Class: class, Error: err.Error(), RetryAfter: after, HoldBack: holdsBack(err)}
 }
 
 // recovered turns a panic into an outcome: a fault when nothing was sent, unknown otherwise. An action that

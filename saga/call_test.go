@@ -372,6 +372,9 @@ func TestClassify(t *testing.T) {
 		{Permanent(NotSent(base)), Refused, 0},
 		{NotSent(fmt.Errorf("more: %w", Permanent(base))), Unsent, 0},
 		{errors.Join(base, Permanent(base)), Refused, 0},
+		{HoldBack(base), Unknown, 0},
+		{HoldBack(RetryAfter(time.Minute, NotSent(base))), Unsent, time.Minute},
+		{NotSent(HoldBack(RetryAfter(time.Minute, base))), Unsent, time.Minute},
 	} {
 		class, after := Classify(c.err)
 		if class != c.class || after != c.after {
@@ -381,9 +384,24 @@ func TestClassify(t *testing.T) {
 			t.Errorf("%v hides its cause", c.err)
 		}
 	}
-	for _, err := range []error{Permanent(nil), NotSent(nil), RetryAfter(time.Second, nil)} {
+	for _, err := range []error{Permanent(nil), NotSent(nil), RetryAfter(time.Second, nil), HoldBack(nil)} {
 		if err != nil {
 			t.Errorf("marking no error gives %v", err)
+		}
+	}
+}
+
+// CORE-8: a wait is for its own step, unless the destination is marked as one that has too much to do.
+func TestHoldBack(t *testing.T) {
+	t.Parallel()
+	base := errors.New("503")
+	for err, want := range map[error]bool{
+		base: false, RetryAfter(time.Minute, base): false, HoldBack(base): true,
+		NotSent(fmt.Errorf("the books: %w", HoldBack(RetryAfter(time.Minute, base)))): true,
+	} {
+		o := run(t, func(context.Context, Call[string]) (thing, error) { return thing{}, err }, NewGate(nil))
+		if o.HoldBack != want || o.Error != err.Error() {
+			t.Errorf("%v: %+v", err, o)
 		}
 	}
 }

@@ -31,6 +31,7 @@ const (
 type steer struct {
 	class Class
 	after time.Duration
+	hold  bool
 	err   error
 }
 
@@ -50,6 +51,27 @@ func NotSent(err error) error { return mark(Unsent, 0, err) }
 func RetryAfter(d time.Duration, err error) error {
 	class, _ := Classify(err)
 	return mark(class, max(d, 0), err)
+}
+
+// HoldBack marks err as the destination's word about itself and not about this request: it has too much to do, as an HTTP
+// 429 or 503 says. With the wait of [RetryAfter] nothing at all is sent to that destination meanwhile; without one the
+// mark changes nothing.
+func HoldBack(err error) error {
+	if err == nil {
+		return nil
+	}
+	class, after := Classify(err)
+	return &steer{class: class, after: after, hold: true, err: err}
+}
+
+// holdsBack reports whether err, or one it wraps, says that the whole destination is to be left alone.
+func holdsBack(err error) bool {
+	for s := (*steer)(nil); errors.As(err, &s); err = s.err {
+		if s.hold {
+			return true
+		}
+	}
+	return false
 }
 
 func mark(c Class, after time.Duration, err error) error {

@@ -48,6 +48,7 @@ type Outcome struct {
 	Dropped    bool // the output could not be kept
 	Error      string
 	RetryAfter time.Duration
+	HoldBack   bool // RetryAfter is for everything that is sent to the destination, not for this step alone
 	Shutdown   bool // the attempt ended because its process was told to stop; it does not count as a try
 }
 
@@ -64,6 +65,7 @@ type Evidence struct {
 	IDs        []string // several: all of them
 	Error      string
 	RetryAfter time.Duration
+	HoldBack   bool // as in Outcome
 }
 
 // Invocation describes the attempt or lookup that c asks for, except its gate.

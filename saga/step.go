@@ -192,7 +192,7 @@ func (a *Action[In, Out]) findJSON(ctx context.Context, c Call[In]) Evidence {
 	f, err := a.find(ctx, c)
 	if err != nil {
 		_, after := Classify(err)
-		return Evidence{Kind: KindUnclear, Error: err.Error(), RetryAfter: after}
+		return Evidence{Kind: KindUnclear, Error: err.Error(), RetryAfter: after, HoldBack: holdsBack(err)}
 	}
 	switch f.kind {
 	case "":
