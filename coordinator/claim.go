@@ -21,13 +21,12 @@ func (c *Coordinator) claim(ctx context.Context, s *session) (again bool, err er
 		return false, nil //nolint:nilerr // a lease in question claims nothing; it is renewed or ends by itself
 	}
 	limit := max(0, min(claimBatch, c.room()))
-	heads, err := c.ledger.Claim(ctx, s.token, ledger.Claim{Limit: limit, Known: c.known(), Grace: c.opts.Grace, All: s.unsure})
+	heads, err := c.ledger.Claim(ctx, s.token, ledger.Claim{Limit: limit, Known: c.known()})
 	if errors.Is(err, ledger.ErrSessionDead) || errors.Is(err, ledger.ErrDatabaseChanged) {
 		c.loseSession(s, err)
 		return false, nil
 	}
-	s.unsure = err != nil // the answer that was lost may have given us works
-	if err != nil {
+	if err != nil { // the answer that was lost may have given us works: a renewal names them
 		return false, err
 	}
 	var fresh []saga.ID
@@ -94,7 +93,8 @@ func (c *Coordinator) take(s *session, chain *ledger.Chain) {
 		return // whoever adopts it has it released
 	}
 	w := c.newWork(s, id, c.programFor(st))
-	w.st, w.head, w.inHead = st, chain.Head.Number, true
+	w.st, w.inHead = st, true
+	w.known(chain.Head.Number)
 	w.spoken.Store(len(chain.Signals) > 0)
 	w.idle = commands(st, chain.Signals)
 	if !c.keep(w) {
@@ -122,41 +122,41 @@ func commands(st *saga.State, signals []saga.Signal) (ids []int64) {
 	return ids
 }
 
-// resumeKnown tells works that were parked because nobody knew their definition that this process does.
-func (c *Coordinator) resumeKnown(ctx context.Context) {
-	r, ok := c.ledger.(ledger.Reader)
-	if !ok {
-		return
-	}
-	for _, v := range c.known() {
-		f := ledger.Filter{Saga: v.Saga, Status: saga.Review, Reason: saga.ReasonUnknownVersion}
-		for {
-			heads, err := r.List(ctx, f)
-			if err != nil {
-				c.opts.Log.WithError(err).Warn("works parked for an unknown version could not be listed")
-				return
-			}
-			if len(heads) == 0 {
-				break
-			}
-			c.postResumes(ctx, heads, v)
-			f.After = heads[len(heads)-1].Number
+// giveBack releases works that a renewal has named twice as ours on record and not in hand: a claim whose answer was
+// lost gave them to us, or a record that came late. It returns those that are named for the first time.
+func (c *Coordinator) giveBack(ctx context.Context, s *session, stray []ledger.Head, before map[int64]bool) map[int64]bool {
+	named := make(map[int64]bool, len(stray))
+	var back []ledger.Return
+	for i := range stray {
+		switch h := &stray[i]; {
+		case c.holding(h.ID) != nil:
+		case before[h.Number]:
+			back = append(back, ledger.Return{Number: h.Number})
+		default:
+			named[h.Number] = true
 		}
 	}
+	if len(back) == 0 {
+		return named
+	}
+	if err := c.ledger.GiveBack(ctx, s.token, back); err != nil {
+		c.opts.Log.WithError(err).WithField("works", len(back)).Warn("works that are not in hand could not be given back; trying again")
+		for _, r := range back {
+			named[r.Number] = true
+		}
+	}
+	return named
 }
 
-func (c *Coordinator) postResumes(ctx context.Context, heads []ledger.Head, v ledger.Version) {
-	for i := range heads {
-		h := &heads[i]
-		if h.Version != v.Version {
-			continue
-		}
-		sig := saga.Signal{
-			Kind: saga.SignalResume, Key: "resume:" + h.Updated.UTC().Format(time.RFC3339Nano), Actor: c.opts.Label,
-			Reason: "this process knows the definition",
-		}
-		if err := c.ledger.Post(ctx, h.ID, sig); err != nil {
-			c.opts.Log.WithError(err).WithField("work", h.ID.Work).Warn("a parked work could not be told that its definition is known")
+// inHand are the ledger's numbers of the works in hand.
+func (c *Coordinator) inHand() []int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	numbers := make([]int64, 0, len(c.held))
+	for _, w := range c.held {
+		if n := w.number.Load(); n != 0 {
+			numbers = append(numbers, n)
 		}
 	}
+	return numbers
 }

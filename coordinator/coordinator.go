@@ -143,7 +143,6 @@ func (c *Coordinator) runSession(ctx context.Context, s *session) (err error) {
 
 // serve claims and dispatches until ctx or the session ends.
 func (c *Coordinator) serve(ctx context.Context, s *session) {
-	c.resumeKnown(ctx)
 	flush := time.NewTicker(flushEvery)
 	defer flush.Stop()
 	for {

@@ -37,9 +37,6 @@ type Options struct {
 	// Hold is the longest wait for which a work is kept in hand; for longer ones it is put back into the
 	// ledger, where any process picks it up when it is due. 5 s.
 	Hold time.Duration
-	// Grace is how long a work of an unknown definition may be overdue before this process parks it for
-	// review; until then a process that knows it can take it. 1 min.
-	Grace time.Duration
 	// Drain is how long Run waits at shutdown for attempts that may already have been sent. 30 s.
 	Drain time.Duration
 	// Label names this process to people who read the sessions. Default: host and pid.
@@ -72,7 +69,6 @@ func (o *Options) withDefaults() Options {
 	fill(&c.Margin, min(2*time.Second, c.Lease/5))
 	fill(&c.Poll, 500*time.Millisecond)
 	fill(&c.Hold, 5*time.Second)
-	fill(&c.Grace, time.Minute)
 	fill(&c.Drain, 30*time.Second)
 	if c.Label == "" {
 		host, err := os.Hostname()
@@ -104,7 +100,7 @@ func (o *Options) validate() error {
 	wrong(o.Writers < 1, "Writers is %d; at least 1 is needed", o.Writers)
 	wrong(o.Lease < 100*time.Millisecond, "Lease is %s; below 100ms every hiccup is a take-over", o.Lease)
 	wrong(o.Margin < 0 || o.Margin > o.Lease/2, "Margin is %s; it must lie between 0 and half the Lease (%s)", o.Margin, o.Lease)
-	for name, d := range map[string]time.Duration{"Poll": o.Poll, "Hold": o.Hold, "Grace": o.Grace, "Drain": o.Drain} {
+	for name, d := range map[string]time.Duration{"Poll": o.Poll, "Hold": o.Hold, "Drain": o.Drain} {
 		wrong(d < 0, "%s is %s; it must not be negative", name, d)
 	}
 	for name, l := range o.Destinations {

@@ -81,13 +81,13 @@ func (h *hooked) Count(ctx context.Context, ds []ledger.Duplicate) error {
 	return h.Store.Count(ctx, ds)
 }
 
-func (h *hooked) OpenSession(ctx context.Context, ttl time.Duration, label string) (ledger.Lease, error) {
+func (h *hooked) OpenSession(ctx context.Context, ttl time.Duration, label string, knows []ledger.Version) (ledger.Lease, error) {
 	if h.open != nil {
 		if err := h.open(); err != nil {
 			return ledger.Lease{}, err
 		}
 	}
-	return h.Store.OpenSession(ctx, ttl, label)
+	return h.Store.OpenSession(ctx, ttl, label, knows)
 }
 
 func (h *hooked) Append(ctx context.Context, t saga.Token, es []ledger.Entry) ([]ledger.Answer, error) {
@@ -99,13 +99,13 @@ func (h *hooked) Append(ctx context.Context, t saga.Token, es []ledger.Entry) ([
 	return h.Store.Append(ctx, t, es)
 }
 
-func (h *hooked) Renew(ctx context.Context, t saga.Token, ttl time.Duration) (ledger.Lease, error) {
+func (h *hooked) Renew(ctx context.Context, t saga.Token, r ledger.Renewal) (ledger.Lease, error) {
 	if h.renew != nil {
 		if err := h.renew(ctx); err != nil {
 			return ledger.Lease{}, err
 		}
 	}
-	return h.Store.Renew(ctx, t, ttl)
+	return h.Store.Renew(ctx, t, r)
 }
 
 func (h *hooked) Claim(ctx context.Context, t saga.Token, c ledger.Claim) ([]ledger.Head, error) {
@@ -430,12 +430,12 @@ func none(do func() error) func() (struct{}, error) {
 	return func() (struct{}, error) { return struct{}{}, do() }
 }
 
-func (m *mortal) OpenSession(ctx context.Context, ttl time.Duration, label string) (ledger.Lease, error) {
-	return through(m, func() (ledger.Lease, error) { return m.ledger.OpenSession(ctx, ttl, label) })
+func (m *mortal) OpenSession(ctx context.Context, ttl time.Duration, label string, knows []ledger.Version) (ledger.Lease, error) {
+	return through(m, func() (ledger.Lease, error) { return m.ledger.OpenSession(ctx, ttl, label, knows) })
 }
 
-func (m *mortal) Renew(ctx context.Context, t saga.Token, ttl time.Duration) (ledger.Lease, error) {
-	return through(m, func() (ledger.Lease, error) { return m.ledger.Renew(ctx, t, ttl) })
+func (m *mortal) Renew(ctx context.Context, t saga.Token, r ledger.Renewal) (ledger.Lease, error) {
+	return through(m, func() (ledger.Lease, error) { return m.ledger.Renew(ctx, t, r) })
 }
 
 func (m *mortal) Bury(ctx context.Context, t saga.Token) error {
@@ -453,6 +453,16 @@ func (m *mortal) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, error
 
 func (m *mortal) Claim(ctx context.Context, t saga.Token, c ledger.Claim) ([]ledger.Head, error) {
 	return through(m, func() ([]ledger.Head, error) { return m.ledger.Claim(ctx, t, c) })
+}
+
+func (m *mortal) GiveBack(ctx context.Context, t saga.Token, works []ledger.Return) error {
+	_, err := through(m, none(func() error { return m.ledger.GiveBack(ctx, t, works) }))
+	return err
+}
+
+func (m *mortal) CatchUp(ctx context.Context) (works, sessions int64, err error) {
+	n, err := through(m, func() (n [2]int64, err error) { n[0], n[1], err = m.ledger.CatchUp(ctx); return n, err })
+	return n[0], n[1], err
 }
 
 func (m *mortal) Post(ctx context.Context, id saga.ID, s saga.Signal) error {

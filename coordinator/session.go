@@ -16,7 +16,6 @@ import (
 type session struct {
 	token  saga.Token
 	alone  bool // opening proved every other process gone
-	unsure bool // the last claim's answer was lost; only the claiming loop looks
 	margin time.Duration
 
 	mu      sync.Mutex
@@ -74,7 +73,7 @@ func (s *session) end(why error) bool {
 func (c *Coordinator) openSession(ctx context.Context) (*session, error) {
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
 		sent := time.Now()
-		l, err := c.ledger.OpenSession(ctx, c.opts.Lease, c.opts.Label)
+		l, err := c.ledger.OpenSession(ctx, c.opts.Lease, c.opts.Label, c.known())
 		if err == nil {
 			c.clock.heard(l.At, sent, time.Now())
 			s := newSession(l, sent, c.opts.Margin)
@@ -103,10 +102,14 @@ func final(err error) bool {
 // it is dead or the database is another one. Everything else is tried again: the local deadline counts on.
 func (c *Coordinator) keepSession(ctx context.Context, s *session) {
 	every := c.opts.Lease / 3
+	var stray map[int64]bool // works that the last renewal named
 	for sleepUntil(ctx, s.ended, every) {
 		sent := time.Now()
 		ctx, cancel := context.WithTimeout(ctx, c.opts.Lease/3) // a call that hangs must not cost the lease
-		l, err := c.ledger.Renew(ctx, s.token, c.opts.Lease)
+		l, err := c.ledger.Renew(ctx, s.token, ledger.Renewal{TTL: c.opts.Lease, Knows: c.known(), InHand: c.inHand()})
+		if err == nil {
+			stray = c.giveBack(ctx, s, l.Stray, stray)
+		}
 		cancel()
 		switch {
 		case err == nil:

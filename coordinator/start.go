@@ -181,7 +181,7 @@ var errRefusedStart = errors.New("nothing was stored")
 
 func startEntry(w *work, d *saga.Decision, hold bool) ledger.Entry {
 	d.Record.Seal(w.id, 0, saga.Hash{}, w.s.token)
-	return ledger.Entry{ID: w.id, Record: *d.Record, Schedule: &ledger.Schedule{Hold: hold}}
+	return ledger.Entry{ID: w.id, Record: *d.Record, Schedule: &ledger.Schedule{Hold: hold, Class: class(d.Record)}}
 }
 
 // duplicate answers a start of a known work.

@@ -27,6 +27,7 @@ type work struct {
 	hasSlot bool
 	jobs    chan func() // of the goroutine in which actions run; nil until there is one
 
+	number atomic.Int64  // as head, for other goroutines
 	spoken atomic.Bool   // somebody posted a signal
 	nudge  chan struct{} // wakes a waiting work when spoken is set
 	gone   chan struct{} // closed when the work is out of our hands
@@ -41,6 +42,12 @@ type work struct {
 
 func (c *Coordinator) newWork(s *session, id saga.ID, p saga.Program) *work {
 	return &work{c: c, s: s, id: id, program: p, st: &saga.State{ID: id}, nudge: make(chan struct{}, 1), gone: make(chan struct{})}
+}
+
+// known notes the ledger's number of the work.
+func (w *work) known(head int64) {
+	w.head = head
+	w.number.Store(head)
 }
 
 // run does what was decided and decides what follows, until the work is out of our hands.
@@ -172,7 +179,7 @@ func (w *work) append(d *saga.Decision) (hold bool, a ledger.Answer, err error) 
 	hold = hold || r.Arm != nil // who arms an attempt says what came of it, even when that is: not sent
 	e := ledger.Entry{ID: w.id, Head: w.head, Prev: w.st.Tail}
 	if hold != w.inHead || r.Status != w.st.Status || r.Reason != w.st.Reason {
-		e.Schedule = &ledger.Schedule{Hold: hold}
+		e.Schedule = &ledger.Schedule{Hold: hold, Class: class(r)}
 	}
 	r.Seal(w.id, w.st.Seq, w.st.Tail, w.s.token)
 	e.Record = *r
@@ -185,9 +192,22 @@ func (w *work) append(d *saga.Decision) (hold bool, a ledger.Answer, err error) 
 	return hold, a, err
 }
 
+// class is where a work stands in the order of claims after r.
+func class(r *saga.Record) ledger.Class {
+	switch {
+	case r.Status == saga.Compensating:
+		return ledger.ClassCompensating
+	case r.Seq == 1 && r.Arm == nil:
+		return ledger.ClassUnbegun
+	default:
+		return ledger.ClassBegun
+	}
+}
+
 // stored folds what the ledger has taken. It reports whether the work stays in our hands.
 func (w *work) stored(r *saga.Record, a ledger.Answer, hold bool) bool {
-	r.At, w.head, w.inHead = a.At, a.Head, hold
+	r.At, w.inHead = a.At, hold
+	w.known(a.Head)
 	if err := w.st.Apply(r); err != nil { // the machine decided what its own fold refuses
 		w.c.opts.Log.WithError(err).Error("a stored record does not fold; please report this")
 		return false
@@ -223,7 +243,8 @@ func (w *work) reload() bool {
 		w.c.opts.Log.WithError(err).Error("the chain does not fold; run amends check")
 		return false
 	}
-	w.st, w.head, w.inHead = st, chain.Head.Number, chain.Head.Session == w.s.token
+	w.st, w.inHead = st, chain.Head.Session == w.s.token
+	w.known(chain.Head.Number)
 	return w.inHead
 }
 

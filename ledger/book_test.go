@@ -44,6 +44,8 @@ func (b *book) Signals(_ context.Context, id saga.ID) ([]saga.Signal, error) {
 func (b *book) Duplicates(context.Context, ledger.Filter) ([]ledger.Duplicate, error) {
 	return nil, nil
 }
+func (b *book) Sessions(context.Context) ([]ledger.Session, error)       { return nil, nil }
+func (b *book) Overview(context.Context) (ledger.Overview, error)        { return ledger.Overview{}, nil }
 func (b *book) Definitions(context.Context) ([]ledger.Definition, error) { return nil, nil }
 
 // head is the head to damage.
@@ -76,7 +78,7 @@ var (
 func soundBook(t *testing.T) *book {
 	t.Helper()
 	l := memory.New(nil)
-	lease, err := l.OpenSession(t.Context(), time.Hour, "test")
+	lease, err := l.OpenSession(t.Context(), time.Hour, "test", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

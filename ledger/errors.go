@@ -8,6 +8,10 @@ var (
 	// ErrNotFound: there is no such work.
 	ErrNotFound = errors.New("no such work")
 
+	// ErrInvalid: a value that no ledger stores: text that is not UTF-8 or holds a NUL, a key that is too long. Sending it
+	// again cannot help.
+	ErrInvalid = errors.New("a value cannot be stored")
+
 	// ErrSessionDead: the session's lease has ended and does not come back. Open a new session.
 	ErrSessionDead = errors.New("the session is dead: its lease ended")
 

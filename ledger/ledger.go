@@ -16,13 +16,15 @@ import (
 // settles which.
 type Ledger interface {
 	// OpenSession begins a lease of ttl for a new process under a fresh random token, and reads who the
-	// database is. label names the process for people (host, pid).
-	OpenSession(ctx context.Context, ttl time.Duration, label string) (Lease, error)
+	// database is. label names the process for people (host, pid), knows are the definitions it can run; a process
+	// that only starts works knows none. A schema that is newer than this program answers [ErrSchema].
+	OpenSession(ctx context.Context, ttl time.Duration, label string, knows []Version) (Lease, error)
 
-	// Renew extends the session's lease to ttl from now, by the database's clock. A session that is dead or
-	// has expired is not revived: the error matches [ErrSessionDead]. A database that is no longer the one
-	// the session was opened on answers [ErrDatabaseChanged].
-	Renew(ctx context.Context, t saga.Token, ttl time.Duration) (Lease, error)
+	// Renew extends the session's lease to r.TTL from now, by the database's clock, and stores what the process knows
+	// now. A session that is dead or has expired is not revived: the error matches [ErrSessionDead]. A database that
+	// is no longer the one the session was opened on answers [ErrDatabaseChanged], a schema that has become newer
+	// than this program [ErrSchema].
+	Renew(ctx context.Context, t saga.Token, r Renewal) (Lease, error)
 
 	// Bury marks session t dead, so that its works can be claimed at once. Burying a dead session is not an
 	// error. A process calls it on its own session when it stops.
@@ -34,17 +36,30 @@ type Ledger interface {
 	// [ErrDatabaseChanged] is final: the session is void.
 	Append(ctx context.Context, t saga.Token, entries []Entry) ([]Answer, error)
 
-	// Load returns the chains of works, each from its latest snapshot on, with every signal posted to the work as long as
-	// some of them are unconsumed. Works that do not exist are left out.
+	// Load returns the chains of works, each from its latest snapshot on, with the signals posted to the work that no
+	// record has consumed. Works that do not exist are left out.
 	Load(ctx context.Context, ids []saga.ID) ([]Chain, error)
 
-	// Claim buries expired sessions, then gives session t up to Limit works that are due or whose holder is
-	// dead, and returns them together with works t already holds that somebody has posted a signal to. A
-	// session that is not live claims nothing: [ErrSessionDead].
+	// Claim buries expired sessions and releases what dead ones held, then gives session t up to c.Limit works that
+	// are due and known to it, in the order that [Claim] says. It returns them together with the works t already
+	// holds that have an unread signal. A session that is not live claims nothing: [ErrSessionDead].
+	//
+	// It may give fewer works than there are, never one that another session holds.
 	Claim(ctx context.Context, t saga.Token, c Claim) ([]Head, error)
 
-	// Post inserts a signal, whoever holds the work, and makes the work due, also one that has ended. A signal whose Key the work has
-	// already received changes nothing. An unknown work matches [ErrNotFound].
+	// GiveBack releases works that t holds on record; those it does not hold are left alone. A live work becomes due at
+	// the time the return says, and at once when it has an unread signal. One that is parked or has ended is due only
+	// for an unread signal, at once.
+	GiveBack(ctx context.Context, t saga.Token, works []Return) error
+
+	// CatchUp mends what a clock that ran ahead left behind, once it is right again: released works that [Overview]
+	// calls ahead become due now, and the lease of a session renewed later than the clock says ends after its own
+	// length from now. It answers how many works and sessions that were.
+	CatchUp(ctx context.Context) (works, sessions int64, err error)
+
+	// Post inserts a signal, whoever holds the work, and makes the work due at the latest now, also one that has ended. A
+	// signal whose Key the work has already received changes nothing. An unknown work matches [ErrNotFound], a signal
+	// that cannot be stored [ErrInvalid].
 	Post(ctx context.Context, id saga.ID, s saga.Signal) error
 
 	// Describe stores the structure of a definition, or compares it with what is stored under the same name
@@ -52,7 +67,7 @@ type Ledger interface {
 	Describe(ctx context.Context, spec *saga.Spec) error
 
 	// Count adds blocked duplicates to their counters. It is the one method that is not idempotent: after an
-	// error the counts may be in or not.
+	// error the counts may be in or not. A source that is longer than [MaxText] is cut.
 	Count(ctx context.Context, ds []Duplicate) error
 
 	// Close releases connections and files. It does not bury sessions.
@@ -77,6 +92,12 @@ type Reader interface {
 
 	// Definitions returns every definition the ledger has seen, by name and version.
 	Definitions(ctx context.Context) ([]Definition, error)
+
+	// Sessions returns the live sessions, then the dead ones that still hold works; each kind by its opening.
+	Sessions(ctx context.Context) ([]Session, error)
+
+	// Overview says what moves and what does not. It is bounded in what it returns, and made to be asked every minute.
+	Overview(ctx context.Context) (Overview, error)
 }
 
 // TxStarter is implemented by ledgers that live in a database the caller may share.
@@ -95,6 +116,25 @@ type Lease struct {
 	// Alone: opening proved every other session's process gone (a file lock), so attempts they had armed are
 	// lost at once, without waiting for their deadlines.
 	Alone bool
+	// Stray are works that the session holds on record and that the renewal did not say it has in hand, at most
+	// [MaxStray] of them. A claim or a record on its way explains one that is named for the first time.
+	Stray []Head
+}
+
+// MaxStray is how many stray works one renewal names.
+const MaxStray = 1000
+
+// Renewal is what a process says of itself at each heartbeat.
+type Renewal struct {
+	TTL    time.Duration
+	Knows  []Version // the definitions it can run
+	InHand []int64   // the numbers of the works it has in hand
+}
+
+// Return is one work that is given back.
+type Return struct {
+	Number int64     // the ledger's, of the work
+	Due    time.Time // when it wants attention; zero: now
 }
 
 // Entry is one record on its way into the ledger, sealed by [saga.Record.Seal].
@@ -112,7 +152,20 @@ type Schedule struct {
 	// Hold: the writer keeps the work in hand and wakes it by itself. Otherwise a live work is released and
 	// due at the record's time plus its wait. No record leaves a parked or terminal work held.
 	Hold bool
+
+	// Class is where the work stands in the order of claims from now on, when it is released and when its holder dies.
+	Class Class
 }
+
+// Class is the first criterion in the order of claims: a lower one is claimed first.
+type Class int8
+
+// The classes.
+const (
+	ClassCompensating Class = iota // something is to be undone
+	ClassBegun                     // something may have been sent
+	ClassUnbegun                   // nothing was sent yet
+)
 
 // Result is the ledger's answer to one entry.
 type Result string
@@ -146,8 +199,9 @@ type Head struct {
 	Revision string // of the source object: the one the work was started with, or revised for
 	Status   saga.Status
 	Reason   saga.Reason
-	Session  saga.Token // who holds it; 0 nobody
-	Due      time.Time  // live and held by nobody: when it wants attention
+	Class    Class      // its place in the order of claims
+	Session  saga.Token // who holds it; 0: no session
+	Due      time.Time  // released: when it wants attention; zero: never, by itself
 	Base     int64      // seq of the latest record with a snapshot; 1 when there is none
 	Posted   int64      // signals received
 	Consumed int64      // signals consumed by records
@@ -160,7 +214,7 @@ type Head struct {
 type Chain struct {
 	Head    Head
 	Records []saga.Record // from Head.Base on
-	Signals []saga.Signal // empty when Posted == Consumed
+	Signals []saga.Signal // the unread ones: no record has consumed them
 	At      time.Time     // the database's clock when it was read
 	// Changed is when the database became another one (a fail-over, a restore), for a chain whose latest record was
 	// written before: what was stored behind it may be forgotten. Zero for others. A ledger tells it once a session
@@ -168,18 +222,15 @@ type Chain struct {
 	Changed time.Time
 }
 
-// Claim says what a process can take.
+// Claim says what a process can take. Works are given in the order of their class, and within one the longest due
+// first; a work whose holder died counts as due since the end of its holder's lease. Works that have ended and have an
+// unread signal count as begun.
 type Claim struct {
 	Limit int // at most this many works
-	// Known are the definitions this process can run. Works of other definitions are claimed only once they
-	// have been overdue for Grace, so that some process which knows them can take them first. A work that is
-	// parked because nobody knew its definition is never given to another process that does not know it,
-	// whatever is posted to it.
+	Fresh int // of them, up to this many go first to works that have not begun
+	// Known are the definitions this process can run; works of others are left alone. A work that has ended is known to
+	// a process that knows any version of its saga.
 	Known []Version
-	Grace time.Duration
-	// All returns every work t holds, not only those somebody has posted a signal to. It is asked for after an
-	// error: the lost answer may have given works to t that it does not know of.
-	All bool
 }
 
 // Version names one version of a definition.
@@ -187,6 +238,10 @@ type Version struct {
 	Saga    string
 	Version int
 }
+
+// MaxText is how long a signal's key, an external id and the source of a duplicate may be, in bytes: what the index of
+// every engine can hold.
+const MaxText = 768
 
 // Filter narrows a listing. Zero fields do not narrow.
 type Filter struct {

@@ -296,6 +296,7 @@ func headDiff(a, c ledger.Head) (diff string) {
 	line("Revision", a.Revision, c.Revision, a.Revision == c.Revision)
 	line("Status", a.Status, c.Status, a.Status == c.Status)
 	line("Reason", a.Reason, c.Reason, a.Reason == c.Reason)
+	line("Class", a.Class, c.Class, a.Class == c.Class)
 	line("Session", a.Session, c.Session, a.Session == c.Session)
 	line("Due", a.Due, c.Due, a.Due.Equal(c.Due))
 	line("Base", a.Base, c.Base, a.Base == c.Base)

@@ -10,8 +10,8 @@ import (
 
 // The two schedules a writer can give, and none.
 var (
-	hold    = &ledger.Schedule{Hold: true}
-	release = &ledger.Schedule{}
+	hold    = &ledger.Schedule{Hold: true, Class: ledger.ClassBegun}
+	release = &ledger.Schedule{Class: ledger.ClassBegun}
 	keep    *ledger.Schedule // neither status, holder nor due time change
 )
 
@@ -184,7 +184,7 @@ func (b *bench) load(ids ...saga.ID) []ledger.Chain {
 // claim claims as a process that knows the suite's definition.
 func (b *bench) claim(t saga.Token, limit int) []ledger.Head {
 	b.Helper()
-	return b.claimAs(t, ledger.Claim{Limit: limit, Known: known, Grace: time.Hour})
+	return b.claimAs(t, ledger.Claim{Limit: limit, Known: known})
 }
 
 func (b *bench) claimAs(t saga.Token, c ledger.Claim) []ledger.Head {
@@ -199,7 +199,7 @@ func (b *bench) claimAs(t saga.Token, c ledger.Claim) []ledger.Head {
 // post posts a signal with a key of its own.
 func (b *bench) post(id saga.ID, key string) {
 	b.Helper()
-	s := saga.Signal{Kind: saga.SignalResume, Key: key, Actor: "suite", Reason: "because"}
+	s := saga.Signal{Kind: saga.SignalConflict, Key: key, Actor: "suite", Reason: "because"}
 	if err := b.Post(b.Context(), id, s); err != nil {
 		b.Fatalf("post %s to %s: %v", key, id, err)
 	}

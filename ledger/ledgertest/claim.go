@@ -1,6 +1,7 @@
 package ledgertest
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -12,20 +13,23 @@ import (
 var claimCases = []testCase{
 	{"due works", claimDue},
 	{"the longest overdue first, up to the limit", claimOrder},
+	{"by class", claimClasses},
+	{"places for works that have not begun", claimFresh},
 	{"works of dead sessions", claimOrphans},
 	{"works of expired sessions", claimExpired},
+	{"works of dead sessions in their order", claimOrphanOrder},
 	{"parked and terminal works", claimParked},
 	{"a work that begins parked", claimBegunParked},
 	{"unknown definitions", claimUnknown},
 	{"unknown definitions of dead sessions", claimUnknownOrphans},
-	{"parked for an unknown definition", claimParkedUnknown},
+	{"ended works of any version", claimEnded},
 	{"signalled works", claimSignalled},
-	{"all held works", claimAll},
+	{"many signalled works", claimManySignalled},
 	{"once each", claimRace},
 }
 
-// Claim "gives session t up to Limit works that are due". A claimed work is held: it is not due, and nobody else
-// gets it.
+// Claim "gives session t up to c.Limit works that are due". A claimed work is held: it is not due, and no other
+// session gets it.
 func claimDue(b *bench) {
 	t, other := b.session(), b.session()
 	now := b.start(t, "now", started(), release)
@@ -104,7 +108,58 @@ func claimOrder(b *bench) {
 	}
 }
 
-// Claim also gives works "whose holder is dead", at once and whatever their status.
+// class releases a work in a class.
+func class(c ledger.Class) *ledger.Schedule { return &ledger.Schedule{Class: c} }
+
+// Works are given "in the order of their class, and within one the longest due first": what is to be undone, what has
+// begun, what has not.
+func claimClasses(b *bench) {
+	t := b.session()
+	for _, nth := range []string{"first", "second"} {
+		b.start(t, "unbegun "+nth, started(), class(ledger.ClassUnbegun))
+		b.start(t, "begun "+nth, started(), class(ledger.ClassBegun))
+		b.start(t, "compensating "+nth, started(), class(ledger.ClassCompensating))
+		b.until(b.clock())
+	}
+	for _, want := range []string{
+		"compensating first", "compensating second", "begun first", "begun second", "unbegun first", "unbegun second",
+	} {
+		if got := works(b.claim(t, 1)); !slices.Equal(got, []string{want}) {
+			b.Fatalf("claimed %v, want %s", got, want)
+		}
+	}
+}
+
+// "Of them, up to this many go first to works that have not begun", so that a backlog of begun ones does not keep new
+// ones waiting for ever; a place that no such work wants goes to the others.
+func claimFresh(b *bench) {
+	t := b.session()
+	begin := func(kind string, n int, c ledger.Class) {
+		for i := range n {
+			b.start(t, fmt.Sprint(kind, " ", i), started(), class(c))
+		}
+	}
+	begin("begun", 4, ledger.ClassBegun)
+	begin("unbegun", 3, ledger.ClassUnbegun)
+	begin("compensating", 1, ledger.ClassCompensating)
+	b.until(b.clock())
+	for i, step := range []struct {
+		c    ledger.Claim
+		want []string
+	}{
+		{ledger.Claim{Limit: 3, Fresh: 1}, []string{"begun 0", "compensating 0", "unbegun 0"}},
+		{ledger.Claim{Limit: 1, Fresh: 5}, []string{"unbegun 1"}},
+		{ledger.Claim{Limit: 9, Fresh: 5}, []string{"begun 1", "begun 2", "begun 3", "unbegun 2"}},
+	} {
+		step.c.Known = known
+		got := works(b.claimAs(t, step.c))
+		if slices.Sort(got); !slices.Equal(got, step.want) {
+			b.Errorf("claim %d gave %v, want %v", i+1, got, step.want)
+		}
+	}
+}
+
+// Claim "releases what dead ones held", and gives it with what is due.
 func claimOrphans(b *bench) {
 	dead, live, other := b.session(), b.session(), b.session()
 	b.start(dead, "running", started(), hold)
@@ -117,6 +172,23 @@ func claimOrphans(b *bench) {
 	slices.Sort(got)
 	if !slices.Equal(got, []string{"compensating", "running"}) {
 		b.Errorf("claimed %v, want the two works that the dead session held", got)
+	}
+}
+
+// "A work whose holder died counts as due since the end of its holder's lease", in its class.
+func claimOrphanOrder(b *bench) {
+	dying, t := b.session(), b.session()
+	b.start(dying, "orphaned", started(), hold)
+	b.start(dying, "orphaned, compensating", started(), &ledger.Schedule{Hold: true, Class: ledger.ClassCompensating})
+	b.start(t, "due before", started(), release)
+	b.until(b.clock())
+	b.expire(dying)
+	b.until(b.clock())
+	b.start(t, "due since", started(), release)
+	for _, want := range []string{"orphaned, compensating", "due before", "orphaned", "due since"} {
+		if got := works(b.claim(t, 1)); !slices.Equal(got, []string{want}) {
+			b.Fatalf("claimed %v, want %s", got, want)
+		}
 	}
 }
 
@@ -156,12 +228,12 @@ func claimParked(b *bench) {
 	b.bury(t)
 	other := b.session()
 	if got := b.claim(other, 10); len(got) != 2 || got[0].ID != signalled.id || got[1].ID != ended.id {
-		b.Errorf("claimed %v, want the works whose holder died", works(got))
+		b.Errorf("claimed %v, want the works whose holder died, with their signals unread", works(got))
 	}
 }
 
-// "Works of other definitions are claimed only once they have been overdue for Grace, so that some process which
-// knows them can take them first." A version is part of a definition.
+// "Works of others are left alone", however long they are due: what no process knows stays as it is (CORE-1, CORE-2). A
+// version is part of a definition.
 func claimUnknown(b *bench) {
 	t := b.session()
 	second := started()
@@ -169,66 +241,74 @@ func claimUnknown(b *bench) {
 	b.start(t, "version 2", second, release)
 	other := b.fresh(t, "other saga")
 	other.id.Saga = "order-to-crm"
-	a := other.add(started(), release)
-	if got := b.claimAs(t, ledger.Claim{Limit: 10, Known: known, Grace: time.Hour}); len(got) != 0 {
-		b.Fatalf("claimed %v within their grace", works(got))
+	other.add(started(), release)
+	b.post(other.id, "hello")
+	parked := b.start(t, "parked", second, hold)
+	parked.add(reviewed(), release)
+	b.post(parked.id, "hello")
+	before := b.list(ledger.Filter{})
+	for _, knows := range [][]ledger.Version{known, nil, {{Saga: "x", Version: 2}, {Saga: "order-to-crm", Version: 2}}} {
+		if got := b.claimAs(t, ledger.Claim{Limit: 10, Fresh: 10, Known: knows}); len(got) != 0 {
+			b.Fatalf("claimed %v, knowing %v", works(got), knows)
+		}
 	}
-	if got := b.claimAs(t, ledger.Claim{Limit: 10, Grace: time.Hour}); len(got) != 0 {
-		b.Fatalf("claimed %v within their grace, knowing nothing", works(got))
+	for i, h := range b.list(ledger.Filter{}) {
+		if diff := headDiff(h, before[i]); diff != "" {
+			b.Errorf("a claim changed the head of %s:%s", h.ID, diff)
+		}
 	}
-	mine := ledger.Claim{Limit: 10, Known: []ledger.Version{{Saga: "x", Version: 2}, {Saga: theSaga, Version: 2}}, Grace: time.Hour}
-	if got := works(b.claimAs(t, mine)); !slices.Equal(got, []string{"version 2"}) {
-		b.Errorf("claimed %v, want the work of the known version", got)
-	}
-	b.until(a.At.Add(2 * time.Millisecond))
-	if got := works(b.claimAs(t, ledger.Claim{Limit: 10, Known: known, Grace: time.Millisecond})); !slices.Equal(got, []string{"other saga"}) {
-		b.Errorf("claimed %v, want the work that is overdue for longer than its grace", got)
+	mine := ledger.Claim{Limit: 10, Known: []ledger.Version{{Saga: "x", Version: 2}, {Saga: theSaga, Version: 2}}}
+	got := works(b.claimAs(t, mine))
+	if slices.Sort(got); !slices.Equal(got, []string{"parked", "version 2"}) {
+		b.Errorf("claimed %v, want the works of the known version", got)
 	}
 }
 
-// The grace of a work whose holder died counts from the end of its lease.
+// What a dead session held waits for a process that knows it, due since the end of the lease.
 func claimUnknownOrphans(b *bench) {
 	dying, t := b.session(), b.session()
 	second := started()
 	second.Version = 2
-	b.start(dying, "w", second, hold)
+	c := b.start(dying, "w", second, hold)
+	quiet := b.start(dying, "quiet", second, hold)
+	quiet.add(reviewed(), hold)
 	b.expire(dying)
-	at := b.clock()
+	b.bury(dying)
+	now := b.clock()
 	if got := b.claim(t, 10); len(got) != 0 {
-		b.Fatalf("claimed %v within their grace", works(got))
+		b.Fatalf("claimed %v, which are not known", works(got))
 	}
-	b.until(at.Add(2 * time.Millisecond))
-	if got := b.claimAs(t, ledger.Claim{Limit: 10, Known: known, Grace: time.Millisecond}); len(got) != 1 {
-		b.Errorf("claimed %v, want the work whose holder died longer ago than its grace", works(got))
+	if h := c.now(); h.Session != 0 || h.Due.IsZero() || h.Due.After(now) {
+		b.Errorf("the head is %+v, want released and due since the end of the lease, before %v", h, now)
+	}
+	if got := works(b.claimAs(t, ledger.Claim{Limit: 10, Known: []ledger.Version{{Saga: theSaga, Version: 2}}})); !slices.Equal(got, []string{"w"}) {
+		b.Errorf("claimed %v, want the work whose holder died", got)
 	}
 }
 
-// "A work that is parked because nobody knew its definition is never given to another process that does not know it,
-// whatever is posted to it": it could only park it again, with a record each time.
-func claimParkedUnknown(b *bench) {
-	dying, t := b.session(), b.session()
-	park := func(name string) {
-		c := b.start(dying, name, started(), hold)
-		r := reviewed()
-		r.Reason = saga.ReasonUnknownVersion
-		c.add(r, release)
+// "A work that has ended is known to a process that knows any version of its saga": it only reads what was said to it.
+func claimEnded(b *bench) {
+	t := b.session()
+	for i := range 3 {
+		c := b.start(t, order(i), started(), hold)
+		c.add(doing(saga.KindDone, saga.Completed), release)
 		b.post(c.id, "hello")
 	}
-	park("orphaned")
-	knows := ledger.Claim{Limit: 10, Known: known, Grace: time.Millisecond}
-	doesNot := ledger.Claim{Limit: 10, Known: []ledger.Version{{Saga: theSaga, Version: 2}}, Grace: time.Millisecond}
-	if got := works(b.claimAs(dying, knows)); !slices.Equal(got, []string{"orphaned"}) {
-		b.Fatalf("claimed %v, want the parked work, by who knows it", got)
+	for _, knows := range [][]ledger.Version{nil, {{Saga: "order-to-crm", Version: 1}}} {
+		if got := b.claimAs(t, ledger.Claim{Limit: 10, Known: knows}); len(got) != 0 {
+			b.Fatalf("claimed %v, knowing %v", works(got), knows)
+		}
 	}
-	park("released")
-	b.expire(dying)
-	b.until(b.clock().Add(2 * time.Millisecond))
-	if got := b.claimAs(t, doesNot); len(got) != 0 {
-		b.Errorf("claimed %v, not knowing their definition either", works(got))
+	for want, c := range map[int]ledger.Claim{
+		2: {Limit: 2, Known: []ledger.Version{{Saga: theSaga, Version: 7}, {Saga: theSaga, Version: 8}}},
+	} {
+		if got := b.claimAs(t, c); len(got) != want || got[0].Status != saga.Completed {
+			b.Errorf("claimed %v, want %d", works(got), want)
+		}
 	}
-	got := works(b.claimAs(t, knows))
-	if slices.Sort(got); !slices.Equal(got, []string{"orphaned", "released"}) {
-		b.Errorf("claimed %v, want both parked works, by who knows them", got)
+	b.start(t, "unbegun", started(), class(ledger.ClassUnbegun)) // due after them, and behind them
+	if got := works(b.claim(b.session(), 1)); !slices.Equal(got, []string{order(2)}) {
+		b.Errorf("claimed %v, want the last that has ended: it counts as begun", got)
 	}
 }
 
@@ -267,36 +347,24 @@ func claimSignalled(b *bench) {
 	}
 }
 
-// All "returns every work t holds, not only those somebody has posted a signal to", however many there are:
-// also those that a claim gave it whose answer was lost.
-func claimAll(b *bench) {
-	t, other := b.session(), b.session()
+// However many works in hand have an unread signal, Claim names each: those that are read late hide no other (core.md, D4).
+func claimManySignalled(b *bench) {
+	t := b.session()
 	const n = 1010
 	var batch []ledger.Entry
 	for i := range n {
 		batch = append(batch, b.fresh(t, order(i)).entry(started(), hold))
 	}
 	b.append(t, batch...)
-	b.start(other, "theirs", started(), hold)
-	b.start(other, "free", started(), release)
-	l := Faulty(b.Store, LoseAnswer(1, ClaimWorks))
-	c := ledger.Claim{Limit: 1, Known: known, Grace: time.Hour}
-	if _, err := l.Claim(b.Context(), t, c); err == nil {
-		b.Fatal("the answer was not lost")
+	for i := range n {
+		b.post(id(order(i)), "hello")
 	}
-	if got := b.claimAs(t, c); len(got) != 0 {
-		b.Errorf("claimed %v, want nothing: the lost claim took it", works(got))
-	}
-	c.All = true
 	seen := map[string]bool{}
-	for _, h := range b.claimAs(t, c) {
-		if h.Session != t || seen[h.ID.Work] {
-			b.Errorf("%s is held by %s, or was named twice", h.ID, h.Session)
-		}
+	for _, h := range b.claim(t, 1) {
 		seen[h.ID.Work] = true
 	}
-	if len(seen) != n+1 || !seen["free"] || seen["theirs"] {
-		b.Errorf("named %d works, want the %d held ones and the one the lost claim took", len(seen), n)
+	if len(seen) != n {
+		b.Errorf("named %d works, want all %d that have an unread signal", len(seen), n)
 	}
 }
 
@@ -309,7 +377,7 @@ type given struct {
 // take claims for session t, a few works at a time, until nothing is left twice in a row.
 func (g *given) take(b *bench, s Store, t saga.Token) {
 	for empty := 0; empty < 2 && !b.Failed(); {
-		heads, err := s.Claim(b.Context(), t, ledger.Claim{Limit: 7, Known: known, Grace: time.Hour})
+		heads, err := s.Claim(b.Context(), t, ledger.Claim{Limit: 7, Known: known})
 		if err != nil {
 			b.Errorf("claim: %v", err)
 			return

@@ -65,7 +65,7 @@ func faultRepeat(b *bench) {
 	free := b.start(t, "free", started(), release)
 	l := Faulty(b.Store, LoseAnswer(1, Renew), LoseAnswer(1, Bury), LoseAnswer(1, Post), LoseAnswer(1, Describe), LoseAnswer(1, ClaimWorks))
 	for name, do := range map[string]func() error{
-		"renew":    func() error { _, err := l.Renew(b.Context(), t, 1<<40); return err },
+		"renew":    func() error { _, err := l.Renew(b.Context(), t, ledger.Renewal{TTL: 1 << 40}); return err },
 		"post":     func() error { return l.Post(b.Context(), c.id, saga.Signal{Kind: saga.SignalCancel, Key: "k"}) },
 		"describe": func() error { return l.Describe(b.Context(), spec("a", 1)) },
 		"claim":    func() error { _, err := l.Claim(b.Context(), t, ledger.Claim{Limit: 9, Known: known}); return err },

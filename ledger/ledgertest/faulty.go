@@ -28,6 +28,8 @@ const (
 	Append      Method = "Append"
 	Load        Method = "Load"
 	ClaimWorks  Method = "Claim"
+	GiveBack    Method = "GiveBack"
+	CatchUp     Method = "CatchUp"
 	Post        Method = "Post"
 	Describe    Method = "Describe"
 	Count       Method = "Count"
@@ -166,13 +168,13 @@ func nothing(do func() error) func() (struct{}, error) {
 }
 
 // OpenSession passes the call on, or not.
-func (f *FaultyLedger) OpenSession(ctx context.Context, ttl time.Duration, label string) (ledger.Lease, error) {
-	return call(f, OpenSession, func() (ledger.Lease, error) { return f.inner.OpenSession(ctx, ttl, label) })
+func (f *FaultyLedger) OpenSession(ctx context.Context, ttl time.Duration, label string, knows []ledger.Version) (ledger.Lease, error) {
+	return call(f, OpenSession, func() (ledger.Lease, error) { return f.inner.OpenSession(ctx, ttl, label, knows) })
 }
 
 // Renew passes the call on, or not.
-func (f *FaultyLedger) Renew(ctx context.Context, t saga.Token, ttl time.Duration) (ledger.Lease, error) {
-	return call(f, Renew, func() (ledger.Lease, error) { return f.inner.Renew(ctx, t, ttl) })
+func (f *FaultyLedger) Renew(ctx context.Context, t saga.Token, r ledger.Renewal) (ledger.Lease, error) {
+	return call(f, Renew, func() (ledger.Lease, error) { return f.inner.Renew(ctx, t, r) })
 }
 
 // Bury passes the call on, or not.
@@ -194,6 +196,21 @@ func (f *FaultyLedger) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain,
 // Claim passes the call on, or not.
 func (f *FaultyLedger) Claim(ctx context.Context, t saga.Token, c ledger.Claim) ([]ledger.Head, error) {
 	return call(f, ClaimWorks, func() ([]ledger.Head, error) { return f.inner.Claim(ctx, t, c) })
+}
+
+// GiveBack passes the call on, or not.
+func (f *FaultyLedger) GiveBack(ctx context.Context, t saga.Token, works []ledger.Return) error {
+	_, err := call(f, GiveBack, nothing(func() error { return f.inner.GiveBack(ctx, t, works) }))
+	return err
+}
+
+// CatchUp passes the call on, or not.
+func (f *FaultyLedger) CatchUp(ctx context.Context) (works, sessions int64, err error) {
+	n, err := call(f, CatchUp, func() ([2]int64, error) {
+		works, sessions, err := f.inner.CatchUp(ctx)
+		return [2]int64{works, sessions}, err
+	})
+	return n[0], n[1], err
 }
 
 // Post passes the call on, or not.

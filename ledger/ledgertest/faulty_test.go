@@ -18,7 +18,7 @@ func calls(t *testing.T, faults ...ledgertest.Fault) (answered, posted string, f
 	t.Helper()
 	store := memory.New(nil)
 	f = ledgertest.Faulty(store, faults...)
-	lease, err := store.OpenSession(t.Context(), time.Hour, "")
+	lease, err := store.OpenSession(t.Context(), time.Hour, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func calls(t *testing.T, faults ...ledgertest.Fault) (answered, posted string, f
 	}
 	for _, key := range []string{"1", "2", "3"} {
 		note("P"+key, f.Post(t.Context(), id, saga.Signal{Kind: saga.SignalCancel, Key: key}))
-		_, err := f.Renew(t.Context(), lease.Token, time.Hour)
+		_, err := f.Renew(t.Context(), lease.Token, ledger.Renewal{TTL: time.Hour})
 		note("R"+key, err)
 	}
 	signals, err := store.Signals(t.Context(), id)
@@ -103,12 +103,14 @@ func TestFaultyEveryMethod(t *testing.T) {
 	ctx := t.Context()
 	f := ledgertest.Faulty(memory.New(nil), ledgertest.FailAlways())
 	for m, do := range map[ledgertest.Method]func() error{
-		ledgertest.OpenSession: func() error { _, err := f.OpenSession(ctx, 1, ""); return err },
-		ledgertest.Renew:       func() error { _, err := f.Renew(ctx, 1, 1); return err },
+		ledgertest.OpenSession: func() error { _, err := f.OpenSession(ctx, 1, "", nil); return err },
+		ledgertest.Renew:       func() error { _, err := f.Renew(ctx, 1, ledger.Renewal{TTL: 1}); return err },
 		ledgertest.Bury:        func() error { return f.Bury(ctx, 1) },
 		ledgertest.Append:      func() error { _, err := f.Append(ctx, 1, nil); return err },
 		ledgertest.Load:        func() error { _, err := f.Load(ctx, nil); return err },
 		ledgertest.ClaimWorks:  func() error { _, err := f.Claim(ctx, 1, ledger.Claim{}); return err },
+		ledgertest.GiveBack:    func() error { return f.GiveBack(ctx, 1, nil) },
+		ledgertest.CatchUp:     func() error { _, _, err := f.CatchUp(ctx); return err },
 		ledgertest.Post:        func() error { return f.Post(ctx, saga.ID{}, saga.Signal{}) },
 		ledgertest.Describe:    func() error { return f.Describe(ctx, &saga.Spec{}) },
 		ledgertest.Count:       func() error { return f.Count(ctx, nil) },

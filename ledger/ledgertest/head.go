@@ -12,6 +12,7 @@ var headCases = []testCase{
 	{"released start", headReleasedStart},
 	{"reopened", headReopened},
 	{"revised", headRevised},
+	{"class", headClass},
 }
 
 // headWant is what a head must show of what a record decides.
@@ -117,7 +118,7 @@ func (b *bench) expectHead(c *chain, w headWant) {
 	want := ledger.Head{
 		Number: c.head, ID: c.id, Version: 1, Revision: "r1",
 		Status: w.status, Reason: w.reason,
-		Base: w.base, Consumed: w.consumed, Posted: int64(len(b.signals(c.id))),
+		Class: ledger.ClassBegun, Base: w.base, Consumed: w.consumed, Posted: int64(len(b.signals(c.id))),
 		Created: rs[0].At, Updated: got.Updated,
 	}
 	if w.held {
@@ -187,5 +188,40 @@ func headRevised(b *bench) {
 	c.add(revised, hold)
 	if h := c.now(); h.Revision != "9" || h.Version != 2 || !h.Finished.IsZero() || h.Session != t || h.Status != saga.Running {
 		b.Errorf("opened again: %+v", h)
+	}
+}
+
+// "Class is where the work stands in the order of claims from now on": a schedule sets it, held or released, and nothing
+// else does.
+func headClass(b *bench) {
+	t := b.session()
+	c := b.start(t, "w", started(), &ledger.Schedule{Hold: true, Class: ledger.ClassUnbegun})
+	want := func(what string, class ledger.Class) {
+		b.Helper()
+		if got := c.now().Class; got != class {
+			b.Errorf("%s: class %d, want %d", what, got, class)
+		}
+	}
+	want("started", ledger.ClassUnbegun)
+	c.add(arming(doing(saga.KindArmed, saga.Running), 1), keep)
+	want("without a schedule", ledger.ClassUnbegun)
+	r := doing(saga.KindArmed, saga.Running)
+	r.Snapshot = []byte(`{}`)
+	c.add(r, keep)
+	want("with a snapshot and without a schedule", ledger.ClassUnbegun)
+	c.add(doing(saga.KindDone, saga.Running), release)
+	want("released", ledger.ClassBegun)
+	b.claim(t, 1)
+	want("claimed", ledger.ClassBegun)
+	c.add(doing(saga.KindRefused, saga.Compensating), &ledger.Schedule{Hold: true, Class: ledger.ClassCompensating})
+	want("held", ledger.ClassCompensating)
+	if err := b.GiveBack(b.Context(), t, []ledger.Return{{Number: c.head}}); err != nil {
+		b.Fatal(err)
+	}
+	want("given back", ledger.ClassCompensating)
+	first := b.fresh(t, "no schedule")
+	first.add(started(), keep)
+	if h := first.now(); h.Class != ledger.ClassCompensating || h.Due.IsZero() {
+		b.Errorf("a start without a schedule: %+v, want the first class, due", h)
 	}
 }

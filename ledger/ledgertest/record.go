@@ -34,7 +34,7 @@ var oddTexts = []string{
 	"é and é", // composed, and with a combining accent: two texts
 	"日本語テキスト", "السلام عليكم", "שלום", "ไทย", "\u200bzero\u200dwidth\ufeff", "\u202eright to left",
 	"👩‍👩‍👧‍👦🏳️‍🌈𝔘𝔫𝔦𝔠𝔬𝔡𝔢", "\U0010ffff", "\ufffd the replacement character itself", "\x01\x02\x1f\x7f",
-	strings.Repeat("long ", 400),
+	strings.Repeat("long ", 140),
 }
 
 // full is a record with every field set.

@@ -115,7 +115,7 @@ func (r reviver) Append(ctx context.Context, t saga.Token, es []ledger.Entry) ([
 		if a.Result != ledger.NoLease {
 			return a, nil
 		}
-		lease, err := r.OpenSession(ctx, time.Hour, "revived")
+		lease, err := r.OpenSession(ctx, time.Hour, "revived", nil)
 		if err != nil {
 			return a, err
 		}

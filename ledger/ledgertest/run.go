@@ -133,7 +133,7 @@ func (b *bench) clock() time.Time {
 	if b.witness == 0 {
 		b.witness = b.session()
 	}
-	lease, err := b.raw.Renew(b.Context(), b.witness, time.Hour)
+	lease, err := b.raw.Renew(b.Context(), b.witness, ledger.Renewal{TTL: time.Hour})
 	if err != nil {
 		b.Fatalf("read the ledger's clock: %v", err)
 	}
@@ -158,7 +158,7 @@ func (b *bench) until(at time.Time) {
 // session opens a session that outlives the test.
 func (b *bench) session() saga.Token {
 	b.Helper()
-	lease, err := b.OpenSession(b.Context(), time.Hour, "suite")
+	lease, err := b.OpenSession(b.Context(), time.Hour, "suite", nil)
 	if err != nil {
 		b.Fatalf("open session: %v", err)
 	}
@@ -168,7 +168,7 @@ func (b *bench) session() saga.Token {
 // expire ends a session's lease without burying it: it renews it to one millisecond and waits for its end.
 func (b *bench) expire(t saga.Token) {
 	b.Helper()
-	lease, err := b.Renew(b.Context(), t, time.Millisecond)
+	lease, err := b.Renew(b.Context(), t, ledger.Renewal{TTL: time.Millisecond})
 	if err != nil {
 		b.Fatalf("renew session %s: %v", t, err)
 	}

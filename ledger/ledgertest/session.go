@@ -23,7 +23,7 @@ func sessionOpen(b *bench) {
 	database := ""
 	before := b.clock()
 	for range 10 {
-		lease, err := b.OpenSession(b.Context(), 15*time.Second, "host 1, pid 2: 日本")
+		lease, err := b.OpenSession(b.Context(), 15*time.Second, "host 1, pid 2: 日本", nil)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -42,12 +42,12 @@ func sessionOpen(b *bench) {
 
 // "Renew extends the session's lease to ttl from now, by the database's clock".
 func sessionRenew(b *bench) {
-	first, err := b.OpenSession(b.Context(), time.Minute, "suite")
+	first, err := b.OpenSession(b.Context(), time.Minute, "suite", nil)
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.until(first.At)
-	lease, err := b.Renew(b.Context(), first.Token, time.Hour)
+	lease, err := b.Renew(b.Context(), first.Token, ledger.Renewal{TTL: time.Hour})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func sessionRenew(b *bench) {
 func sessionShorten(b *bench) {
 	t := b.session()
 	b.expire(t)
-	_, err := b.Renew(b.Context(), t, time.Hour)
+	_, err := b.Renew(b.Context(), t, ledger.Renewal{TTL: time.Hour})
 	b.wantError("renew after the shorter lease ended", err, ledger.ErrSessionDead)
 }
 
@@ -84,7 +84,7 @@ func sessionExpired(b *bench) {
 func (b *bench) isDead(t saga.Token) {
 	b.Helper()
 	for range 2 {
-		_, err := b.Renew(b.Context(), t, time.Hour)
+		_, err := b.Renew(b.Context(), t, ledger.Renewal{TTL: time.Hour})
 		b.wantError("renew a dead session", err, ledger.ErrSessionDead)
 		_, err = b.Claim(b.Context(), t, ledger.Claim{Limit: 1, Known: known})
 		b.wantError("claim for a dead session", err, ledger.ErrSessionDead)
@@ -106,7 +106,7 @@ func sessionBury(b *bench) {
 		b.Errorf("claimed %+v, want the work of the buried session", got)
 	}
 	b.isDead(t)
-	if _, err := b.Renew(b.Context(), other, time.Hour); err != nil {
+	if _, err := b.Renew(b.Context(), other, ledger.Renewal{TTL: time.Hour}); err != nil {
 		b.Errorf("burying one session ended another: %v", err)
 	}
 }

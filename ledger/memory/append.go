@@ -66,7 +66,7 @@ func (l *Ledger) start(t saga.Token, e *ledger.Entry, now time.Time) ledger.Answ
 	if e.Record.Arm != nil && !l.live(t, now) {
 		return ledger.Answer{Result: ledger.NoLease}
 	}
-	w := &work{head: ledger.Head{
+	w := &work{read: make(map[int64]bool), head: ledger.Head{
 		Number:   int64(len(l.works)) + 1,
 		ID:       e.ID,
 		Version:  e.Record.Version,
@@ -100,6 +100,9 @@ func (w *work) project(r *saga.Record, s *ledger.Schedule) {
 	h := &w.head
 	h.Status, h.Reason, h.Updated = r.Status, r.Reason, r.At
 	h.Consumed += int64(len(r.Signals))
+	for _, id := range r.Signals {
+		w.read[id] = true
+	}
 	if len(r.Snapshot) > 0 {
 		h.Base = r.Seq
 	}
@@ -109,7 +112,7 @@ func (w *work) project(r *saga.Record, s *ledger.Schedule) {
 	if s == nil {
 		return // "neither status, holder nor due time change"
 	}
-	h.Session, h.Due = 0, time.Time{}
+	h.Class, h.Session, h.Due = s.Class, 0, time.Time{}
 	switch {
 	case !r.Status.Terminal():
 		h.Finished = time.Time{}

@@ -11,11 +11,8 @@ import (
 	"github.com/amends-dev/amends/saga"
 )
 
-// signalled is at most how many held works with fresh signals one Claim tells of.
-const signalled = 1000
-
-// Claim "buries expired sessions, then gives session t up to Limit works that are due or whose holder is
-// dead, and returns them together with works t already holds that somebody has posted a signal to".
+// Claim "buries expired sessions and releases what dead ones held, then gives session t up to c.Limit works that are
+// due and known to it", and returns them "together with the works t already holds that have an unread signal".
 func (l *Ledger) Claim(ctx context.Context, t saga.Token, c ledger.Claim) ([]ledger.Head, error) {
 	now, unlock, err := l.enter(ctx)
 	if err != nil {
@@ -31,51 +28,146 @@ func (l *Ledger) Claim(ctx context.Context, t saga.Token, c ledger.Claim) ([]led
 	if !l.live(t, now) {
 		return nil, fmt.Errorf("claim for session %s: %w", t, ledger.ErrSessionDead)
 	}
-	var free, held []*work
+	var free, held []*ledger.Head
 	for _, w := range l.works {
-		switch since, ok := l.claimable(&w.head, now); {
-		case ok && (slices.Contains(c.Known, ledger.Version{Saga: w.head.ID.Saga, Version: w.head.Version}) ||
-			!since.Add(c.Grace).After(now) && w.head.Reason != saga.ReasonUnknownVersion):
-			// Unknown here: some process which knows it may take it first, and only that one if it is parked for it.
-			free = append(free, w)
-		case w.head.Session == t && (c.All || w.head.Posted > w.head.Consumed):
-			held = append(held, w)
+		h := &w.head
+		if l.lost(h.Session) {
+			w.release(l.since(h, now), now)
+		}
+		switch {
+		case h.Session == t && h.Posted > h.Consumed:
+			held = append(held, h)
+		case due(h, now) && knows(c.Known, h):
+			free = append(free, h)
 		}
 	}
-	slices.SortStableFunc(free, func(a, b *work) int { // the longest overdue first
-		return l.since(&a.head).Compare(l.since(&b.head))
+	chosen := choose(free, c)
+	for _, h := range chosen {
+		h.Session, h.Due = t, time.Time{}
+	}
+	return copyHeads(append(chosen, held...)), nil
+}
+
+// choose picks works in the order of a claim.
+func choose(free []*ledger.Head, c ledger.Claim) []*ledger.Head {
+	slices.SortStableFunc(free, func(a, b *ledger.Head) int {
+		return cmp.Or(cmp.Compare(class(a), class(b)), a.Due.Compare(b.Due))
 	})
-	free = free[:min(len(free), max(c.Limit, 0))]
-	if !c.All {
-		held = held[:min(len(held), signalled)]
+	first := slices.IndexFunc(free, func(h *ledger.Head) bool { return class(h) == ledger.ClassUnbegun })
+	if first >= 0 { // "up to this many go first to works that have not begun"
+		fresh := first + min(max(c.Fresh, 0), len(free)-first)
+		free = slices.Concat(free[first:fresh], free[:first], free[fresh:])
 	}
-	heads := make([]ledger.Head, 0, len(free)+len(held))
-	for _, w := range free {
-		w.head.Session, w.head.Due = t, time.Time{}
-	}
-	for _, w := range append(free, held...) {
-		heads = append(heads, w.head)
-	}
-	return heads, nil
+	return slices.Clip(free[:min(len(free), max(c.Limit, 0))])
 }
 
-// claimable reports whether nobody holds the work and it wants attention, and since when.
-func (l *Ledger) claimable(h *ledger.Head, now time.Time) (since time.Time, ok bool) {
-	since = l.since(h)
+// class is where a work stands in the order of claims: "works that have ended and have an unread signal count as begun".
+func class(h *ledger.Head) ledger.Class {
+	if h.Status.Terminal() {
+		return ledger.ClassBegun
+	}
+	return h.Class
+}
+
+// due reports whether no session holds the work and it wants attention.
+func due(h *ledger.Head, now time.Time) bool {
+	return h.Session == 0 && !h.Due.IsZero() && !h.Due.After(now)
+}
+
+// knows reports whether a process that knows vs can take the work.
+func knows(vs []ledger.Version, h *ledger.Head) bool {
+	return slices.ContainsFunc(vs, func(v ledger.Version) bool {
+		return v.Saga == h.ID.Saga && (v.Version == h.Version || h.Status.Terminal())
+	})
+}
+
+// since is when a work whose holder is lost began to wait for another: at the end of its lease.
+func (l *Ledger) since(h *ledger.Head, now time.Time) time.Time {
+	s := l.sessions[h.Session]
 	switch {
-	case l.lost(h.Session):
-		return since, true
+	case s == nil:
+		return h.Updated
+	case s.expires.After(now):
+		return now
 	default:
-		return since, h.Session == 0 && !h.Due.IsZero() && !h.Due.After(now)
-	}
-}
-
-// since is when the work began to wait for a holder: its due time, or the end of its holder's lease.
-func (l *Ledger) since(h *ledger.Head) time.Time {
-	if s := l.sessions[h.Session]; s != nil {
 		return s.expires
 	}
-	return h.Due
+}
+
+// release takes a work from its holder: "a live work becomes due at the time the return says, and at once when it has an
+// unread signal. One that is parked or has ended is due only for an unread signal".
+func (w *work) release(due, now time.Time) {
+	h := &w.head
+	h.Session, h.Due = 0, time.Time{}
+	switch unread := h.Posted > h.Consumed; {
+	case unread && due.After(now):
+		h.Due = now
+	case unread || h.Status.Live():
+		h.Due = due
+	}
+}
+
+// GiveBack releases works that t holds. "Those it does not hold are left alone".
+func (l *Ledger) GiveBack(ctx context.Context, t saga.Token, works []ledger.Return) error {
+	now, unlock, err := l.enter(ctx)
+	if err != nil {
+		return fmt.Errorf("give back %d works: %w", len(works), err)
+	}
+	defer unlock()
+	if err := l.same(t); err != nil {
+		return fmt.Errorf("give back %d works: %w", len(works), err)
+	}
+	for _, r := range works {
+		if r.Due.IsZero() {
+			r.Due = now
+		}
+		if w := l.number(r.Number); w != nil && w.head.Session == t {
+			w.release(r.Due.UTC().Truncate(time.Microsecond), now)
+		}
+	}
+	return nil
+}
+
+// CatchUp "mends what a clock that ran ahead left behind".
+func (l *Ledger) CatchUp(ctx context.Context) (works, sessions int64, err error) {
+	now, unlock, err := l.enter(ctx)
+	if err != nil {
+		return 0, 0, fmt.Errorf("catch up with the clock: %w", err)
+	}
+	defer unlock()
+	for _, w := range l.works {
+		if ahead(&w.head, now) {
+			w.head.Due = now
+			works++
+		}
+	}
+	for _, s := range l.sessions {
+		if !s.dead && s.renewed.After(now) {
+			s.renewed, s.expires = now, now.Add(s.expires.Sub(s.renewed))
+			sessions++
+		}
+	}
+	return works, sessions, nil
+}
+
+// ahead reports whether a work is due at a time that only a clock which ran ahead explains.
+func ahead(h *ledger.Head, now time.Time) bool {
+	return h.Session == 0 && h.Due.After(now) && h.Updated.After(now)
+}
+
+// stray are the works that t holds and does not have in hand.
+func (l *Ledger) stray(t saga.Token, inHand []int64) []ledger.Head {
+	has := make(map[int64]bool, len(inHand))
+	for _, n := range inHand {
+		has[n] = true
+	}
+	var heads []ledger.Head
+	for _, w := range l.works {
+		if w.head.Session == t && !has[w.head.Number] && len(heads) < ledger.MaxStray {
+			heads = append(heads, w.head)
+		}
+	}
+	return heads
 }
 
 // Load returns chains "from the latest snapshot on". "Works that do not exist are left out".
@@ -92,9 +184,7 @@ func (l *Ledger) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, error
 			continue
 		}
 		c := ledger.Chain{Head: w.head, Records: copyRecords(w.records[w.head.Base-1:]), At: now}
-		if w.head.Posted > w.head.Consumed {
-			c.Signals = copySignals(w.signals)
-		}
+		c.Signals = copySignals(slices.DeleteFunc(slices.Clone(w.signals), func(s saga.Signal) bool { return w.read[s.ID] }))
 		c.Changed = l.changed(w.at(w.length()))
 		chains = append(chains, c)
 	}

@@ -29,7 +29,7 @@ func TestVirtualTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := memory.New(nil)
-		lease, err := l.OpenSession(t.Context(), 21*24*time.Hour, "")
+		lease, err := l.OpenSession(t.Context(), 21*24*time.Hour, "", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +59,7 @@ func TestClockSetBack(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 29, 2, 30, 0, 123456789, time.FixedZone("CET", 3600))
 	l := memory.New(&memory.Options{Now: func() time.Time { return now }})
-	lease, err := l.OpenSession(t.Context(), time.Hour, "")
+	lease, err := l.OpenSession(t.Context(), time.Hour, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestClosed(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.OpenSession(t.Context(), time.Hour, ""); err == nil {
+	if _, err := l.OpenSession(t.Context(), time.Hour, "", nil); err == nil {
 		t.Error("a closed ledger opened a session")
 	}
 	if _, err := l.List(t.Context(), ledger.Filter{}); err == nil {

@@ -34,6 +34,14 @@ func copySignal(s saga.Signal) saga.Signal {
 	return s
 }
 
+func copyHeads(hs []*ledger.Head) []ledger.Head {
+	out := make([]ledger.Head, len(hs))
+	for i, h := range hs {
+		out[i] = *h
+	}
+	return out
+}
+
 func copySignals(ss []saga.Signal) []saga.Signal {
 	out := make([]saga.Signal, len(ss))
 	for i, s := range ss {

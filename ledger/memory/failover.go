@@ -64,7 +64,7 @@ func (s state) snapshot() state {
 		c.sessions[t] = &lease
 	}
 	for _, old := range s.works {
-		w := &work{head: old.head, records: slices.Clone(old.records), signals: slices.Clone(old.signals)}
+		w := &work{head: old.head, records: slices.Clone(old.records), signals: slices.Clone(old.signals), read: maps.Clone(old.read)}
 		c.works = append(c.works, w)
 		c.byID[w.head.ID] = w
 	}

@@ -16,7 +16,7 @@ import (
 func TestFailOver(t *testing.T) {
 	t.Parallel()
 	l := memory.New(nil)
-	lease, err := l.OpenSession(t.Context(), time.Hour, "before")
+	lease, err := l.OpenSession(t.Context(), time.Hour, "before", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestFailOver(t *testing.T) {
 
 	for range 2 { // the backup can be used again
 		l.FailOver(backup)
-		if _, err := l.Renew(t.Context(), lease.Token, time.Hour); !errors.Is(err, ledger.ErrDatabaseChanged) {
+		if _, err := l.Renew(t.Context(), lease.Token, ledger.Renewal{TTL: time.Hour}); !errors.Is(err, ledger.ErrDatabaseChanged) {
 			t.Errorf("renew: error %v, want %q", err, ledger.ErrDatabaseChanged)
 		}
 		if _, err := append1(t, lease.Token, lost); !errors.Is(err, ledger.ErrDatabaseChanged) {
@@ -61,7 +61,7 @@ func TestFailOver(t *testing.T) {
 		if _, err := l.Claim(t.Context(), lease.Token, ledger.Claim{}); !errors.Is(err, ledger.ErrDatabaseChanged) {
 			t.Errorf("claim: error %v, want %q", err, ledger.ErrDatabaseChanged)
 		}
-		after, err := l.OpenSession(t.Context(), time.Hour, "after")
+		after, err := l.OpenSession(t.Context(), time.Hour, "after", nil)
 		if err != nil || after.Database == lease.Database {
 			t.Fatalf("got %+v, %v, want another database", after, err)
 		}

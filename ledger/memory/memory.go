@@ -11,10 +11,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/ledger/internal/valid"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -47,14 +49,17 @@ type state struct {
 }
 
 type session struct {
-	expires time.Time
-	dead    bool
+	label                    string
+	opened, renewed, expires time.Time
+	dead                     bool
+	knows                    []ledger.Version
 }
 
 type work struct {
 	head    ledger.Head
 	records []saga.Record // records[i] has seq i+1
 	signals []saga.Signal
+	read    map[int64]bool // signals that a record has consumed
 }
 
 type counter struct {
@@ -113,7 +118,7 @@ func (l *Ledger) enter(ctx context.Context) (now time.Time, unlock func(), err e
 }
 
 // OpenSession begins a lease under a fresh random token.
-func (l *Ledger) OpenSession(ctx context.Context, ttl time.Duration, _ string) (ledger.Lease, error) {
+func (l *Ledger) OpenSession(ctx context.Context, ttl time.Duration, label string, knows []ledger.Version) (ledger.Lease, error) {
 	now, unlock, err := l.enter(ctx)
 	if err != nil {
 		return ledger.Lease{}, fmt.Errorf("open session: %w", err)
@@ -123,7 +128,7 @@ func (l *Ledger) OpenSession(ctx context.Context, ttl time.Duration, _ string) (
 	for l.sessions[t] != nil || t == 0 { // zero means nobody
 		t = saga.Token(random())
 	}
-	l.sessions[t] = &session{expires: now.Add(ttl)}
+	l.sessions[t] = &session{label: label, opened: now, renewed: now, expires: now.Add(ttl), knows: slices.Clone(knows)}
 	l.opened[t] = l.identity
 	if _, known := l.begun[l.identity]; !known {
 		l.begun[l.identity] = now
@@ -131,8 +136,8 @@ func (l *Ledger) OpenSession(ctx context.Context, ttl time.Duration, _ string) (
 	return ledger.Lease{Token: t, At: now, TTL: ttl, Database: l.identity}, nil
 }
 
-// Renew extends a lease to ttl from now. "A session that is dead or has expired is not revived".
-func (l *Ledger) Renew(ctx context.Context, t saga.Token, ttl time.Duration) (ledger.Lease, error) {
+// Renew extends a lease to r.TTL from now. "A session that is dead or has expired is not revived".
+func (l *Ledger) Renew(ctx context.Context, t saga.Token, r ledger.Renewal) (ledger.Lease, error) {
 	now, unlock, err := l.enter(ctx)
 	if err != nil {
 		return ledger.Lease{}, fmt.Errorf("renew session %s: %w", t, err)
@@ -144,8 +149,9 @@ func (l *Ledger) Renew(ctx context.Context, t saga.Token, ttl time.Duration) (le
 	if !l.live(t, now) {
 		return ledger.Lease{}, fmt.Errorf("renew session %s: %w", t, ledger.ErrSessionDead)
 	}
-	l.sessions[t].expires = now.Add(ttl)
-	return ledger.Lease{Token: t, At: now, TTL: ttl, Database: l.identity}, nil
+	s := l.sessions[t]
+	s.renewed, s.expires, s.knows = now, now.Add(r.TTL), slices.Clone(r.Knows)
+	return ledger.Lease{Token: t, At: now, TTL: r.TTL, Database: l.identity, Stray: l.stray(t, r.InHand)}, nil
 }
 
 // Bury marks a session dead. "Burying a dead session is not an error".
@@ -176,20 +182,20 @@ func (l *Ledger) lost(t saga.Token) bool {
 	return t != 0 && (s == nil || s.dead)
 }
 
-// Post inserts a signal and makes the work due. "A signal whose Key the work has already received changes
-// nothing".
+// Post inserts a signal and makes the work due "at the latest now". "A signal whose Key the work has already received
+// changes nothing".
 func (l *Ledger) Post(ctx context.Context, id saga.ID, s saga.Signal) error {
 	now, unlock, err := l.enter(ctx)
 	if err != nil {
 		return fmt.Errorf("post %s to %s: %w", s.Kind, id, err)
 	}
 	defer unlock()
+	if err := valid.Signal(&s); err != nil {
+		return fmt.Errorf("post %s to %s: %w", s.Kind, id, err)
+	}
 	w := l.byID[id]
 	if w == nil {
 		return fmt.Errorf("post %s to %s: %w", s.Kind, id, ledger.ErrNotFound)
-	}
-	if err := validSignal(&s); err != nil {
-		return fmt.Errorf("post %s to %s: %w", s.Kind, id, err)
 	}
 	for _, known := range w.signals {
 		if known.Key == s.Key {
@@ -201,8 +207,8 @@ func (l *Ledger) Post(ctx context.Context, id saga.ID, s saga.Signal) error {
 	s.ID, s.At = l.signals, now
 	w.signals = append(w.signals, s)
 	w.head.Posted++
-	if w.head.Session == 0 { // a held work keeps its holder: Claim tells that holder
-		w.head.Due = now
+	if h := &w.head; h.Session == 0 && (h.Due.IsZero() || h.Due.After(now)) { // a held work keeps its holder: Claim tells that holder
+		h.Due = now
 	}
 	return nil
 }
@@ -238,10 +244,10 @@ func (l *Ledger) Count(ctx context.Context, ds []ledger.Duplicate) error {
 	}
 	defer unlock()
 	for _, d := range ds {
-		key := counter{d.ID, d.Source}
+		key := counter{d.ID, valid.Cut(d.Source)}
 		sum, ok := l.duplicates[key]
 		if !ok {
-			sum = ledger.Duplicate{ID: d.ID, Source: d.Source, First: now}
+			sum = ledger.Duplicate{ID: d.ID, Source: key.source, First: now}
 		}
 		sum.Count += d.Count
 		sum.Last = now

@@ -4,11 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/ledger/internal/valid"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -17,9 +16,9 @@ func validEntry(e *ledger.Entry) error {
 	r := &e.Record
 	errs := []error{
 		name("saga", e.ID.Saga), name("work", e.ID.Work),
-		text("revision", r.Revision), text("step", r.Step), text("external id", r.ExternalID),
-		text("class", string(r.Class)), text("error", r.Error), text("reason", string(r.Reason)),
-		text("body", string(r.Body)), text("snapshot", string(r.Snapshot)),
+		valid.Text("revision", r.Revision), valid.Text("step", r.Step), valid.Key("external id", r.ExternalID),
+		valid.Text("class", string(r.Class)), valid.Text("error", r.Error), valid.Text("reason", string(r.Reason)),
+		valid.Text("body", string(r.Body)), valid.Text("snapshot", string(r.Snapshot)),
 		oneOf("kind", r.Kind, kinds), oneOf("direction", r.Direction, directions), whole("wait", r.Wait),
 	}
 	if !r.Status.Valid() {
@@ -32,22 +31,11 @@ func validEntry(e *ledger.Entry) error {
 		errs = append(errs, fmt.Errorf("definition version %d is less than 1", r.Version))
 	}
 	if a := r.Arm; a != nil {
-		errs = append(errs, text("armed step", a.Step), text("key", a.Key),
+		errs = append(errs, valid.Text("armed step", a.Step), valid.Text("key", a.Key),
 			oneOf("armed direction", a.Direction, directions[1:]), whole("budget", a.Budget))
 		if a.Attempt < 1 {
 			errs = append(errs, fmt.Errorf("armed attempt %d is less than 1", a.Attempt))
 		}
-	}
-	return errors.Join(errs...)
-}
-
-func validSignal(s *saga.Signal) error {
-	errs := []error{
-		text("kind", string(s.Kind)), text("key", s.Key), text("actor", s.Actor), text("reason", s.Reason),
-		text("step", s.Step), text("external id", s.ExternalID), text("output", string(s.Output)),
-	}
-	if s.Kind == "" {
-		errs = append(errs, errors.New("a signal has a kind"))
 	}
 	return errors.Join(errs...)
 }
@@ -57,19 +45,7 @@ func name(what, s string) error {
 	if s == "" {
 		return fmt.Errorf("%s is empty", what)
 	}
-	return text(what, s)
-}
-
-// text refuses what no SQL text column holds.
-func text(what, s string) error {
-	switch {
-	case strings.ContainsRune(s, 0):
-		return fmt.Errorf("%s holds a NUL character", what)
-	case !utf8.ValidString(s):
-		return fmt.Errorf("%s is not valid UTF-8", what)
-	default:
-		return nil
-	}
+	return valid.Text(what, s)
 }
 
 // whole refuses a duration that a column of milliseconds would round: the record read back would not have

@@ -27,8 +27,10 @@ type pending struct {
 // writing are the prepared statements of the write path.
 type writing struct {
 	follow, followOne, places *sqlx.Stmt
+	consume, consumeOne       *sqlx.Stmt // follow with signals
 	start, startOne           *sqlx.Stmt
 	startPlaces               *sqlx.Stmt
+	claims, release           *sqlx.Stmt
 }
 
 func prepare(ctx context.Context, l *lanes) (w writing, err error) {
@@ -37,15 +39,19 @@ func prepare(ctx context.Context, l *lanes) (w writing, err error) {
 		lane *sqlx.DB
 		text string
 	}{
-		{&w.follow, l.records, followText(many(followColumns))},
-		{&w.followOne, l.records, followText(one(followColumns))},
+		{&w.follow, l.records, followText(many(followColumns), false)},
+		{&w.followOne, l.records, followText(one(followColumns), false)},
+		{&w.consume, l.records, followText(many(followColumns), true)},
+		{&w.consumeOne, l.records, followText(one(followColumns), true)},
 		{&w.places, l.records, placesText},
 		{&w.start, l.starts, startText(many(startColumns), "")},
 		{&w.startOne, l.starts, startText(one(startColumns), "")},
 		{&w.startPlaces, l.starts, startPlacesText("")},
+		{&w.claims, l.claiming, claimText},
+		{&w.release, l.claiming, releaseText},
 	} {
 		if *s.stmt, err = s.lane.PreparexContext(ctx, s.text); err != nil { //nolint:sqlclosecheck // they live as long as the pool
-			return w, fmt.Errorf("prepare the write path: %w", err)
+			return w, fmt.Errorf("prepare the statements: %w", err)
 		}
 	}
 	return w, nil
@@ -169,7 +175,11 @@ func (l *Ledger) storeFollows(ctx context.Context, t saga.Token, ps []*pending) 
 		var live bool
 		var from, to engine.Moment
 		var stored pq.Int64Array
-		err := l.run(ctx, t, l.follow, l.followOne, ps).Scan(&live, &from, &to, &stored)
+		batch, single := l.follow, l.followOne
+		if slices.ContainsFunc(ps, func(p *pending) bool { return len(p.Record.Signals) > 0 }) {
+			batch, single = l.consume, l.consumeOne
+		}
+		err := l.run(ctx, t, batch, single, ps).Scan(&live, &from, &to, &stored)
 		if err != nil {
 			return err
 		}

@@ -20,7 +20,7 @@ func TestDatabaseChanged(t *testing.T) {
 	p := newProxy(t, before)
 	l := open(t, p.url)
 	defer closed(t, l)
-	old, err := l.OpenSession(t.Context(), time.Hour, "before")
+	old, err := l.OpenSession(t.Context(), time.Hour, "before", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func TestDatabaseChanged(t *testing.T) {
 	appendAll(t, l, old.Token, es, ledger.Appended)
 
 	p.lead(t, after)
-	fresh, err := l.OpenSession(t.Context(), time.Hour, "after")
+	fresh, err := l.OpenSession(t.Context(), time.Hour, "after", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,10 +41,10 @@ func TestDatabaseChanged(t *testing.T) {
 	if _, err := l.Append(t.Context(), old.Token, es); !errors.Is(err, ledger.ErrDatabaseChanged) {
 		t.Errorf("append for the old session: %v, want ErrDatabaseChanged", err)
 	}
-	if _, err := l.Renew(t.Context(), old.Token, time.Hour); !errors.Is(err, ledger.ErrDatabaseChanged) {
+	if _, err := l.Renew(t.Context(), old.Token, ledger.Renewal{TTL: time.Hour}); !errors.Is(err, ledger.ErrDatabaseChanged) {
 		t.Errorf("renew the old session: %v, want ErrDatabaseChanged", err)
 	}
-	if _, err := l.Renew(t.Context(), fresh.Token, time.Hour); err != nil {
+	if _, err := l.Renew(t.Context(), fresh.Token, ledger.Renewal{TTL: time.Hour}); err != nil {
 		t.Errorf("renew the new session: %v", err)
 	}
 	if as, err := l.Append(t.Context(), fresh.Token, es); err != nil || as[0].Result != ledger.Missing {

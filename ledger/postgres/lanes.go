@@ -23,25 +23,17 @@ func (l *Ledger) read(ctx context.Context, fn func(engine.Queries) error) error 
 	return fn(tx)
 }
 
-// write runs fn in a transaction.
-func (l *Ledger) write(ctx context.Context, fn func(engine.Queries) error) error {
-	tx, err := l.rest.BeginTxx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = tx.Rollback() }() // without effect after a commit
-	if err := fn(tx); err != nil {
-		return err
-	}
-	return tx.Commit()
+// plain is the lane of a pool on which each statement stands for itself.
+func plain(pool *sqlx.DB) engine.Lane {
+	return func(_ context.Context, fn func(engine.Queries) error) error { return fn(pool) }
 }
 
 // OpenSession begins a lease on the database as it is now, whatever it was before.
-func (l *Ledger) OpenSession(ctx context.Context, ttl time.Duration, label string) (ledger.Lease, error) {
+func (l *Ledger) OpenSession(ctx context.Context, ttl time.Duration, label string, knows []ledger.Version) (ledger.Lease, error) {
 	if err := l.server.Recognise(ctx); err != nil {
 		return ledger.Lease{}, fmt.Errorf("open session: %w", explain(ctx, err))
 	}
-	return l.store.OpenSession(ctx, ttl, label)
+	return l.store.OpenSession(ctx, ttl, label, knows)
 }
 
 // sameDatabase refuses to write for a session that was opened on another database than the one we are
@@ -52,11 +44,4 @@ func (l *Ledger) sameDatabase(t saga.Token) error {
 		return fmt.Errorf("%w: session %s was opened on %s, now it is %s", ledger.ErrDatabaseChanged, t, opened, now)
 	}
 	return nil
-}
-
-// claim gives a session works. Other processes that claim at the same time are passed by, not waited for.
-func (l *Ledger) claim(ctx context.Context, q engine.Queries, c engine.ClaimArgs) ([]engine.HeadRow, error) {
-	var rows []engine.HeadRow
-	err := sqlx.SelectContext(ctx, q, &rows, claimText, l.now(), c.Known, c.GraceMS, c.Limit, c.Token, c.Held, c.All)
-	return rows, err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/amends-dev/amends/internal/pgdb"
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/ledger/internal/engine"
+	"github.com/amends-dev/amends/migrations"
 )
 
 // Options tunes a ledger. The zero value is ready to use.
@@ -23,7 +24,7 @@ type Options struct {
 	// Writers is how many batches of records may be on their way at the same time. Default: 2.
 	Writers int
 
-	// Readers is how many claims, loads, signals and listings may run at the same time. Default: 4.
+	// Readers is how many loads, signals and listings may run at the same time. Default: 3.
 	Readers int
 
 	// ConnectTimeout is for one attempt to connect, where the DSN does not say. Default: 5 s.
@@ -44,7 +45,7 @@ func (o *Options) withDefaults() Options {
 		out.Writers = 2
 	}
 	if out.Readers <= 0 {
-		out.Readers = 4
+		out.Readers = 3
 	}
 	if out.ConnectTimeout <= 0 {
 		out.ConnectTimeout = 5 * time.Second
@@ -72,7 +73,7 @@ type Ledger struct {
 
 // lanes are the pools, one for each urgency.
 type lanes struct {
-	records, starts, pulse, rest *sqlx.DB
+	records, starts, claiming, pulse, rest *sqlx.DB
 }
 
 var (
@@ -101,8 +102,9 @@ func open(ctx context.Context, dsn string, o Options) (_ *Ledger, err error) {
 		records: s.Pool(o.Writers, append(slices.Clone(pgdb.ByIndex), pgdb.Steady)...),
 		starts: s.Pool(1, pgdb.Steady, "enable_nestloop=off",
 			fmt.Sprintf("lock_timeout=%dms", o.StartLockTimeout.Milliseconds())),
-		pulse: s.Pool(1),
-		rest:  s.Pool(o.Readers, pgdb.ByIndex...),
+		claiming: s.Pool(1, append(slices.Clone(pgdb.ByIndex), pgdb.Steady)...),
+		pulse:    s.Pool(1, pgdb.ByIndex...),
+		rest:     s.Pool(o.Readers, pgdb.ByIndex...),
 	}
 	defer func() {
 		if err != nil {
@@ -125,10 +127,13 @@ func (l *Ledger) database() *engine.Database {
 		Words:    words,
 		Clock:    func() any { return l.now() },
 		Read:     l.read,
-		Write:    l.write,
-		Pulse:    func(_ context.Context, fn func(engine.Queries) error) error { return fn(l.pulse) },
+		Plain:    plain(l.rest),
+		Pulse:    plain(l.pulse),
 		Identity: func(ctx context.Context, q engine.Queries) (string, error) { return pgdb.Identity(ctx, q) },
+		Schema:   migrations.Latest(migrations.Postgres),
 		Claim:    l.claim,
+		GiveBack: l.giveBack,
+		Post:     l.post,
 		Explain:  explain,
 	}
 }
@@ -142,5 +147,5 @@ func (l *Ledger) Close() error {
 }
 
 func (l *lanes) close() error {
-	return errors.Join(l.records.Close(), l.starts.Close(), l.pulse.Close(), l.rest.Close())
+	return errors.Join(l.records.Close(), l.starts.Close(), l.claiming.Close(), l.pulse.Close(), l.rest.Close())
 }

@@ -7,12 +7,14 @@ import (
 	"github.com/amends-dev/amends/ledger/internal/engine"
 )
 
-// words are Postgres's for the shared statements. Tests set the clock; nobody else does.
+// words are Postgres's for the shared statements. Only tests set the clock.
 var words = map[string]string{
 	"now":     clock,
 	"ms":      `interval '1 millisecond'`,
 	"numbers": `(SELECT value::bigint FROM json_array_elements_text($?::json) AS value)`,
 	"works":   `(SELECT value ->> 0 AS saga, value ->> 1 AS work FROM json_array_elements($?::json) AS value)`,
+	"counts": `(SELECT value ->> 0 AS saga, value ->> 1 AS work, value ->> 2 AS source, (value ->> 3)::bigint AS count
+		FROM json_array_elements($?::json) AS value)`,
 }
 
 const clock = `coalesce('epoch'::timestamptz + $1::bigint * interval '1 microsecond', clock_timestamp())`
@@ -25,7 +27,7 @@ var recordColumns = func() []column {
 	kinds := map[string]string{
 		"head": "bigint", "session": "bigint", "arm_budget_ms": "bigint", "wait_ms": "bigint", "nonce": "bigint",
 		"seq": "integer", "version": "integer", "attempt": "integer", "arm_attempt": "integer", "arm_reissue": "integer",
-		"held": "boolean", "body_dropped": "boolean", "hash": "bytea",
+		"rank": "smallint", "held": "boolean", "body_dropped": "boolean", "hash": "bytea",
 	}
 	var columns []column
 	for name := range strings.SplitSeq(engine.RecordColumns, ",") {
@@ -96,8 +98,16 @@ const (
 // followText stores records behind their predecessors and brings the heads they change up to date. The order
 // inside the insert is what keeps two writers that meet from waiting for each other in a circle. The cases of
 // the head, from the top: the record leaves the schedule alone, its writer keeps it, it has an unread signal, it
-// moves by itself, it is parked or has ended.
-func followText(rows string) string {
+// moves by itself, it is parked or has ended. A batch in which a record consumes signals marks them, too.
+func followText(rows string, signals bool) string {
+	mark := ""
+	if signals {
+		mark = `,
+	s AS (
+		UPDATE amends_signals AS s SET read = r.seq
+		FROM r CROSS JOIN LATERAL json_array_elements_text(r.signals::json) AS named (id)
+		WHERE r.signals IS NOT NULL AND s.id = named.id::bigint AND s.head = r.head)`
+	}
 	return `WITH ` + lease + `,
 	r AS (
 		INSERT INTO amends_records (` + names(recordColumns) + `, at)
@@ -108,7 +118,7 @@ func followText(rows string) string {
 		WHERE u.arm_attempt IS NULL OR lease.live
 		ORDER BY u.head
 		ON CONFLICT (head, seq) DO NOTHING
-		RETURNING head, seq, at, session, kind, revision, version, status, reason, wait_ms, held, snapshot IS NOT NULL AS folded,
+		RETURNING head, seq, at, session, kind, revision, version, status, reason, wait_ms, rank, held, signals, snapshot IS NOT NULL AS folded,
 			status ` + isLive + ` AS live, status ` + isEnded + ` AS ended,
 			CASE WHEN signals IS NULL THEN 0 ELSE json_array_length(signals::json) END AS read),
 	h AS (
@@ -118,6 +128,7 @@ func followText(rows string) string {
 			revision = CASE WHEN r.kind = 'revised' THEN r.revision ELSE h.revision END,
 			version = CASE WHEN r.kind = 'revised' THEN r.version ELSE h.version END,
 			base = CASE WHEN r.folded THEN r.seq ELSE h.base END,
+			rank = coalesce(r.rank, h.rank),
 			session = CASE WHEN r.held IS NULL THEN h.session WHEN r.held AND r.live THEN r.session END,
 			finished = CASE WHEN r.held IS NULL THEN h.finished WHEN r.ended THEN coalesce(h.finished, r.at) END,
 			due = CASE
@@ -127,7 +138,7 @@ func followText(rows string) string {
 				WHEN r.live THEN r.at + coalesce(r.wait_ms, 0) * interval '1 millisecond'
 			END
 		FROM r
-		WHERE h.number = r.head AND (r.held IS NOT NULL OR r.read > 0 OR r.folded OR r.kind = 'revised'))
+		WHERE h.number = r.head AND (r.held IS NOT NULL OR r.read > 0 OR r.folded OR r.kind = 'revised'))` + mark + `
 	SELECT (SELECT live FROM lease), min(at), max(at), array_agg(head) FROM r`
 }
 
@@ -137,8 +148,8 @@ func startText(rows, schema string) string {
 	t := `WITH ` + lease + `,
 	u AS MATERIALIZED ` + rows + `,
 	h AS (
-		INSERT INTO amends_heads (saga, work, version, revision, status, reason, session, due, finished, created, updated)
-		SELECT u.saga, u.work, coalesce(u.version, 0), u.revision, u.status, u.reason,
+		INSERT INTO amends_heads (saga, work, version, revision, status, reason, rank, session, due, finished, created, updated)
+		SELECT u.saga, u.work, coalesce(u.version, 0), u.revision, u.status, u.reason, u.rank,
 			CASE WHEN u.held AND u.status ` + isLive + ` THEN u.session END,
 			CASE WHEN NOT u.held AND u.status ` + isLive + `
 				THEN lease.now + coalesce(u.wait_ms, 0) * interval '1 millisecond' END,
@@ -178,56 +189,3 @@ func startPlacesText(schema string) string {
 func qualify(text, schema string) string {
 	return strings.ReplaceAll(text, "amends_", schema+"amends_")
 }
-
-// claimText gives a session works. The parameters: $1 the clock, $2 known versions, $3 grace in milliseconds,
-// $4 limit, $5 the session, $6 the limit of held works, $7 whether those without an unread signal count.
-//
-// Who holds works is read from the index by leaps, one per holder, so that neither the number of works nor that
-// of dead sessions matters. Up to the limit is locked of what is due and of what each lost session held, in the
-// order of the index; the longest waiting of all are taken. A work that is parked because nobody knew its definition
-// is not given to one more process that does not. Rows that another process has locked are passed by.
-const claimText = `WITH RECURSIVE
-	clock AS MATERIALIZED (SELECT ` + clock + ` AS now),
-	known AS MATERIALIZED (
-		SELECT value ->> 0 AS saga, (value ->> 1)::integer AS version FROM json_array_elements($2::json) AS value),
-	holder (session) AS (
-		(SELECT session FROM amends_heads WHERE session IS NOT NULL ORDER BY session LIMIT 1)
-		UNION ALL
-		SELECT (SELECT session FROM amends_heads WHERE session > holder.session ORDER BY session LIMIT 1)
-		FROM holder WHERE holder.session IS NOT NULL),
-	lost AS MATERIALIZED (
-		SELECT holder.session, coalesce(s.expires, 'epoch') AS expires
-		FROM holder LEFT JOIN amends_sessions AS s ON s.token = holder.session
-		WHERE holder.session IS NOT NULL AND (s.token IS NULL OR s.dead)),
-	orphaned AS MATERIALIZED (
-		SELECT h.number, lost.expires AS since
-		FROM lost CROSS JOIN LATERAL (
-			SELECT h.number FROM amends_heads AS h
-			WHERE h.session = lost.session
-				AND (lost.expires + $3 * interval '1 millisecond' <= (SELECT now FROM clock)
-						AND h.reason IS DISTINCT FROM 'unknown-version'
-					OR (h.saga, h.version) IN (SELECT saga, version FROM known))
-			ORDER BY h.session, h.due LIMIT $4 FOR NO KEY UPDATE OF h SKIP LOCKED) AS h),
-	ripe AS MATERIALIZED (
-		SELECT h.number, h.due AS since
-		FROM amends_heads AS h
-		WHERE h.session IS NULL AND h.due <= (SELECT now FROM clock)
-			AND (h.due + $3 * interval '1 millisecond' <= (SELECT now FROM clock)
-					AND h.reason IS DISTINCT FROM 'unknown-version'
-				OR (h.saga, h.version) IN (SELECT saga, version FROM known))
-		ORDER BY h.session, h.due LIMIT $4 FOR NO KEY UPDATE OF h SKIP LOCKED),
-	chosen AS MATERIALIZED (
-		SELECT number, since FROM (SELECT * FROM orphaned UNION ALL SELECT * FROM ripe) AS candidates
-		ORDER BY since, number LIMIT $4),
-	taken AS (
-		UPDATE amends_heads AS h SET session = $5, due = NULL
-		FROM chosen WHERE h.number = chosen.number
-		RETURNING ` + engine.HeadColumns + `, chosen.since)
-	SELECT * FROM taken
-	UNION ALL
-	(SELECT ` + engine.HeadColumns + `, (SELECT now FROM clock) FROM amends_heads AS h
-		WHERE h.session = $5 AND h.posted > h.consumed
-	UNION ALL
-	SELECT ` + engine.HeadColumns + `, (SELECT now FROM clock) FROM amends_heads AS h
-		WHERE $7::boolean AND h.session = $5 AND NOT h.posted > h.consumed
-	LIMIT $6)`

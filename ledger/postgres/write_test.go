@@ -17,7 +17,7 @@ import (
 
 func session(t *testing.T, l *store) saga.Token {
 	t.Helper()
-	lease, err := l.OpenSession(t.Context(), time.Hour, "test")
+	lease, err := l.OpenSession(t.Context(), time.Hour, "test", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +222,7 @@ func TestLeaseByServerClock(t *testing.T) {
 	e.Record.Arm = &saga.Arm{Step: "invoice", Direction: saga.Forward, Attempt: 1, Key: "k", Budget: time.Second}
 	e.Record.Seal(e.ID, 0, saga.Hash{}, token)
 	appendAll(t, l, token, []ledger.Entry{e}, ledger.NoLease)
-	if _, err := l.Renew(t.Context(), token, time.Hour); !errors.Is(err, ledger.ErrSessionDead) {
+	if _, err := l.Renew(t.Context(), token, ledger.Renewal{TTL: time.Hour}); !errors.Is(err, ledger.ErrSessionDead) {
 		t.Errorf("renew: %v, want ErrSessionDead", err)
 	}
 }

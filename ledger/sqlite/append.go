@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -101,6 +102,15 @@ func (b *batch) stored(ctx context.Context, e *ledger.Entry, at int64) (ledger.A
 			return ledger.Answer{}, errors.Join(err, derr)
 		}
 	}
+	if len(e.Record.Signals) > 0 {
+		list, err := json.Marshal(e.Record.Signals)
+		if err != nil {
+			return ledger.Answer{}, err
+		}
+		if _, err := b.mark.ExecContext(ctx, e.Head, e.Record.Seq, string(list)); err != nil {
+			return ledger.Answer{}, err
+		}
+	}
 	return appended(e.Head, at), nil
 }
 
@@ -135,18 +145,21 @@ func (b *batch) start(ctx context.Context, e *ledger.Entry, values []any) (ledge
 // newHead inserts the head of a new work and returns its number, 0 when the work is known.
 func (b *batch) newHead(ctx context.Context, e *ledger.Entry) (int64, error) {
 	r := &e.Record
-	hold := e.Schedule != nil && e.Schedule.Hold
+	var s ledger.Schedule
+	if e.Schedule != nil {
+		s = *e.Schedule
+	}
 	var session, due, finished any
 	switch {
 	case r.Status.Terminal():
 		finished = b.now
-	case r.Status.Live() && hold:
+	case r.Status.Live() && s.Hold:
 		session = int64(r.Session)
 	case r.Status.Live():
 		due = b.now + r.Wait.Microseconds()
 	}
 	res, err := b.addHead.ExecContext(ctx, e.ID.Saga, e.ID.Work, r.Version, null(r.Revision), string(r.Status), null(string(r.Reason)),
-		session, due, finished, b.now, b.now)
+		int64(s.Class), session, due, finished, b.now, b.now)
 	if err != nil {
 		return 0, err
 	}

@@ -2,31 +2,44 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
+	"errors"
 
 	"github.com/jmoiron/sqlx"
 
 	"github.com/amends-dev/amends/ledger/internal/engine"
 )
 
-// claim gives a session works. It runs in a transaction that began as a writer, so what it reads stays true.
-func (l *Ledger) claim(ctx context.Context, q engine.Queries, c engine.ClaimArgs) ([]engine.HeadRow, error) {
-	now := l.clock()
-	var held []engine.HeadRow
-	if err := sqlx.SelectContext(ctx, q, &held, signalled, c.Token, c.Held, c.All); err != nil {
-		return nil, err
-	}
-	for i := range held {
-		if err := held[i].Since.Scan(now); err != nil {
-			return nil, err
+// claim gives a session works, in a transaction that began as a writer, so what it reads stays true. What it buries
+// stays buried also when the session is dead itself.
+func (l *Ledger) claim(ctx context.Context, c engine.ClaimArgs) (rows []engine.HeadRow, live bool, err error) {
+	err = l.writer.transaction(ctx, func(q engine.Queries) error {
+		now := l.clock()
+		if _, err := q.ExecContext(ctx, buryExpired, now); err != nil {
+			return err
 		}
-	}
+		if err := q.QueryRowxContext(ctx, sessionLives, c.Token, now).Scan(&live); err != nil || !live {
+			return err
+		}
+		if _, err := q.ExecContext(ctx, release, now, engine.MaxRelease); err != nil {
+			return err
+		}
+		if err := sqlx.SelectContext(ctx, q, &rows, signalled, c.Token); err != nil {
+			return err
+		}
+		free, err := l.take(ctx, q, c, now)
+		rows = append(rows, free...)
+		return err
+	})
+	return rows, live, err
+}
+
+// take gives a session what is due.
+func (l *Ledger) take(ctx context.Context, q engine.Queries, c engine.ClaimArgs, now int64) ([]engine.HeadRow, error) {
 	var free []struct{ Number, Since int64 }
-	if err := sqlx.SelectContext(ctx, q, &free, claimable, now, c.Known, c.GraceMS, c.Limit); err != nil {
+	if err := sqlx.SelectContext(ctx, q, &free, claimable, now, c.Known, c.Limit, c.Fresh); err != nil || len(free) == 0 {
 		return nil, err
-	}
-	if len(free) == 0 {
-		return held, nil
 	}
 	numbers, since := make([]int64, len(free)), make(map[int64]int64, len(free))
 	for i, f := range free {
@@ -48,7 +61,40 @@ func (l *Ledger) claim(ctx context.Context, q engine.Queries, c engine.ClaimArgs
 			return nil, err
 		}
 	}
-	return append(rows, held...), nil
+	return rows, nil
+}
+
+// giveBack releases works that a session holds.
+func (l *Ledger) giveBack(ctx context.Context, token int64, works string) error {
+	return l.writer.plain(ctx, func(q engine.Queries) error {
+		_, err := q.ExecContext(ctx, giveBack, l.clock(), token, works)
+		return err
+	})
+}
+
+// post stores a signal and wakes its work.
+func (l *Ledger) post(ctx context.Context, p engine.PostArgs) (found bool, err error) {
+	err = l.writer.transaction(ctx, func(q engine.Queries) error {
+		var head int64
+		err := q.QueryRowxContext(ctx, findWork, p.ID.Work, p.ID.Saga).Scan(&head)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		found = true
+		res, err := q.ExecContext(ctx, postSignal, head, l.clock(), p.Kind, p.Key, p.Actor, p.Reason, p.Verdict)
+		if err != nil {
+			return err
+		}
+		if n, err := res.RowsAffected(); n == 0 || err != nil {
+			return err
+		}
+		_, err = q.ExecContext(ctx, countSignal, head, l.clock())
+		return err
+	})
+	return found, err
 }
 
 // identity reads which file this is.

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/amends-dev/amends/ledger"
 )
 
 // What a closed ledger holds is in its file: copying that file alone copies the ledger.
@@ -17,7 +19,7 @@ func TestCloseLeavesOneFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lease, err := l.OpenSession(t.Context(), time.Minute, "copied")
+	lease, err := l.OpenSession(t.Context(), time.Minute, "copied", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +44,7 @@ func TestCloseLeavesOneFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer again.Close()
-	if _, err := again.Renew(t.Context(), lease.Token, time.Minute); err != nil {
+	if _, err := again.Renew(t.Context(), lease.Token, ledger.Renewal{TTL: time.Minute}); err != nil {
 		t.Errorf("the copy does not know the session: %v", err)
 	}
 }

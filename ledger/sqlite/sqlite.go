@@ -13,6 +13,7 @@ import (
 	"github.com/amends-dev/amends/internal/sqlitedb"
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/ledger/internal/engine"
+	"github.com/amends-dev/amends/migrations"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -97,10 +98,13 @@ func (l *Ledger) database() *engine.Database {
 		Words:    words,
 		Clock:    func() any { return l.clock() },
 		Read:     l.read,
-		Write:    l.writer.transaction,
+		Plain:    l.writer.plain,
 		Pulse:    l.writer.plain,
 		Identity: identity,
+		Schema:   migrations.Latest(migrations.SQLite),
 		Claim:    l.claim,
+		GiveBack: l.giveBack,
+		Post:     l.post,
 		Explain:  func(_ context.Context, err error) error { return explain(err) },
 	}
 }
@@ -120,11 +124,11 @@ func (l *Ledger) read(ctx context.Context, fn func(engine.Queries) error) error 
 
 // OpenSession begins a lease. The first session of a ledger takes the file lock and buries every session before
 // it, so that their works can be claimed at once. [ledger.ErrLocked] says that another process has the lock.
-func (l *Ledger) OpenSession(ctx context.Context, ttl time.Duration, label string) (ledger.Lease, error) {
+func (l *Ledger) OpenSession(ctx context.Context, ttl time.Duration, label string, knows []ledger.Version) (ledger.Lease, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.owner != nil {
-		return l.store.OpenSession(ctx, ttl, label)
+		return l.store.OpenSession(ctx, ttl, label, knows)
 	}
 	lock := flock.New(l.path+".lock", flock.SetPermissions(fs.FileMode(0o600)))
 	ok, err := lock.TryLock()
@@ -136,7 +140,7 @@ func (l *Ledger) OpenSession(ctx context.Context, ttl time.Duration, label strin
 			"Stop that process, or give this one a ledger of its own; several coordinators on one ledger need Postgres",
 			ledger.ErrLocked, lock.Path())
 	}
-	lease, err := l.store.OpenSession(ctx, ttl, label)
+	lease, err := l.store.OpenSession(ctx, ttl, label, knows)
 	if err == nil {
 		err = engine.BuryOthers(ctx, l.store, lease.Token)
 	}

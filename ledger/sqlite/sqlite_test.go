@@ -31,7 +31,7 @@ func opened(t *testing.T, path string) *Ledger {
 
 func session(t *testing.T, l *Ledger) ledger.Lease {
 	t.Helper()
-	lease, err := l.OpenSession(t.Context(), time.Hour, "test")
+	lease, err := l.OpenSession(t.Context(), time.Hour, "test", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func TestOneCoordinator(t *testing.T) {
 	e := start(lease.Token, "w")
 	appendOne(t, first, lease.Token, e, ledger.Appended)
 
-	_, err := second.OpenSession(t.Context(), time.Hour, "second")
+	_, err := second.OpenSession(t.Context(), time.Hour, "second", nil)
 	if !errors.Is(err, ledger.ErrLocked) || !strings.Contains(err.Error(), path+".lock") {
 		t.Fatalf("a second coordinator got %v, want ErrLocked and the name of the lock", err)
 	}
@@ -97,7 +97,7 @@ func TestOneCoordinator(t *testing.T) {
 	if err != nil || len(heads) != 1 || heads[0].Session != successor.Token {
 		t.Errorf("the successor claims %+v, %v; want the work of the dead session, without waiting for its lease", heads, err)
 	}
-	if _, err := second.Renew(t.Context(), lease.Token, time.Hour); !errors.Is(err, ledger.ErrSessionDead) {
+	if _, err := second.Renew(t.Context(), lease.Token, ledger.Renewal{TTL: time.Hour}); !errors.Is(err, ledger.ErrSessionDead) {
 		t.Errorf("renewing the dead session: %v, want ErrSessionDead", err)
 	}
 }
@@ -110,7 +110,7 @@ func TestSecondSessionOfOneProcess(t *testing.T) {
 	if second := session(t, l); second.Alone {
 		t.Error("the second session claims that it is alone")
 	}
-	if _, err := l.Renew(t.Context(), first.Token, time.Hour); err != nil {
+	if _, err := l.Renew(t.Context(), first.Token, ledger.Renewal{TTL: time.Hour}); err != nil {
 		t.Errorf("the first session: %v", err)
 	}
 }
@@ -250,7 +250,7 @@ func TestMigratesAndKnowsItself(t *testing.T) {
 	}
 	s := session(t, l)
 	alter(t, path, `UPDATE amends_database SET identity = 'another'`)
-	if _, err := l.Renew(t.Context(), s.Token, time.Hour); !errors.Is(err, ledger.ErrDatabaseChanged) {
+	if _, err := l.Renew(t.Context(), s.Token, ledger.Renewal{TTL: time.Hour}); !errors.Is(err, ledger.ErrDatabaseChanged) {
 		t.Errorf("renewing on another file: %v, want ErrDatabaseChanged", err)
 	}
 }

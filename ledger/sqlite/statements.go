@@ -12,6 +12,7 @@ var words = map[string]string{
 	"ms":      `1000`,
 	"numbers": `(SELECT value FROM json_each($?))`,
 	"works":   `(SELECT value ->> 0 AS saga, value ->> 1 AS work FROM json_each($?))`,
+	"counts":  `(SELECT value ->> 0 AS saga, value ->> 1 AS work, value ->> 2 AS source, value ->> 3 AS count FROM json_each($?))`,
 }
 
 const sessionLives = `SELECT count(*) FROM amends_sessions WHERE token = ? AND NOT dead AND expires > ?`
@@ -30,8 +31,8 @@ var (
 )
 
 const (
-	addHead = `INSERT INTO amends_heads (saga, work, version, revision, status, reason, session, due, finished, created, updated)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+	addHead = `INSERT INTO amends_heads (saga, work, version, revision, status, reason, rank, session, due, finished, created, updated)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (work, saga) DO NOTHING`
 
 	// projectHead brings a head up to date with its newest record, in the words of the record's own row. The
@@ -43,6 +44,7 @@ const (
 			revision = CASE WHEN r.kind = 'revised' THEN r.revision ELSE h.revision END,
 			version = CASE WHEN r.kind = 'revised' THEN r.version ELSE h.version END,
 			base = CASE WHEN r.snapshot IS NOT NULL THEN r.seq ELSE h.base END,
+			rank = coalesce(r.rank, h.rank),
 			session = CASE WHEN r.held IS NULL THEN h.session WHEN r.held AND r.live THEN r.session END,
 			finished = CASE WHEN r.held IS NULL THEN h.finished WHEN r.ended THEN coalesce(h.finished, r.at) END,
 			due = CASE
@@ -58,6 +60,9 @@ const (
 			FROM amends_records WHERE head = ? AND seq = ?) AS r
 		WHERE h.number = r.head`
 
+	// markSignals marks what a record consumed.
+	markSignals = `UPDATE amends_signals SET read = $2 WHERE head = $1 AND id IN (SELECT value FROM json_each($3))`
+
 	dropRecord = `DELETE FROM amends_records WHERE head = ? AND seq = ?`
 	dropHead   = `DELETE FROM amends_heads WHERE number = ?`
 
@@ -69,50 +74,72 @@ const (
 		WHERE h.work = ? AND h.saga = ?`
 )
 
-// Claiming: what is due, and what is held by a session that is dead or was never there. A work of an unknown
-// definition must have waited for the grace, and must not be parked for that very reason. Who holds works is read
-// from the index by leaps, one per holder. The parameters: $1 now, $2 known versions, $3 grace in milliseconds, $4 limit.
+// Claiming. A place is one range of the index of what is due: a saga, a version, a class. The first of every place are put
+// in the order of claims; works that are not known here are never met.
 const (
-	claimable = `WITH RECURSIVE
-		holder (session) AS (
-			SELECT min(session) FROM amends_heads WHERE session IS NOT NULL
-			UNION ALL
-			SELECT (SELECT min(session) FROM amends_heads WHERE session > holder.session)
-			FROM holder WHERE holder.session IS NOT NULL),
+	buryExpired = `UPDATE amends_sessions SET dead = 1 WHERE NOT dead AND expires <= $1`
+
+	// release takes works from dead sessions: due since the end of the lease, or not at all when they are at rest.
+	release = `WITH RECURSIVE ` + engine.Holders + `,
 		lost AS MATERIALIZED (
-			SELECT holder.session, coalesce(s.expires, 0) AS expires
+			SELECT holder.session, s.expires
 			FROM holder LEFT JOIN amends_sessions AS s ON s.token = holder.session
-			WHERE holder.session IS NOT NULL AND (s.token IS NULL OR s.dead)
-			ORDER BY expires)
-		SELECT number, since FROM (
-			SELECT * FROM (
-				SELECT h.number, h.due AS since FROM amends_heads AS h
-				WHERE h.session IS NULL AND h.due <= $1
-					AND (h.due + $3 * 1000 <= $1 AND h.reason IS NOT 'unknown-version'
-						OR (h.saga, h.version) IN (SELECT value ->> 0, value ->> 1 FROM json_each($2)))
-				ORDER BY h.session, h.due LIMIT $4)
+			WHERE holder.session IS NOT NULL AND (s.token IS NULL OR s.dead))
+		UPDATE amends_heads AS h SET session = NULL,
+			due = CASE WHEN h.posted > h.consumed OR h.status IN ('running', 'retrying', 'waiting', 'compensating') THEN orphan.since END
+		FROM (
+			SELECT h.number, min(coalesce(lost.expires, h.updated), $1) AS since
+			FROM lost CROSS JOIN amends_heads AS h WHERE h.session = lost.session LIMIT $2) AS orphan
+		WHERE h.number = orphan.number`
+
+	// claimable chooses works. The parameters: $1 now, $2 known versions, $3 limit, $4 how many go first to works that have
+	// not begun.
+	claimable = `WITH
+		known AS MATERIALIZED (SELECT value ->> 0 AS saga, value ->> 1 AS version FROM json_each($2)),
+		place AS MATERIALIZED (SELECT saga, version, class.column1 AS rank FROM known CROSS JOIN (VALUES (0), (1), (2)) AS class),
+		seen AS (
+			SELECT h.number, h.due, h.rank FROM place CROSS JOIN amends_heads AS h
+			WHERE h.number IN (
+				SELECT n.number FROM amends_heads AS n
+				WHERE n.saga = place.saga AND n.version = place.version AND n.rank = place.rank
+					AND n.session IS NULL AND n.finished IS NULL AND n.due <= $1
+				ORDER BY n.due LIMIT $3)
 			UNION ALL
-			SELECT * FROM (
-				SELECT h.number, lost.expires AS since
-				FROM lost CROSS JOIN amends_heads AS h
-				WHERE h.session = lost.session
-					AND (lost.expires + $3 * 1000 <= $1 AND h.reason IS NOT 'unknown-version'
-						OR (h.saga, h.version) IN (SELECT value ->> 0, value ->> 1 FROM json_each($2)))
-				LIMIT $4)
-		)
-		ORDER BY since, number LIMIT $4`
+			SELECT h.number, h.due, 1 FROM (SELECT DISTINCT saga FROM known) AS news CROSS JOIN amends_heads AS h
+			WHERE h.number IN (
+				SELECT n.number FROM amends_heads AS n
+				WHERE n.saga = news.saga AND n.session IS NULL AND n.finished IS NOT NULL AND n.due <= $1
+				ORDER BY n.due LIMIT $3))
+		SELECT number, due AS since
+		FROM (SELECT *, row_number() OVER (PARTITION BY rank = 2 ORDER BY due, number) AS nth FROM seen)
+		ORDER BY NOT (rank = 2 AND nth <= $4), rank, due, number LIMIT $3`
 
 	take = `UPDATE amends_heads SET session = $1, due = NULL WHERE number IN (SELECT value FROM json_each($2))`
 
 	taken = `SELECT ` + engine.HeadColumns + ` FROM amends_heads AS h WHERE h.number IN (SELECT value FROM json_each($1))`
 
-	// signalled finds works the session already holds: all of them, or those somebody has posted a signal to.
-	signalled = `SELECT ` + engine.HeadColumns + ` FROM amends_heads AS h
-		WHERE h.session = $1 AND h.posted > h.consumed
-		UNION ALL
-		SELECT ` + engine.HeadColumns + ` FROM amends_heads AS h
-		WHERE $3 AND h.session = $1 AND NOT h.posted > h.consumed
-		LIMIT $2`
+	// signalled finds works the session already holds and that have an unread signal.
+	signalled = `SELECT ` + engine.HeadColumns + ` FROM amends_heads AS h WHERE h.session = $1 AND h.posted > h.consumed`
+
+	// giveBack releases works that a session holds. The parameters: $1 now, $2 the session, $3 pairs of number and due time.
+	giveBack = `UPDATE amends_heads AS h SET session = NULL, due = CASE
+			WHEN h.posted > h.consumed THEN min(given.due, $1)
+			WHEN h.status IN ('running', 'retrying', 'waiting', 'compensating') THEN given.due
+		END
+		FROM (SELECT value ->> 0 AS number, coalesce(value ->> 1, $1) AS due FROM json_each($3)) AS given
+		WHERE h.number = given.number AND h.session = $2`
+)
+
+// Posting: a signal once for each key. A held work keeps its holder: Claim tells that holder.
+const (
+	findWork = `SELECT number FROM amends_heads WHERE work = ? AND saga = ?`
+
+	postSignal = `INSERT INTO amends_signals (head, at, kind, key, actor, reason, verdict) VALUES (?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (head, key) DO NOTHING`
+
+	countSignal = `UPDATE amends_heads SET posted = posted + 1,
+			due = CASE WHEN session IS NULL THEN min(coalesce(due, $2), $2) ELSE due END
+		WHERE number = $1`
 
 	whoAmI = `SELECT identity FROM amends_database`
 )

@@ -19,7 +19,7 @@ type writer struct {
 
 // statements are prepared for the write path.
 type statements struct {
-	lives, addRecord, addStart, addHead, project, place, startPlace, dropRecord, dropHead *sql.Stmt
+	lives, addRecord, addStart, addHead, project, place, startPlace, mark, dropRecord, dropHead *sql.Stmt
 }
 
 func openWriter(ctx context.Context, path string, busy time.Duration) (*writer, error) {
@@ -40,7 +40,8 @@ func (s *statements) all() map[string]**sql.Stmt {
 	return map[string]**sql.Stmt{
 		sessionLives: &s.lives, addRecord: &s.addRecord, addStart: &s.addStart, addHead: &s.addHead,
 		projectHead: &s.project, placeOf: &s.place, placeOfStart: &s.startPlace,
-		dropRecord: &s.dropRecord, dropHead: &s.dropHead,
+		markSignals: &s.mark,
+		dropRecord:  &s.dropRecord, dropHead: &s.dropHead,
 	}
 }
 

@@ -24,7 +24,8 @@ CREATE TABLE amends_sessions (
     renewed INTEGER NOT NULL,
     expires INTEGER NOT NULL,
     dead    INTEGER NOT NULL DEFAULT 0 CHECK (dead IN (0, 1)),
-    database TEXT   NOT NULL -- the identity of the database it was opened on
+    database TEXT   NOT NULL, -- the identity of the database it was opened on
+    knows    TEXT   NOT NULL  -- the definitions the process can run, a JSON array of pairs
 ) STRICT;
 
 -- Few sessions live at a time, however many there were.
@@ -33,8 +34,8 @@ CREATE INDEX amends_sessions_live ON amends_sessions (token) WHERE NOT dead;
 -- A projection of the chains, rewritten only when scheduling changes. It can be rebuilt from amends_records.
 CREATE TABLE amends_heads (
     number   INTEGER NOT NULL PRIMARY KEY,
-    due      INTEGER,              -- nobody holds the work: when it wants attention
-    session  INTEGER,              -- who holds it
+    due      INTEGER,              -- no session holds the work: when it wants attention
+    session  INTEGER,              -- which one holds it
     created  INTEGER NOT NULL,
     updated  INTEGER NOT NULL,
     finished INTEGER,
@@ -42,6 +43,7 @@ CREATE TABLE amends_heads (
     consumed INTEGER NOT NULL DEFAULT 0,
     base     INTEGER NOT NULL DEFAULT 1, -- seq of the latest record with a snapshot
     version  INTEGER NOT NULL,
+    rank     INTEGER NOT NULL, -- its class in the order of claims: 0 compensating, 1 begun, 2 not begun
     saga     TEXT    NOT NULL,
     work     TEXT    NOT NULL,
     revision TEXT,
@@ -64,11 +66,17 @@ CREATE TABLE amends_heads (
 -- A work is accepted once. Work first: people look for works by their id alone.
 CREATE UNIQUE INDEX amends_heads_work ON amends_heads (work, saga);
 
--- What can be claimed, by holder and due time. Parked and finished works are not in it.
-CREATE INDEX amends_heads_schedule ON amends_heads (session, due) WHERE session IS NOT NULL OR due IS NOT NULL;
+-- What can be claimed, in the order of claims. Works of definitions that a process does not know are never met.
+CREATE INDEX amends_heads_due ON amends_heads (saga, version, rank, due) WHERE session IS NULL AND due IS NOT NULL AND finished IS NULL;
+
+-- Works that have ended and have an unread signal: any version of their saga may read it.
+CREATE INDEX amends_heads_news ON amends_heads (saga, due) WHERE session IS NULL AND due IS NOT NULL AND finished IS NOT NULL;
+
+-- What each session holds.
+CREATE INDEX amends_heads_held ON amends_heads (session) WHERE session IS NOT NULL;
 
 -- Held works with unread signals. Costs a work without signals nothing.
-CREATE INDEX amends_heads_signalled ON amends_heads (session) WHERE posted > consumed;
+CREATE INDEX amends_heads_signalled ON amends_heads (session) WHERE session IS NOT NULL AND posted > consumed;
 
 -- What waits for a person. Costs a work that goes well nothing.
 CREATE INDEX amends_heads_parked ON amends_heads (number) WHERE status IN ('review', 'paused');
@@ -87,6 +95,7 @@ CREATE TABLE amends_records (
     arm_reissue   INTEGER,
     arm_budget_ms INTEGER,
     wait_ms       INTEGER,
+    rank          INTEGER, -- of its head, unless the record left the schedule alone
     held          INTEGER, -- what the record did to its head: 1 held, 0 released, null left alone
     body_dropped  INTEGER,
     hash          BLOB    NOT NULL CHECK (length(hash) = 16),
@@ -128,6 +137,7 @@ CREATE TABLE amends_records (
         WHEN 'unknown' THEN 1 WHEN 'not-sent' THEN 1 WHEN 'refused' THEN 1 WHEN 'fault' THEN 1 WHEN 'stopped' THEN 1
         ELSE 0 END),
     CONSTRAINT amends_records_wait CHECK (wait_ms >= 0),
+    CONSTRAINT amends_records_rank CHECK (rank IS NULL OR rank BETWEEN 0 AND 2),
     -- A record arms something when arm_attempt is there.
     CONSTRAINT amends_records_arm CHECK (CASE WHEN arm_attempt IS NULL
         THEN arm_step IS NULL AND arm_direction IS NULL AND arm_key IS NULL AND arm_budget_ms IS NULL
@@ -140,10 +150,11 @@ CREATE INDEX amends_records_external_id ON amends_records (external_id) WHERE ex
 -- Which works count a step as done because nobody can tell whether it happened?
 CREATE INDEX amends_records_unconfirmed ON amends_records (head) WHERE kind = 'adopted' AND class = 'unknown';
 
--- What others have to say to a work. Insert only; consumed by a record that names the id.
+-- What others have to say to a work. A record consumes it by naming its id.
 CREATE TABLE amends_signals (
     id      INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, -- never given twice: records name it for ever
     head    INTEGER NOT NULL REFERENCES amends_heads (number),
+    read    INTEGER,          -- seq of the record that consumed it
     at      INTEGER NOT NULL,
     kind    TEXT    NOT NULL CHECK (kind IN ('cancel', 'resolve', 'conflict', 'late-answer', 'resume',
         'revise', 'keep')),
@@ -153,6 +164,9 @@ CREATE TABLE amends_signals (
     verdict TEXT, -- JSON: what it says
     UNIQUE (head, key)
 ) STRICT;
+
+-- What no record has consumed yet.
+CREATE INDEX amends_signals_unread ON amends_signals (head, id) WHERE read IS NULL;
 
 -- The structure of every version of every definition a coordinator registered.
 CREATE TABLE amends_definitions (

@@ -28,7 +28,7 @@ func BenchmarkAppend(b *testing.B) {
 							b.Error(err)
 						}
 					}()
-					lease, err := l.OpenSession(b.Context(), time.Hour, "bench")
+					lease, err := l.OpenSession(b.Context(), time.Hour, "bench", nil)
 					if err != nil {
 						b.Fatal(err)
 					}

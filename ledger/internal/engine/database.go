@@ -6,6 +6,8 @@ import (
 	"regexp"
 
 	"github.com/jmoiron/sqlx"
+
+	"github.com/amends-dev/amends/saga"
 )
 
 // Queries runs statements: a connection, a pool or a transaction.
@@ -28,15 +30,25 @@ type Database struct {
 	// since 1970 otherwise.
 	Clock func() any
 
-	// Read is a consistent view for several statements, Write a transaction, Pulse the heartbeat's own
-	// connection, on which each statement stands for itself.
-	Read, Write, Pulse Lane
+	// Read is a consistent view for several statements. On Plain and Pulse each statement stands for itself; Pulse
+	// is the heartbeat's own connection.
+	Read, Plain, Pulse Lane
 
 	// Identity asks the database who it is.
 	Identity func(ctx context.Context, q Queries) (string, error)
 
-	// Claim gives session t works. It runs on Write.
-	Claim func(ctx context.Context, q Queries, c ClaimArgs) ([]HeadRow, error)
+	// Schema is the version of the schema that this program knows.
+	Schema int64
+
+	// Claim buries expired sessions, releases what dead ones held and gives a session works. It reports whether that
+	// session is live.
+	Claim func(ctx context.Context, c ClaimArgs) (rows []HeadRow, live bool, err error)
+
+	// GiveBack releases works that a session holds.
+	GiveBack func(ctx context.Context, token int64, works string) error
+
+	// Post stores a signal. It reports whether there is such a work.
+	Post func(ctx context.Context, p PostArgs) (found bool, err error)
 
 	// Explain gives an error of the driver its meaning: one of the ledger's sentinels where there is one, and
 	// what a person can do. It leaves other errors alone. ctx is the caller's: a driver does not always say that
@@ -46,13 +58,20 @@ type Database struct {
 
 // ClaimArgs is [ledger.Claim] as statements take it.
 type ClaimArgs struct {
-	Token   int64
-	Limit   int
-	Known   string // JSON: [["saga", version], …]
-	GraceMS int64
-	Held    int  // at most this many works that are held
-	All     bool // of those held, also the ones nobody has posted a signal to
+	Token        int64
+	Limit, Fresh int
+	Known        string // JSON: [["saga", version], …]
 }
+
+// PostArgs is a signal as statements take it.
+type PostArgs struct {
+	ID                       saga.ID
+	Kind, Key, Actor, Reason string
+	Verdict                  any // JSON, or nil
+}
+
+// MaxRelease is how many works of dead sessions one claim releases.
+const MaxRelease = 1000
 
 var word = regexp.MustCompile(`\{(\w+)(?::(\d+))?\}`)
 

@@ -4,22 +4,21 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/ledger/internal/valid"
 	"github.com/amends-dev/amends/saga"
 )
 
 // RecordColumns are the columns of amends_records in the order of [Values], without at, which is the
 // database's.
 const RecordColumns = `head, session, nonce, seq, version, attempt, arm_attempt, arm_reissue, arm_budget_ms, wait_ms,
-	held, body_dropped, hash, kind, status, reason, revision, step, direction, external_id, class, error, signals,
+	rank, held, body_dropped, hash, kind, status, reason, revision, step, direction, external_id, class, error, signals,
 	arm_step, arm_direction, arm_key, body, snapshot`
 
 // Width is the number of [RecordColumns].
-const Width = 28
+const Width = 29
 
 // Values returns the row of an entry, in the order of [RecordColumns]: int64, bool, string, []byte, and nil for
 // NULL. It refuses what would not come back as it went in, with every reason: text no database takes, and
@@ -47,11 +46,13 @@ func Values(e *ledger.Entry) ([]any, error) {
 	}
 	switch {
 	case e.Schedule != nil:
+		c.add(int64(e.Schedule.Class))
 		c.add(e.Schedule.Hold)
-	case r.Seq == 1: // a new work has neither holder nor due time to keep
+	case r.Seq == 1: // a new work has no schedule to keep
+		c.add(int64(0))
 		c.add(false)
 	default:
-		c.nothing(1)
+		c.nothing(2)
 	}
 	if r.BodyDropped {
 		c.add(true)
@@ -65,7 +66,7 @@ func Values(e *ledger.Entry) ([]any, error) {
 	c.text("revision", r.Revision)
 	c.text("step", r.Step)
 	c.text("direction", string(r.Direction))
-	c.text("external id", r.ExternalID)
+	c.key("external id", r.ExternalID)
 	c.text("class", string(r.Class))
 	c.text("error", r.Error)
 	c.signals(r.Signals)
@@ -119,8 +120,20 @@ func (c *columns) text(name, s string) {
 	c.add(c.valid(name, s))
 }
 
+// key is a text that is in an index.
+func (c *columns) key(name, s string) {
+	if err := valid.Key(name, s); err != nil {
+		c.faults = append(c.faults, err)
+	}
+	if s == "" {
+		c.nothing(1)
+		return
+	}
+	c.add(s)
+}
+
 func (c *columns) valid(name, s string) string {
-	if err := validText(name, s); err != nil {
+	if err := valid.Text(name, s); err != nil {
 		c.faults = append(c.faults, err)
 	}
 	return s
@@ -143,14 +156,4 @@ func (c *columns) signals(ids []int64) {
 		c.faults = append(c.faults, err)
 	}
 	c.add(string(b))
-}
-
-func validText(name, s string) error {
-	switch {
-	case !utf8.ValidString(s):
-		return fmt.Errorf("%s is not valid UTF-8", name)
-	case strings.IndexByte(s, 0) >= 0:
-		return fmt.Errorf("%s holds a NUL character", name)
-	}
-	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/ledger/internal/valid"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -56,7 +57,7 @@ func (l *loading) heads(ctx context.Context, q Queries, ids []saga.ID) error {
 	pairs := make([][2]string, 0, len(ids))
 	seen := make(map[saga.ID]bool, len(ids))
 	for _, id := range ids {
-		if !seen[id] && validText("saga", id.Saga) == nil && validText("work", id.Work) == nil { // others cannot be there
+		if !seen[id] && valid.Text("saga", id.Saga) == nil && valid.Text("work", id.Work) == nil { // others cannot be there
 			seen[id] = true
 			pairs = append(pairs, [2]string{id.Saga, id.Work})
 		}

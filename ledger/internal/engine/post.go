@@ -7,34 +7,31 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/ledger/internal/valid"
 	"github.com/amends-dev/amends/saga"
 )
 
-// Post inserts a signal and makes the work due. A key the work has already received changes nothing.
+// Post inserts a signal and makes the work due at the latest now. A key the work has already received changes nothing.
 func (s *Store) Post(ctx context.Context, id saga.ID, sig saga.Signal) error {
-	verdict, err := encodeVerdict(&sig)
+	p := PostArgs{ID: id, Kind: string(sig.Kind), Key: sig.Key, Actor: sig.Actor, Reason: sig.Reason}
+	err := valid.Signal(&sig)
+	if err == nil {
+		p.Verdict, err = encodeVerdict(&sig)
+	}
 	if err != nil {
 		return fmt.Errorf("post %s to %s: %w", sig.Kind, id, err)
 	}
-	err = s.db.Write(ctx, func(q Queries) error {
-		head, err := find(ctx, q, id)
-		if err != nil {
-			return err
-		}
-		res, err := q.ExecContext(ctx, s.text.postSignal,
-			s.db.Clock(), head, string(sig.Kind), sig.Key, sig.Actor, sig.Reason, verdict)
-		if err != nil {
-			return err
-		}
-		if n, err := res.RowsAffected(); n == 0 || err != nil {
-			return err
-		}
-		_, err = q.ExecContext(ctx, s.text.countSignal, s.db.Clock(), head)
-		return err
-	})
+	found := false
+	if findable(id) {
+		found, err = s.db.Post(ctx, p)
+	}
+	if err == nil && !found {
+		err = ledger.ErrNotFound
+	}
 	return s.failed(ctx, err, "post %s to %s", sig.Kind, id)
 }
 
@@ -46,14 +43,7 @@ type utterance struct {
 
 // encodeVerdict returns what the signal says as JSON, nil when there is nothing beside its kind.
 func encodeVerdict(sig *saga.Signal) (any, error) {
-	v := &sig.Verdict
-	said := utterance{sig.Verdict, sig.News}
-	if err := errors.Join(validText("key", sig.Key), validText("actor", sig.Actor), validText("reason", sig.Reason),
-		validText("step", v.Step), validText("direction", string(v.Direction)), validText("external id", v.ExternalID),
-		validText("revision", sig.Revision)); err != nil {
-		return nil, err
-	}
-	b, err := json.Marshal(said)
+	b, err := json.Marshal(utterance{sig.Verdict, sig.News})
 	if err != nil {
 		return nil, fmt.Errorf("encode what it says: %w", err)
 	}
@@ -63,9 +53,14 @@ func encodeVerdict(sig *saga.Signal) (any, error) {
 	return string(b), nil
 }
 
+// findable reports whether a work of this name can be there.
+func findable(id saga.ID) bool {
+	return valid.Text("saga", id.Saga) == nil && valid.Text("work", id.Work) == nil
+}
+
 // find returns the number of a work.
 func find(ctx context.Context, q Queries, id saga.ID) (int64, error) {
-	if validText("saga", id.Saga) != nil || validText("work", id.Work) != nil {
+	if !findable(id) {
 		return 0, ledger.ErrNotFound
 	}
 	var head int64
@@ -82,7 +77,7 @@ func (s *Store) Describe(ctx context.Context, spec *saga.Spec) error {
 	if err != nil {
 		return fmt.Errorf("describe %s version %d: encode its structure: %w", spec.Saga, spec.Version, err)
 	}
-	err = s.db.Write(ctx, func(q Queries) error {
+	err = s.db.Plain(ctx, func(q Queries) error {
 		_, err := q.ExecContext(ctx, s.text.addDefinition, s.db.Clock(), spec.Saga, spec.Version, spec.Structure(), string(b))
 		if err != nil {
 			return err
@@ -105,17 +100,23 @@ func (s *Store) Count(ctx context.Context, ds []ledger.Duplicate) error {
 	if len(ds) == 0 {
 		return nil
 	}
-	sorted := slices.SortedFunc(slices.Values(ds), func(a, b ledger.Duplicate) int {
-		return cmp.Or(cmp.Compare(a.ID.Saga, b.ID.Saga), cmp.Compare(a.ID.Work, b.ID.Work), cmp.Compare(a.Source, b.Source))
-	})
-	err := s.db.Write(ctx, func(q Queries) error {
-		for _, d := range sorted {
-			_, err := q.ExecContext(ctx, s.text.countDuplicate, s.db.Clock(), d.ID.Saga, d.ID.Work, printable(d.Source), d.Count)
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	type counter struct{ saga, work, source string }
+	sums := make(map[counter]int64, len(ds))
+	for _, d := range ds {
+		sums[counter{valid.Cut(d.ID.Saga), valid.Cut(d.ID.Work), valid.Cut(d.Source)}] += d.Count
+	}
+	rows := make([][4]any, 0, len(sums))
+	for _, k := range slices.SortedFunc(maps.Keys(sums), func(a, b counter) int {
+		return cmp.Or(cmp.Compare(a.saga, b.saga), cmp.Compare(a.work, b.work), cmp.Compare(a.source, b.source))
+	}) {
+		rows = append(rows, [4]any{k.saga, k.work, k.source, sums[k]})
+	}
+	list, err := json.Marshal(rows)
+	if err == nil {
+		err = s.db.Plain(ctx, func(q Queries) error {
+			_, err := q.ExecContext(ctx, s.text.countDuplicates, s.db.Clock(), string(list))
+			return err
+		})
+	}
 	return s.failed(ctx, err, "count %d duplicates", len(ds))
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // HeadColumns are the columns of a [HeadRow], of amends_heads AS h.
-const HeadColumns = `h.number, h.saga, h.work, h.version, h.revision, h.status, h.reason, h.session, h.due,
+const HeadColumns = `h.number, h.saga, h.work, h.version, h.revision, h.status, h.reason, h.rank, h.session, h.due,
 	h.base, h.posted, h.consumed, h.created, h.updated, h.finished`
 
 // HeadRow is a row of amends_heads.
@@ -22,6 +22,7 @@ type HeadRow struct {
 	Revision Text
 	Status   string
 	Reason   Text
+	Rank     int64
 	Session  Number
 	Due      Moment
 	Base     int64
@@ -30,8 +31,9 @@ type HeadRow struct {
 	Created  Moment
 	Updated  Moment
 	Finished Moment
-	Since    Moment // Claim: since when the work waits
+	Since    Moment // Claim: since when the work was due; null: the session held it already
 	Now      Moment // Load: when it was read
+	Last     Moment // Overview: of its latest record
 }
 
 // head refuses a status this program does not know rather than taking it for another.
@@ -43,6 +45,7 @@ func (r *HeadRow) head() (ledger.Head, error) {
 		Revision: string(r.Revision),
 		Status:   saga.Status(r.Status),
 		Reason:   saga.Reason(r.Reason),
+		Class:    ledger.Class(r.Rank),
 		Session:  saga.Token(r.Session),
 		Due:      r.Due.Time(),
 		Base:     r.Base,

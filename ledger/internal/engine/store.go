@@ -1,14 +1,13 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/ledger/internal/valid"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -30,41 +30,46 @@ type Store struct {
 
 // texts are the statements in the words of one database.
 type texts struct {
-	openSession, renewSession, burySession, buryOthers, buryExpired, sessionLives string
-	loadHeads, loadRecords, loadSignals, elsewhere                                string
-	postSignal, countSignal, addDefinition, countDuplicate                        string
+	openSession, renewSession, burySession, buryOthers, catchUpWorks, catchUpSessions string
+	loadHeads, loadRecords, loadSignals, elsewhere, stray                             string
+	addDefinition, countDuplicates                                                    string
 }
 
 // New returns a store on db.
 func New(db *Database) *Store {
 	return &Store{db: db, text: texts{
-		openSession:    db.Text(openSession),
-		renewSession:   db.Text(renewSession),
-		burySession:    db.Text(burySession),
-		buryOthers:     db.Text(buryOthers),
-		buryExpired:    db.Text(buryExpired),
-		sessionLives:   db.Text(sessionLives),
-		loadHeads:      db.Text(loadHeads),
-		loadRecords:    db.Text(loadRecords),
-		loadSignals:    db.Text(loadSignals),
-		elsewhere:      db.Text(elsewhere),
-		postSignal:     db.Text(postSignal),
-		countSignal:    db.Text(countSignal),
-		addDefinition:  db.Text(addDefinition),
-		countDuplicate: db.Text(countDuplicate),
+		openSession:     db.Text(openSession),
+		renewSession:    db.Text(renewSession),
+		burySession:     db.Text(burySession),
+		buryOthers:      db.Text(buryOthers),
+		catchUpWorks:    db.Text(catchUpWorks),
+		catchUpSessions: db.Text(catchUpSessions),
+		loadHeads:       db.Text(loadHeads),
+		loadRecords:     db.Text(loadRecords),
+		loadSignals:     db.Text(loadSignals),
+		elsewhere:       db.Text(elsewhere),
+		stray:           db.Text(stray),
+		addDefinition:   db.Text(addDefinition),
+		countDuplicates: db.Text(countDuplicates),
 	}}
 }
 
 // OpenSession begins a lease of ttl under a fresh random token, by the database's clock.
-func (s *Store) OpenSession(ctx context.Context, ttl time.Duration, label string) (ledger.Lease, error) {
+func (s *Store) OpenSession(ctx context.Context, ttl time.Duration, label string, knows []ledger.Version) (ledger.Lease, error) {
 	lease := ledger.Lease{Token: token(), TTL: ttl}
 	err := s.db.Pulse(ctx, func(q Queries) error {
-		var err error
+		list, err := versions(knows)
+		if err != nil {
+			return err
+		}
 		if lease.Database, err = s.db.Identity(ctx, q); err != nil {
 			return err
 		}
+		if err := s.sameSchema(ctx, q); err != nil {
+			return err
+		}
 		var at Moment
-		row := q.QueryRowxContext(ctx, s.text.openSession, s.db.Clock(), int64(lease.Token), printable(label), ttl.Milliseconds(), lease.Database)
+		row := q.QueryRowxContext(ctx, s.text.openSession, s.db.Clock(), int64(lease.Token), valid.Printable(label), ttl.Milliseconds(), lease.Database, list)
 		if err := row.Scan(&at); err != nil {
 			return err
 		}
@@ -76,6 +81,28 @@ func (s *Store) OpenSession(ctx context.Context, ttl time.Duration, label string
 	}
 	s.identities.Store(lease.Token, lease.Database)
 	return lease, nil
+}
+
+// versions encodes definitions as statements take them.
+func versions(vs []ledger.Version) (string, error) {
+	list := make([][2]any, len(vs))
+	for i, v := range vs {
+		list[i] = [2]any{v.Saga, v.Version}
+	}
+	b, err := json.Marshal(list)
+	return string(b), err
+}
+
+// sameSchema refuses a schema that has become newer than this program: it may not understand what it reads there.
+func (s *Store) sameSchema(ctx context.Context, q Queries) error {
+	var version int64
+	if err := q.QueryRowxContext(ctx, schemaVersion).Scan(&version); err != nil {
+		return err
+	}
+	if version > s.db.Schema {
+		return fmt.Errorf("%w: it has version %d, this program knows %d. Use a newer program", ledger.ErrSchema, version, s.db.Schema)
+	}
+	return nil
 }
 
 // changed says that sessions were opened on other databases than the present one.
@@ -96,31 +123,51 @@ func (s *Store) learnChange(ctx context.Context, q Queries, identity string) err
 	return nil
 }
 
-// Renew extends a lease to ttl from now. A dead or expired session is not revived.
-func (s *Store) Renew(ctx context.Context, t saga.Token, ttl time.Duration) (ledger.Lease, error) {
-	lease := ledger.Lease{Token: t, TTL: ttl}
+// Renew extends a lease to r.TTL from now. A dead or expired session is not revived.
+func (s *Store) Renew(ctx context.Context, t saga.Token, r ledger.Renewal) (ledger.Lease, error) {
+	lease := ledger.Lease{Token: t, TTL: r.TTL}
 	err := s.db.Pulse(ctx, func(q Queries) error {
-		var err error
+		knows, err := versions(r.Knows)
+		if err != nil {
+			return err
+		}
 		if lease.Database, err = s.db.Identity(ctx, q); err != nil {
 			return err
 		}
 		if opened := OpenedOn(s, t); opened != "" && opened != lease.Database {
 			return fmt.Errorf("%w: opened on %s, now it is %s", ledger.ErrDatabaseChanged, opened, lease.Database)
 		}
+		if err := s.sameSchema(ctx, q); err != nil {
+			return err
+		}
 		var at []Moment
-		if err := sqlx.SelectContext(ctx, q, &at, s.text.renewSession, s.db.Clock(), int64(t), ttl.Milliseconds()); err != nil {
+		if err := sqlx.SelectContext(ctx, q, &at, s.text.renewSession, s.db.Clock(), int64(t), r.TTL.Milliseconds(), knows); err != nil {
 			return err
 		}
 		if len(at) == 0 {
 			return ledger.ErrSessionDead
 		}
 		lease.At = at[0].Time()
-		return nil
+		lease.Stray, err = s.stray(ctx, q, t, r.InHand)
+		return err
 	})
 	if err != nil {
 		return ledger.Lease{}, s.failed(ctx, err, "renew session %s", t)
 	}
 	return lease, nil
+}
+
+// stray returns works that t holds and does not have in hand.
+func (s *Store) stray(ctx context.Context, q Queries, t saga.Token, inHand []int64) ([]ledger.Head, error) {
+	list, err := json.Marshal(append([]int64{}, inHand...)) // never null
+	if err != nil {
+		return nil, err
+	}
+	var rows []HeadRow
+	if err := sqlx.SelectContext(ctx, q, &rows, s.text.stray, int64(t), string(list), ledger.MaxStray); err != nil {
+		return nil, err
+	}
+	return heads(rows)
 }
 
 // Bury marks a session dead. Burying a dead session is not an error.
@@ -149,46 +196,78 @@ func OpenedOn(s *Store, t saga.Token) string {
 	return name
 }
 
-// held is at most how many held works with fresh signals one Claim tells of.
-const held = 1000
-
-// Claim buries expired sessions and gives session t works that are due or orphaned, the longest waiting first.
+// Claim gives session t works that are due and known to it, and names those it holds that have an unread signal.
 func (s *Store) Claim(ctx context.Context, t saga.Token, c ledger.Claim) ([]ledger.Head, error) {
-	known := make([][2]any, len(c.Known))
-	for i, v := range c.Known {
-		known[i] = [2]any{v.Saga, v.Version}
-	}
-	list, err := json.Marshal(known)
-	if err != nil {
-		return nil, fmt.Errorf("claim for session %s: %w", t, err)
-	}
-	args := ClaimArgs{Token: int64(t), Limit: max(c.Limit, 0), Known: string(list), GraceMS: c.Grace.Milliseconds(), Held: held, All: c.All}
-	if c.All {
-		args.Held = math.MaxInt32
-	}
+	known, err := versions(c.Known)
 	var rows []HeadRow
-	err = s.db.Pulse(ctx, func(q Queries) error { // on its own, so that it stands even when t is dead itself
-		_, err := q.ExecContext(ctx, s.text.buryExpired, s.db.Clock())
-		return err
-	})
+	live := false
 	if err == nil {
-		err = s.db.Write(ctx, func(q Queries) error {
-			var live int
-			if err := q.QueryRowxContext(ctx, s.text.sessionLives, s.db.Clock(), int64(t)).Scan(&live); err != nil {
-				return err
-			}
-			if live == 0 {
-				return ledger.ErrSessionDead
-			}
-			rows, err = s.db.Claim(ctx, q, args)
-			return err
-		})
+		rows, live, err = s.db.Claim(ctx, ClaimArgs{Token: int64(t), Limit: max(c.Limit, 0), Fresh: max(c.Fresh, 0), Known: known})
+	}
+	if err == nil && !live {
+		err = ledger.ErrSessionDead
 	}
 	if err != nil {
 		return nil, s.failed(ctx, err, "claim for session %s", t)
 	}
-	slices.SortStableFunc(rows, func(a, b HeadRow) int { return a.Since.Time().Compare(b.Since.Time()) })
+	slices.SortStableFunc(rows, inOrder)
 	return heads(rows)
+}
+
+// inOrder is the order of claims; what the session held already comes last.
+func inOrder(a, b HeadRow) int {
+	at, bt := a.Since.Time(), b.Since.Time()
+	switch {
+	case at.IsZero() && !bt.IsZero():
+		return 1
+	case bt.IsZero() && !at.IsZero():
+		return -1
+	}
+	return cmp.Or(cmp.Compare(a.class(), b.class()), at.Compare(bt), cmp.Compare(a.Number, b.Number))
+}
+
+// class is where the work stood in the claim: one that has ended and has an unread signal counts as begun.
+func (r *HeadRow) class() ledger.Class {
+	if saga.Status(r.Status).Terminal() {
+		return ledger.ClassBegun
+	}
+	return ledger.Class(r.Rank)
+}
+
+// GiveBack releases works that t holds.
+func (s *Store) GiveBack(ctx context.Context, t saga.Token, works []ledger.Return) error {
+	if len(works) == 0 {
+		return nil
+	}
+	list := make([][2]any, len(works))
+	for i, w := range works {
+		list[i][0] = w.Number
+		if !w.Due.IsZero() {
+			list[i][1] = w.Due.UnixMicro()
+		}
+	}
+	b, err := json.Marshal(list)
+	if err == nil {
+		err = s.db.GiveBack(ctx, int64(t), string(b))
+	}
+	return s.failed(ctx, err, "give back %d works of session %s", len(works), t)
+}
+
+// CatchUp mends what a clock that ran ahead left behind.
+func (s *Store) CatchUp(ctx context.Context) (works, sessions int64, err error) {
+	err = s.db.Plain(ctx, func(q Queries) error {
+		for text, n := range map[string]*int64{s.text.catchUpWorks: &works, s.text.catchUpSessions: &sessions} {
+			res, err := q.ExecContext(ctx, text, s.db.Clock())
+			if err != nil {
+				return err
+			}
+			if *n, err = res.RowsAffected(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return works, sessions, s.failed(ctx, err, "catch up with the clock")
 }
 
 // failed wraps a driver's error with what was tried and what it means. It is nil when err is.
@@ -208,9 +287,4 @@ func token() saga.Token {
 			return t
 		}
 	}
-}
-
-// printable makes a label fit for a text column.
-func printable(s string) string {
-	return strings.ReplaceAll(strings.ToValidUTF8(s, "?"), "\x00", "?")
 }

@@ -78,12 +78,12 @@ type ledgerPort struct {
 	p *power
 }
 
-func (l *ledgerPort) OpenSession(ctx context.Context, ttl time.Duration, label string) (ledger.Lease, error) {
-	return write(l.p, func() (ledger.Lease, error) { return l.book.OpenSession(ctx, ttl, label) })
+func (l *ledgerPort) OpenSession(ctx context.Context, ttl time.Duration, label string, knows []ledger.Version) (ledger.Lease, error) {
+	return write(l.p, func() (ledger.Lease, error) { return l.book.OpenSession(ctx, ttl, label, knows) })
 }
 
-func (l *ledgerPort) Renew(ctx context.Context, t saga.Token, ttl time.Duration) (ledger.Lease, error) {
-	return write(l.p, func() (ledger.Lease, error) { return l.book.Renew(ctx, t, ttl) })
+func (l *ledgerPort) Renew(ctx context.Context, t saga.Token, r ledger.Renewal) (ledger.Lease, error) {
+	return write(l.p, func() (ledger.Lease, error) { return l.book.Renew(ctx, t, r) })
 }
 
 func (l *ledgerPort) Bury(ctx context.Context, t saga.Token) error {
@@ -97,6 +97,11 @@ func (l *ledgerPort) Append(ctx context.Context, t saga.Token, es []ledger.Entry
 
 func (l *ledgerPort) Claim(ctx context.Context, t saga.Token, c ledger.Claim) ([]ledger.Head, error) {
 	return write(l.p, func() ([]ledger.Head, error) { return l.book.Claim(ctx, t, c) })
+}
+
+func (l *ledgerPort) GiveBack(ctx context.Context, t saga.Token, works []ledger.Return) error {
+	_, err := write(l.p, void(func() error { return l.book.GiveBack(ctx, t, works) }))
+	return err
 }
 
 func (l *ledgerPort) Post(ctx context.Context, id saga.ID, s saga.Signal) error {

@@ -1,0 +1,78 @@
+// Package valid holds what every ledger refuses before anything is sent to a database, so that all of them refuse
+// the same.
+package valid
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/saga"
+)
+
+// Text refuses what no SQL text column holds.
+func Text(what, s string) error {
+	switch {
+	case !utf8.ValidString(s):
+		return fmt.Errorf("%s is not valid UTF-8", what)
+	case strings.IndexByte(s, 0) >= 0:
+		return fmt.Errorf("%s holds a NUL character", what)
+	}
+	return nil
+}
+
+// Key refuses a text that an index could not hold.
+func Key(what, s string) error {
+	if len(s) > ledger.MaxText {
+		return fmt.Errorf("%s has %d bytes, the limit is %d", what, len(s), ledger.MaxText)
+	}
+	return Text(what, s)
+}
+
+// Signal says why a signal cannot be stored, with every reason. Its error matches [ledger.ErrInvalid].
+func Signal(s *saga.Signal) error {
+	errs := []error{
+		Key("key", s.Key), Text("actor", s.Actor), Text("reason", s.Reason),
+		Text("step", s.Step), Text("direction", string(s.Direction)), Key("external id", s.ExternalID),
+		Text("revision", s.Revision), body("output", s.Output), body("input", s.Input),
+	}
+	if !slices.Contains(signals, s.Kind) {
+		errs = append(errs, fmt.Errorf("%q is no kind of signal", string(s.Kind)))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("%w: %w", ledger.ErrInvalid, err)
+	}
+	return nil
+}
+
+// body refuses what is no JSON, by syntax or by encoding.
+func body(what string, b json.RawMessage) error {
+	if len(b) > 0 && !json.Valid(b) {
+		return fmt.Errorf("%s is not valid JSON", what)
+	}
+	return Text(what, string(b))
+}
+
+var signals = []saga.SignalKind{
+	saga.SignalCancel, saga.SignalResolve, saga.SignalConflict, saga.SignalLate, saga.SignalResume, saga.SignalRevise,
+	saga.SignalKeep,
+}
+
+// Cut makes any text fit for a column with an index: what is not text becomes a question mark, and what is too long
+// ends at the limit.
+func Cut(s string) string {
+	s = Printable(s)
+	if len(s) <= ledger.MaxText {
+		return s
+	}
+	return strings.ToValidUTF8(s[:ledger.MaxText], "")
+}
+
+// Printable makes any text fit for a text column.
+func Printable(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "?"), "\x00", "?")
+}

@@ -1,0 +1,131 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/saga"
+)
+
+// Sessions returns "the live sessions, then the dead ones that still hold works; each kind by its opening".
+func (l *Ledger) Sessions(ctx context.Context) ([]ledger.Session, error) {
+	now, unlock, err := l.enter(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list sessions: %w", err)
+	}
+	defer unlock()
+	return l.listSessions(now), nil
+}
+
+func (l *Ledger) listSessions(now time.Time) []ledger.Session {
+	holds := make(map[saga.Token]int64)
+	for _, w := range l.works {
+		if t := w.head.Session; t != 0 {
+			holds[t]++
+		}
+	}
+	all := make(map[saga.Token]ledger.Session)
+	for t := range holds { // also those of which nothing is known any more
+		all[t] = ledger.Session{Token: t, Dead: true, Holds: holds[t]}
+	}
+	for t, s := range l.sessions {
+		if dead := !l.live(t, now); !dead || holds[t] > 0 {
+			all[t] = ledger.Session{
+				Token: t, Label: s.label, Opened: s.opened, Renewed: s.renewed, Expires: s.expires,
+				Dead: dead, Knows: slices.Clone(s.knows), Holds: holds[t],
+			}
+		}
+	}
+	list := make([]ledger.Session, 0, len(all))
+	for _, s := range all {
+		list = append(list, s)
+	}
+	slices.SortFunc(list, func(a, b ledger.Session) int {
+		return cmp.Or(order(a.Dead, b.Dead), a.Opened.Compare(b.Opened), cmp.Compare(a.Token, b.Token))
+	})
+	return list
+}
+
+// order puts false before true.
+func order(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	default:
+		return 1
+	}
+}
+
+// Overview "says what moves and what does not".
+func (l *Ledger) Overview(ctx context.Context) (ledger.Overview, error) {
+	now, unlock, err := l.enter(ctx)
+	if err != nil {
+		return ledger.Overview{}, fmt.Errorf("look over the ledger: %w", err)
+	}
+	defer unlock()
+	o := ledger.Overview{At: now, Sessions: l.listSessions(now)}
+	o.Sessions = slices.DeleteFunc(o.Sessions, func(s ledger.Session) bool { return s.Dead })
+	var known []ledger.Version
+	for _, s := range o.Sessions {
+		known = append(known, s.Knows...)
+		if s.Renewed.After(now) {
+			o.Ahead.Sessions = append(o.Ahead.Sessions, s)
+		}
+	}
+	unknown := make(map[ledger.Version]ledger.Backlog)
+	for _, w := range l.works {
+		h := w.head
+		waits := l.waiting(&h, now)
+		if !waits.IsZero() && !knows(known, &h) {
+			note(unknown, &h, waits)
+		}
+		if ahead(&h, now) && len(o.Ahead.Works) < ledger.MaxAhead {
+			o.Ahead.Works = append(o.Ahead.Works, h)
+		}
+		if h.Status.Live() && (h.Session != 0 || due(&h, now)) {
+			h.Updated = w.at(w.length()).At
+			o.Oldest = append(o.Oldest, h)
+		}
+	}
+	for _, b := range unknown {
+		o.Unknown = append(o.Unknown, b)
+	}
+	slices.SortFunc(o.Unknown, func(a, b ledger.Backlog) int {
+		return cmp.Or(cmp.Compare(a.Saga, b.Saga), cmp.Compare(a.Version, b.Version))
+	})
+	slices.SortStableFunc(o.Oldest, func(a, b ledger.Head) int { return a.Updated.Compare(b.Updated) })
+	o.Oldest = o.Oldest[:min(len(o.Oldest), ledger.MaxOldest)]
+	return o, nil
+}
+
+// waiting is when a work that no live session holds is or was due, zero when it waits for nothing.
+func (l *Ledger) waiting(h *ledger.Head, now time.Time) time.Time {
+	switch {
+	case h.Session == 0:
+		return h.Due
+	case l.live(h.Session, now), !h.Status.Live() && h.Posted == h.Consumed:
+		return time.Time{}
+	default:
+		return l.since(h, now)
+	}
+}
+
+// note adds a work to the backlog of its definition.
+func note(unknown map[ledger.Version]ledger.Backlog, h *ledger.Head, due time.Time) {
+	v := ledger.Version{Saga: h.ID.Saga, Version: h.Version}
+	if h.Status.Terminal() {
+		v.Version = 0
+	}
+	b, ok := unknown[v]
+	if !ok || due.Before(b.Oldest) {
+		b.Oldest = due
+	}
+	b.Saga, b.Version, b.Works = v.Saga, v.Version, min(b.Works+1, ledger.MaxBacklog)
+	unknown[v] = b
+}
