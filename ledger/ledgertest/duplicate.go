@@ -12,6 +12,7 @@ var duplicateCases = []testCase{
 	{"counted by work and source", duplicateCount},
 	{"at the same time", duplicateRace},
 	{"filters", duplicateFilters},
+	{"a long source", duplicateLong},
 }
 
 func (b *bench) count(ds ...ledger.Duplicate) {
@@ -135,5 +136,19 @@ func duplicateFilters(b *bench) {
 	}
 	if got := b.duplicates(ledger.Filter{}); len(got) != 100 {
 		b.Errorf("%d duplicates without a limit, want 100", len(got))
+	}
+}
+
+// "A source that is longer than MaxText is cut", and costs no other count (CORE-23).
+func duplicateLong(b *bench) {
+	b.start(b.session(), "w", started(), hold)
+	b.count(ledger.Duplicate{ID: id("w"), Source: longest + "!", Count: 2}, ledger.Duplicate{ID: id("w"), Source: "webhook", Count: 3},
+		ledger.Duplicate{ID: id("w"), Source: longest + "?", Count: 4})
+	got := map[string]int64{}
+	for _, d := range b.duplicates(ledger.Filter{}) {
+		got[d.Source] = d.Count
+	}
+	if len(got) != 2 || got[longest] != 6 || got["webhook"] != 3 {
+		b.Errorf("counted %v, want 6 under the source that was cut and 3 under the other", got)
 	}
 }

@@ -29,6 +29,18 @@ const (
 	SignalKept Rule = "signal-kept"
 	// ClaimOnce: a claim answers with works that another session holds.
 	ClaimOnce Rule = "claim-once"
+	// UnknownLeft: a claim takes works of definitions that the process does not know.
+	UnknownLeft Rule = "unknown-left"
+	// ClassOrder: a claim takes what has not begun before what has.
+	ClassOrder Rule = "class-order"
+	// ReadOnce: a load brings back signals that a record has consumed.
+	ReadOnce Rule = "read-once"
+	// StrayNamed: a renewal does not tell of works that are not in hand.
+	StrayNamed Rule = "stray-named"
+	// OwnReturned: works are given back that another session holds.
+	OwnReturned Rule = "own-returned"
+	// KnowsKept: a session forgets what its process knows.
+	KnowsKept Rule = "knows-kept"
 )
 
 // Rules are all rules, each with the test of the suite that is named after it.
@@ -40,6 +52,12 @@ var Rules = map[Rule]string{
 	SplitBatch:  "invalid/the_others_are_stored",
 	SignalKept:  "signal/posted_before_the_release",
 	ClaimOnce:   "claim/due_works",
+	UnknownLeft: "claim/unknown_definitions",
+	ClassOrder:  "claim/by_class",
+	ReadOnce:    "load/unread_signals",
+	StrayNamed:  "give_back/stray_works",
+	OwnReturned: "give_back/only_its_own",
+	KnowsKept:   "overview/what_no_process_knows",
 }
 
 // Break returns s with one rule broken. It really breaks it: the database behind s holds what the rule forbids,
@@ -60,6 +78,18 @@ func Break(s Store, r Rule) Store {
 		return deaf{s}
 	case ClaimOnce:
 		return sharer{s}
+	case UnknownLeft:
+		return knowAll{s}
+	case ClassOrder:
+		return impatient{s}
+	case ReadOnce:
+		return repeater{s}
+	case StrayNamed:
+		return silent{s}
+	case OwnReturned:
+		return stranger{s}
+	case KnowsKept:
+		return forgetful{s}
 	default:
 		panic(fmt.Sprintf("ledgertest: there is no rule %q", r))
 	}
@@ -192,4 +222,70 @@ func (s sharer) Claim(ctx context.Context, t saga.Token, c ledger.Claim) ([]ledg
 		}
 	}
 	return heads, nil
+}
+
+type knowAll struct{ Store }
+
+func (k knowAll) Claim(ctx context.Context, t saga.Token, c ledger.Claim) ([]ledger.Head, error) {
+	all, err := k.List(ctx, ledger.Filter{Limit: 1000})
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range all {
+		c.Known = append(c.Known, ledger.Version{Saga: h.ID.Saga, Version: h.Version})
+	}
+	return k.Store.Claim(ctx, t, c)
+}
+
+type impatient struct{ Store }
+
+func (i impatient) Claim(ctx context.Context, t saga.Token, c ledger.Claim) ([]ledger.Head, error) {
+	c.Fresh = c.Limit
+	return i.Store.Claim(ctx, t, c)
+}
+
+type repeater struct{ Store }
+
+func (r repeater) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, error) {
+	chains, err := r.Store.Load(ctx, ids)
+	for i := range chains {
+		if len(chains[i].Signals) > 0 && err == nil {
+			chains[i].Signals, err = r.Signals(ctx, chains[i].Head.ID)
+		}
+	}
+	return chains, err
+}
+
+type silent struct{ Store }
+
+func (s silent) Renew(ctx context.Context, t saga.Token, r ledger.Renewal) (ledger.Lease, error) {
+	all, err := s.List(ctx, ledger.Filter{Limit: 1000})
+	for _, h := range all {
+		r.InHand = append(r.InHand, h.Number)
+	}
+	if err != nil {
+		return ledger.Lease{}, err
+	}
+	return s.Store.Renew(ctx, t, r)
+}
+
+type stranger struct{ Store }
+
+func (s stranger) GiveBack(ctx context.Context, t saga.Token, works []ledger.Return) error {
+	all, err := s.List(ctx, ledger.Filter{Limit: 1000})
+	for _, h := range all {
+		if h.Session != 0 && h.Session != t && err == nil {
+			err = s.Store.GiveBack(ctx, h.Session, works)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return s.Store.GiveBack(ctx, t, works)
+}
+
+type forgetful struct{ Store }
+
+func (f forgetful) OpenSession(ctx context.Context, ttl time.Duration, label string, _ []ledger.Version) (ledger.Lease, error) {
+	return f.Store.OpenSession(ctx, ttl, label, nil)
 }

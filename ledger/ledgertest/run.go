@@ -77,6 +77,8 @@ var groups = []group{
 	{"record", recordCases},
 	{"session", sessionCases},
 	{"claim", claimCases},
+	{"give back", giveBackCases},
+	{"overview", overviewCases},
 	{"signal", signalCases},
 	{"load", loadCases},
 	{"list", listCases},

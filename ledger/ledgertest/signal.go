@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"strings"
 	"sync"
 	"time"
 
@@ -256,7 +257,16 @@ func signalRace(b *bench) {
 	}
 }
 
-// A value that no database holds is an error of its own post, and changes nothing.
+// longest is the longest key there is, and hard to compress.
+var longest = func() string {
+	b := make([]byte, ledger.MaxText)
+	for i := range b {
+		b[i] = byte('!' + (i*i+i/7)%90)
+	}
+	return string(b)
+}()
+
+// A value that no database holds is an error of its own post, the same on every engine, and changes nothing.
 func signalInvalid(b *bench) {
 	c := b.start(b.session(), "w", started(), release)
 	for name, s := range map[string]saga.Signal{
@@ -264,11 +274,21 @@ func signalInvalid(b *bench) {
 		"NUL in the reason":   {Kind: saga.SignalCancel, Key: "k", Reason: "a\x00b"},
 		"NUL in the key":      {Kind: saga.SignalCancel, Key: "a\x00b"},
 		"UTF-8 in the reason": {Kind: saga.SignalCancel, Key: "k", Reason: "a\xffb"},
+		// CORE-10: valid JSON by syntax, Latin-1 by content. SQLite took it, and no record could ever consume it.
+		"UTF-8 in the output": {Kind: saga.SignalLate, Key: "k", Verdict: saga.Verdict{Step: "s", Output: []byte("\"caf\xe9\"")}},
+		"UTF-8 in the input":  {Kind: saga.SignalRevise, Key: "k", News: saga.News{Revision: "2", Input: []byte("\"caf\xe9\"")}},
+		"no JSON":             {Kind: saga.SignalLate, Key: "k", Verdict: saga.Verdict{Step: "s", Output: []byte("{")}},
+		"an unknown kind":     {Kind: "shout", Key: "k"},
+		// CORE-23: what no index holds.
+		"a long key":         {Kind: saga.SignalCancel, Key: strings.Repeat("k", ledger.MaxText+1)},
+		"a long external id": {Kind: saga.SignalResolve, Key: "k", Verdict: saga.Verdict{Step: "s", ExternalID: strings.Repeat("k", ledger.MaxText+1)}},
 	} {
-		if err := b.Post(b.Context(), c.id, s); err == nil {
-			b.Errorf("%s was accepted", name)
-		}
+		b.wantError(name, b.Post(b.Context(), c.id, s), ledger.ErrInvalid)
 	}
+	if err := b.Post(b.Context(), c.id, saga.Signal{Kind: saga.SignalCancel, Key: longest}); err != nil {
+		b.Errorf("the longest key: %v", err)
+	}
+	c = b.start(b.session(), "another", started(), release)
 	if h := c.now(); h.Posted != 0 || len(b.signals(c.id)) != 0 {
 		b.Errorf("a refused signal left a trace: %+v", h)
 	}
