@@ -82,15 +82,12 @@ const (
 	// release takes works from dead sessions: due since the end of the lease, or not at all when they are at rest.
 	release = `WITH RECURSIVE ` + engine.Holders + `,
 		lost AS MATERIALIZED (
-			SELECT holder.session, s.expires
-			FROM holder LEFT JOIN amends_sessions AS s ON s.token = holder.session
+			SELECT holder.session FROM holder LEFT JOIN amends_sessions AS s ON s.token = holder.session
 			WHERE holder.session IS NOT NULL AND (s.token IS NULL OR s.dead))
 		UPDATE amends_heads AS h SET session = NULL,
-			due = CASE WHEN h.posted > h.consumed OR h.status IN ('running', 'retrying', 'waiting', 'compensating') THEN orphan.since END
-		FROM (
-			SELECT h.number, min(coalesce(lost.expires, h.updated), $1) AS since
-			FROM lost CROSS JOIN amends_heads AS h WHERE h.session = lost.session LIMIT $2) AS orphan
-		WHERE h.number = orphan.number`
+			due = CASE WHEN h.posted > h.consumed OR h.status IN ('running', 'retrying', 'waiting', 'compensating')
+				THEN min(coalesce((SELECT s.expires FROM amends_sessions AS s WHERE s.token = h.session), h.updated), $1) END
+		WHERE h.number IN (SELECT o.number FROM lost CROSS JOIN amends_heads AS o WHERE o.session = lost.session LIMIT $2)`
 
 	// claimable chooses works. The parameters: $1 now, $2 known versions, $3 limit, $4 how many go first to works that have
 	// not begun.
@@ -122,12 +119,13 @@ const (
 	signalled = `SELECT ` + engine.HeadColumns + ` FROM amends_heads AS h WHERE h.session = $1 AND h.posted > h.consumed`
 
 	// giveBack releases works that a session holds. The parameters: $1 now, $2 the session, $3 pairs of number and due time.
+	// The plus keeps SQLite from going through all that the session holds.
 	giveBack = `UPDATE amends_heads AS h SET session = NULL, due = CASE
 			WHEN h.posted > h.consumed THEN min(given.due, $1)
 			WHEN h.status IN ('running', 'retrying', 'waiting', 'compensating') THEN given.due
 		END
 		FROM (SELECT value ->> 0 AS number, coalesce(value ->> 1, $1) AS due FROM json_each($3)) AS given
-		WHERE h.number = given.number AND h.session = $2`
+		WHERE h.number = given.number AND +h.session = $2`
 )
 
 // Posting: a signal once for each key. A held work keeps its holder: Claim tells that holder.
