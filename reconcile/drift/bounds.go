@@ -22,8 +22,6 @@ type Bounds struct {
 	// the mapping did. 0.5.
 	SameField float64
 
-	// Canary actions come first when a kind has more than CanaryFrom, and are read back before the others. 5, 50.
-	Canary, CanaryFrom int
 	// Row failed actions in a row end a run, as do more than Rate of the last Window. 5, 0.2, 50.
 	Row    int
 	Rate   float64
@@ -45,8 +43,6 @@ func (b Bounds) OrDefaults() Bounds {
 	b.Few = or(b.Few, 10)
 	b.Shrink = or(b.Shrink, 0.8)
 	b.SameField = or(b.SameField, 0.5)
-	b.Canary = or(b.Canary, 5)
-	b.CanaryFrom = or(b.CanaryFrom, 50)
 	b.Row = or(b.Row, 5)
 	b.Rate = or(b.Rate, 0.2)
 	b.Window = or(b.Window, 50)
@@ -87,8 +83,6 @@ func (b Bounds) Faults() error {
 	whole("Few", b.Few)
 	within("Shrink", b.Shrink, 1)
 	within("SameField", b.SameField, 1)
-	whole("Canary", int64(b.Canary))
-	whole("CanaryFrom", int64(b.CanaryFrom))
 	whole("Row", int64(b.Row))
 	within("Rate", b.Rate, 1)
 	whole("Window", int64(b.Window))

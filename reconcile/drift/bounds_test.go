@@ -124,12 +124,12 @@ func TestFaults(t *testing.T) {
 	}
 	err := drift.Bounds{
 		Create: drift.Bound{Count: -1, Percent: math.NaN()}, Update: drift.Bound{Percent: 101}, Destroy: drift.Bound{Percent: math.Inf(1)},
-		Few: -1, Shrink: -0.1, SameField: math.NaN(), Canary: -5, CanaryFrom: -1, Row: -1, Rate: 2, Window: -1,
+		Few: -1, Shrink: -0.1, SameField: math.NaN(), Row: -1, Rate: 2, Window: -1,
 	}.Faults()
 	if err == nil {
 		t.Fatal("no fault")
 	}
-	for _, name := range []string{"Create.Count", "Create.Percent", "Update.Percent", "Destroy.Percent", "Few", "Shrink", "SameField", "Canary ", "CanaryFrom", "Row", "Rate", "Window"} {
+	for _, name := range []string{"Create.Count", "Create.Percent", "Update.Percent", "Destroy.Percent", "Few", "Shrink", "SameField", "Row", "Rate", "Window"} {
 		if !strings.Contains(err.Error(), name) {
 			t.Errorf("%v\ndoes not speak of %s", err, name)
 		}

@@ -42,25 +42,19 @@ type applying struct {
 	plan     drift.Stored
 	before   *past
 	withheld map[drift.Risk]bool
-	stopped  map[kind]string // whose canary came back wrong
+	trials   map[kind]int    // how many actions are still to be done alone and read back
+	stopped  map[kind]string // kinds whose first actions came back wrong
 	report   Report
-	late     []drift.Row     // failed the last time
-	counted  map[string]bool // keys of canaries, which are in the report already
+	late     []drift.Row // failed the last time
 
 	mu      sync.Mutex
 	breaker breaker
 	spent   error // one of the systems asked to be left alone
 }
 
-// kind groups actions for a canary.
-type kind struct {
-	class drift.Class
-	do    drift.Verb
-}
-
 func (r *Reconciler) apply(ctx context.Context, plan drift.Stored, before *past) (Report, error) {
 	a := &applying{
-		Reconciler: r, plan: plan, before: before, withheld: map[drift.Risk]bool{}, stopped: map[kind]string{}, counted: map[string]bool{},
+		Reconciler: r, plan: plan, before: before, withheld: map[drift.Risk]bool{}, stopped: map[kind]string{},
 		report: reportOf(r.name, &plan.Plan), breaker: newBreaker(&r.bounds, before.broke),
 	}
 	if why := r.refusal(&plan); why != "" {
@@ -72,11 +66,9 @@ func (r *Reconciler) apply(ctx context.Context, plan drift.Stored, before *past)
 			a.withheld[w.Risk] = true
 		}
 	}
-	err := a.canaries(ctx)
-	if err == nil {
-		err = a.all(ctx)
-	}
-	if err = errors.Join(err, a.remember(ctx)); err != nil {
+	a.trials = trialsOf(&plan.Plan, a.withheld)
+	err := errors.Join(a.all(ctx), a.remember(ctx))
+	if err != nil {
 		a.report.Verdict = Failed
 		err = fmt.Errorf("apply plan %s: %w", plan.ID, err)
 	}
@@ -147,12 +139,11 @@ func (a *applying) page(ctx context.Context, rows []drift.Row) error {
 			row.Outcome = drift.ForPerson
 			noted = append(noted, row)
 		case !row.Acting():
-			a.count(&row)
+			a.add(&row)
 		case a.withheld[row.Risk()]:
 			row.Outcome = drift.Withheld
-			a.count(&row)
+			a.add(&row)
 			noted = append(noted, row)
-		case a.stopped[kind{row.Class, row.Do}] != "":
 		case a.before.failed[row.Key]:
 			a.late = append(a.late, row)
 		default:
@@ -162,12 +153,12 @@ func (a *applying) page(ctx context.Context, rows []drift.Row) error {
 	if err := a.note(ctx, noted); err != nil {
 		return err
 	}
-	return a.run(ctx, todo)
+	return a.do(ctx, todo)
 }
 
 // rest does what failed in the run before, when everything else was tried.
 func (a *applying) rest(ctx context.Context) error {
-	err := a.run(ctx, a.late)
+	err := a.do(ctx, a.late)
 	for i := range a.late {
 		if a.late[i].Outcome != drift.Pending {
 			delete(a.before.failed, a.late[i].Key)
@@ -187,8 +178,28 @@ func (a *applying) remember(ctx context.Context) error {
 	return a.note(ctx, rows)
 }
 
+// do carries out actions: those on trial one by one, then the others together.
+func (a *applying) do(ctx context.Context, rows []drift.Row) error {
+	var proven []*drift.Row
+	for i := range rows {
+		k := kindOf(&rows[i])
+		switch {
+		case a.ended():
+			return nil
+		case a.stopped[k] != "":
+		case a.trials[k] == 0:
+			proven = append(proven, &rows[i])
+		default:
+			if err := a.try(ctx, k, &rows[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return a.run(ctx, proven)
+}
+
 // run carries out actions, as many at once as there are workers, and notes what became of them.
-func (a *applying) run(ctx context.Context, rows []drift.Row) error {
+func (a *applying) run(ctx context.Context, rows []*drift.Row) error {
 	slots := make(chan struct{}, a.workers)
 	var workers sync.WaitGroup
 	var stop error
@@ -201,8 +212,8 @@ func (a *applying) run(ctx context.Context, rows []drift.Row) error {
 		tried++
 		workers.Go(func() {
 			defer func() { <-slots }()
-			a.act(ctx, &rows[i], a.plan.ID)
-			a.took(ctx, &rows[i])
+			a.act(ctx, rows[i], a.plan.ID)
+			a.took(ctx, rows[i])
 		})
 		if a.probing() {
 			workers.Wait() // one action decides whether there is a second
@@ -212,7 +223,11 @@ func (a *applying) run(ctx context.Context, rows []drift.Row) error {
 	if stop == nil && tried > 0 {
 		stop = a.proceed(ctx) // what was stopped in the middle says so
 	}
-	return errors.Join(stop, a.note(ctx, rows[:tried]))
+	done := make([]drift.Row, tried)
+	for i := range done {
+		done[i] = *rows[i]
+	}
+	return errors.Join(stop, a.note(ctx, done))
 }
 
 // took takes in what became of one action.
@@ -236,13 +251,6 @@ func (a *applying) took(ctx context.Context, row *drift.Row) {
 		a.breaker.note(false)
 	}
 	a.add(row)
-}
-
-// count adds a row to the report that has its outcome already.
-func (a *applying) count(row *drift.Row) {
-	if !a.counted[row.Key] {
-		a.add(row)
-	}
 }
 
 func (a *applying) add(row *drift.Row) {

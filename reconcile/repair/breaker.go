@@ -1,6 +1,7 @@
 package repair
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/amends-dev/amends/reconcile/drift"
@@ -54,3 +55,51 @@ func (b *breaker) note(failed bool) {
 
 // open reports whether nothing more may be tried.
 func (b *breaker) open() bool { return b.why != "" }
+
+// A plan with more than trialFrom actions of one kind begins with trialSize of them, one by one. Each is read back.
+const (
+	trialFrom = 50
+	trialSize = 5
+)
+
+// kind is what actions have in common that succeed or fail for one reason.
+type kind struct {
+	class drift.Class
+	do    drift.Verb
+}
+
+func kindOf(row *drift.Row) kind { return kind{row.Class, row.Do} }
+
+// trialsOf returns how many actions of each kind are to be tried, for kinds that a plan has many actions of.
+func trialsOf(p *drift.Plan, withheld map[drift.Risk]bool) map[kind]int {
+	many := map[kind]int64{}
+	for _, t := range p.Tallies {
+		if t.Do.Acts() && !withheld[t.Risk] { // one kind may be of two risks
+			many[kind{t.Class, t.Do}] += t.Count
+		}
+	}
+	trials := map[kind]int{}
+	for k, n := range many {
+		if n > trialFrom {
+			trials[k] = trialSize
+		}
+	}
+	return trials
+}
+
+// try does one action alone and reads back what came of it. Where that is not as it should be, nothing more of its kind
+// is done. An action that was superseded or failed proves nothing, and the next one takes its turn.
+func (a *applying) try(ctx context.Context, k kind, row *drift.Row) error {
+	if err := a.run(ctx, []*drift.Row{row}); err != nil || row.Outcome != drift.Applied {
+		return err
+	}
+	wrong, err := a.readBack(ctx, row.Key)
+	if err != nil {
+		return err
+	}
+	a.trials[k]--
+	if wrong != "" {
+		a.stopped[k] = wrong
+	}
+	return nil
+}

@@ -46,7 +46,7 @@ type Config struct {
 
 	// Grace is how long the source must have had no object before that counts as proven. 24 hours.
 	Grace time.Duration
-	// Patience is how long a first action's work may take until it is read back. 1 minute.
+	// Patience is how long the work of one of the first actions of a kind may take until it is read back. 1 minute.
 	Patience time.Duration
 	// Workers is how many keys are looked at, or acted on, at once. 8.
 	Workers int

@@ -35,8 +35,8 @@
 // field is another by then, it is superseded, and nothing is done. So an old plan does no harm, and applying one twice
 // does nothing twice. Then
 //
-//   - what there is more of than Bounds.CanaryFrom begins with a few; they are read back when their works have come to
-//     rest, and if one is not as it should be, that kind is stopped;
+//   - a kind with more than fifty actions begins with five, one by one; each is read back when its work has come to
+//     rest, and if it is not as it should be, that kind is stopped;
 //   - five failures in a row, or more than a fifth of the last fifty actions, end the run. The next run begins with one
 //     action, and what failed goes last, so that a few bad objects do not keep the others from their turn;
 //   - the job's pause and its lease are asked before every action;

@@ -32,7 +32,7 @@ type Report struct {
 	Withheld   int64 `json:"withheld"`   // over a bound
 	Failed     int64 `json:"failed"`     // tried in vain, or not looked at
 	Person     int64 `json:"person"`     // for a person to decide
-	Left       int64 `json:"left"`       // not tried: the breaker, the canary, a pause
+	Left       int64 `json:"left"`       // not tried: the breaker, a first action that came back wrong, a pause
 
 	short []string // what the plan could not take into account
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/amends-dev/amends/saga"
 )
 
-// X2, X5: the canary of one kind does nothing that is withheld.
-func TestCanaryLetsWithheldThrough(t *testing.T) {
+// X2, X5: the first actions of one kind do nothing that is withheld.
+func TestFirstActionsLetWithheldThrough(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := wide(0)
 		for n := range 60 { // updates, which need an approval

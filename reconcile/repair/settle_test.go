@@ -106,7 +106,7 @@ func TestRebuildWaitsForTheSettling(t *testing.T) {
 }
 
 // X5, Settle apart: a first action is read back when the destination had the time to show what it made.
-func TestCanaryWaitsForTheSettling(t *testing.T) {
+func TestReadingBackWaitsForTheSettling(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := wide(60)

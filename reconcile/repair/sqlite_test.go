@@ -26,7 +26,7 @@ func TestOnSQLite(t *testing.T) {
 	run := func(s store) []drift.Row {
 		w := mess()
 		for n := range 60 {
-			w.sold(keyOf(2000 + n)) // enough for a canary
+			w.sold(keyOf(2000 + n)) // enough for a trial
 		}
 		j := w.jobOver(t, s, func(c *settings) {
 			many(c)
