@@ -18,6 +18,7 @@ type bench struct {
 	store  *memory.Store
 	source reconcile.Source
 	opts   reconcile.Options
+	told   counts
 
 	mu        sync.Mutex
 	number    int
@@ -57,6 +58,7 @@ func (b *bench) run() (h *reconcile.Hearer, stop func()) {
 	}
 	o := b.opts
 	o.Sources = map[string]reconcile.Source{"shop": s}
+	o.Listener = reconcile.Tee(b.told.listener(), o.Listener)
 	h, err := reconcile.New(b.store, o)
 	if err != nil {
 		b.t.Fatal(err)

@@ -20,7 +20,6 @@ type Hearer struct {
 	holder  string
 	sources map[string]*source
 	tell    *Listener
-	counts  counters
 	panics  panics
 	ran     atomic.Bool
 
@@ -42,7 +41,7 @@ func New(g Gate, o Options) (*Hearer, error) {
 		gate: g, opts: o, holder: rand.Text()[:16], sources: sources,
 		judgeSoon: make(chan struct{}, 1), claimSoon: make(chan struct{}, 1), slots: make(chan struct{}, o.Workers),
 	}
-	h.tell = Tee(h.counts.listener(), logTo(o.Log), o.Listener)
+	h.tell = Tee(logTo(o.Log), o.Listener)
 	return h, nil
 }
 

@@ -35,8 +35,8 @@ func TestPushedStateIsDelivered(t *testing.T) {
 		if !slices.Equal(b.delivered, []string{"1@1", "1@2"}) || len(b.fetched) > 0 {
 			t.Fatalf("delivered %v, fetched %v", b.delivered, b.fetched)
 		}
-		if c := h.Counts(); !maps.Equal(c.Verdicts, map[reconcile.Verdict]int64{reconcile.Applied: 2}) || c.Delivered != 2 {
-			t.Fatalf("counts %+v", c)
+		if v, _ := b.told.now(); !maps.Equal(v, map[reconcile.Verdict]int64{reconcile.Applied: 2}) {
+			t.Fatalf("verdicts %v", v)
 		}
 	})
 }
@@ -164,11 +164,12 @@ func TestLateWriteOfTheSameProcess(t *testing.T) {
 			}
 		}
 		b.hints("1")
-		h, stop := b.run()
+		_, stop := b.run()
 		defer stop()
 		b.after(5 * time.Minute)
-		if e := b.entry("1"); h.Counts().Lost != 1 || e.Version != reconcile.Counter(2) || !slices.Equal(b.delivered, []string{"1@2"}) {
-			t.Fatalf("%d leases lost, version %s, delivered %v", h.Counts().Lost, e.Version.Revision(), b.delivered)
+		_, told := b.told.now()
+		if e := b.entry("1"); told.lost != 1 || e.Version != reconcile.Counter(2) || !slices.Equal(b.delivered, []string{"1@2"}) {
+			t.Fatalf("%d leases lost, version %s, delivered %v", told.lost, e.Version.Revision(), b.delivered)
 		}
 	})
 }
@@ -228,17 +229,12 @@ func TestTwoProcessesJudgeOneInbox(t *testing.T) {
 				b.pushes(fmt.Sprint(id), (n*7)%50+1)
 			}
 		}
-		h1, stop1 := b.run()
+		_, stop1 := b.run()
 		defer stop1()
-		h2, stop2 := b.run()
+		_, stop2 := b.run()
 		defer stop2()
 		b.after(time.Minute)
-		sum := map[reconcile.Verdict]int64{}
-		for _, h := range []*reconcile.Hearer{h1, h2} {
-			for v, n := range h.Counts().Verdicts {
-				sum[v] += n
-			}
-		}
+		sum, _ := b.told.now()
 		if sum[reconcile.Applied]+sum[reconcile.Stale] != 250 {
 			t.Fatalf("verdicts %v", sum)
 		}
@@ -255,11 +251,11 @@ func TestUnknownSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.accept(reconcile.Event{Object: reconcile.Object{Source: "crm", Type: "person", ID: "1"}, Payload: reconcile.Thin})
-		h, stop := b.run()
+		_, stop := b.run()
 		defer stop()
 		b.after(time.Second)
-		if h.Counts().Verdicts[reconcile.Unknown] != 1 {
-			t.Fatalf("%+v", h.Counts())
+		if v, _ := b.told.now(); v[reconcile.Unknown] != 1 {
+			t.Fatalf("verdicts %v", v)
 		}
 	})
 }

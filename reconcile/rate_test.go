@@ -49,15 +49,15 @@ func TestRateIsPerSource(t *testing.T) {
 			b.hints(fmt.Sprint("hint ", i))
 		}
 		b.pushes("pushed", 1)
-		h, stop := b.run()
+		_, stop := b.run()
 		defer stop()
 		b.after(2 * time.Second)
 		if n := len(b.fetched); n < 8 || n > 12 || !slices.Contains(b.delivered, "pushed@1") {
 			t.Fatalf("%d fetches in %s; delivered %v", n, time.Since(began), b.delivered)
 		}
 		b.after(time.Minute)
-		if len(b.delivered) != 101 || h.Counts().Deferred == 0 {
-			t.Fatalf("%d delivered, %d deferred", len(b.delivered), h.Counts().Deferred)
+		if _, told := b.told.now(); len(b.delivered) != 101 || told.deferred == 0 {
+			t.Fatalf("%d delivered, %d deferred", len(b.delivered), told.deferred)
 		}
 	})
 }

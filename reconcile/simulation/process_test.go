@@ -49,7 +49,7 @@ func start(ctx context.Context, s *scene, n int64) *process {
 			},
 		}
 	}
-	h, err := reconcile.New(&crashable{p, s.gate}, reconcile.Options{Sources: sources, Workers: 32, Lease: 30 * time.Second, Poll: s.poll})
+	h, err := reconcile.New(&crashable{p, s.gate}, reconcile.Options{Sources: sources, Workers: 32, Lease: 30 * time.Second, Poll: s.poll, Listener: s.told.listener()})
 	if err != nil {
 		panic(err)
 	}
@@ -142,7 +142,6 @@ type nodes struct {
 	mu      sync.Mutex
 	alive   [2]*process
 	crashes int
-	hearers []*reconcile.Hearer // all that ever were
 }
 
 // keep restarts node i whenever it has crashed, until ctx ends. Each life lasts for a random number of
@@ -157,7 +156,6 @@ func (n *nodes) keep(ctx context.Context, s *scene, i int, lives int) {
 		p := start(ctx, s, last)
 		n.mu.Lock()
 		n.alive[i] = p
-		n.hearers = append(n.hearers, p.hearer)
 		n.mu.Unlock()
 		<-p.over // what hangs in it may go on hanging
 		defer func() { <-p.done }()
@@ -181,21 +179,33 @@ func (n *nodes) nudge() {
 	}
 }
 
-// counts adds up what all processes did.
-func (n *nodes) counts() (sum reconcile.Counts) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	sum.Verdicts = map[reconcile.Verdict]int64{}
-	for _, h := range n.hearers {
-		c := h.Counts()
-		for v, n := range c.Verdicts {
-			sum.Verdicts[v] += n
-		}
-		sum.Fetches, sum.Hints, sum.Delivered = sum.Fetches+c.Fetches, sum.Hints+c.Hints, sum.Delivered+c.Delivered
-		sum.Failed, sum.Lost, sum.Panics, sum.Deferred = sum.Failed+c.Failed, sum.Lost+c.Lost, sum.Panics+c.Panics, sum.Deferred+c.Deferred
-	}
-	return sum
+// tally counts what all processes told.
+type tally struct {
+	mu                   sync.Mutex
+	verdicts             map[reconcile.Verdict]int64
+	fetches, hints, lost int64
 }
+
+func (c *tally) listener() *reconcile.Listener {
+	count := func(add func()) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.verdicts == nil {
+			c.verdicts = map[reconcile.Verdict]int64{}
+		}
+		add()
+	}
+	return &reconcile.Listener{
+		Judged: func(d *reconcile.Delivery) { count(func() { c.verdicts[d.Outcome]++ }) },
+		Fetched: func(_ reconcile.Object, hints int64, _ time.Duration, _ string, _ error) {
+			count(func() { c.fetches, c.hints = c.fetches+1, c.hints+hints })
+		},
+		Lost: func(reconcile.Object) { count(func() { c.lost++ }) },
+	}
+}
+
+// coalesced is how many hints cost no fetch of their own.
+func (c *tally) coalesced() int64 { return max(c.hints-c.fetches, 0) }
 
 // works is what the user's function starts: a chain of revisions for each object, kept like a saga's.
 type works struct {

@@ -50,6 +50,7 @@ type scene struct {
 	gate  *watched
 	works *works
 	nodes nodes
+	told  tally
 
 	settle, poll time.Duration // of the processes; zero: as an operator would have them
 }
@@ -159,10 +160,10 @@ func (s *scene) missing(ctx context.Context, acked map[reconcile.Digest]reconcil
 // report prints the figures and fails for whatever does not hold.
 func (s *scene) report(t *testing.T, v *verdict, seed uint64, stripped bool, retries int, took time.Duration) {
 	t.Helper()
-	c := s.nodes.counts()
+	c := &s.told
 	var verdicts []string
-	for _, name := range slices.Sorted(maps.Keys(c.Verdicts)) {
-		verdicts = append(verdicts, fmt.Sprintf("%s %d", name, c.Verdicts[name]))
+	for _, name := range slices.Sorted(maps.Keys(c.verdicts)) {
+		verdicts = append(verdicts, fmt.Sprintf("%s %d", name, c.verdicts[name]))
 	}
 	starts := 0
 	for _, chain := range s.works.chains {
@@ -172,10 +173,10 @@ func (s *scene) report(t *testing.T, v *verdict, seed uint64, stripped bool, ret
 		seed, stripped, len(s.mail.deliveries), len(s.world.objects), s.mail.dropped, s.mail.forged, retries, s.nodes.crashes, took.Round(time.Second))
 	t.Logf("verdicts of the processes that told: %s", strings.Join(verdicts, ", "))
 	t.Logf("%d requests to the sources, %d refused; %d hints coalesced; %d leases lost; %d revisions started, %d handed over again; %d objects told of, %d not; %d kB of heap",
-		s.world.fetches, s.world.refused, c.Coalesced(), c.Lost, starts, s.works.repeated, v.told, v.untold, heap())
+		s.world.fetches, s.world.refused, c.coalesced(), c.lost, starts, s.works.repeated, v.told, v.untold, heap())
 	reasons := s.world.refused + len(s.world.objects)
 	for _, name := range []reconcile.Verdict{reconcile.Hint, reconcile.Tie, reconcile.Conflict, reconcile.Parked} {
-		reasons += int(c.Verdicts[name])
+		reasons += int(c.verdicts[name])
 	}
 	if s.world.fetches > 3*reasons {
 		t.Errorf("seed %d: the sources were asked %d times for %d reasons", seed, s.world.fetches, reasons)
