@@ -23,7 +23,7 @@ type Event struct {
 	Object  Object
 	Topic   string // what happened, in the provider's word: order.updated
 	ID      string // the provider's id of the event or delivery, for people
-	Dedupe  Digest // two deliveries of one event have the same
+	Dedupe  Digest // two deliveries of one event have the same, and no other event of the source has
 	Payload Payload
 	Deleted bool    // the event says that the object is gone
 	Version Version // of the object; zero when the event does not tell
@@ -33,10 +33,10 @@ type Event struct {
 	At          time.Time // when it happened, if the event says so; never compared across sources
 	Received    time.Time // our clock, at the door
 	Secret      string    // the name of the secret whose signature matched
-	// Verdict is set when the door already knows that nothing will come of the event ([Malformed], [Unknown],
+	// Verdict is set when the receiver already knows that nothing will come of the event ([Malformed], [Unknown],
 	// [Ignored]); it is stored with its Why and is not judged again.
 	Verdict Verdict
-	Why     string
+	Why     string // of the Verdict; without one, what keeps the event from being more than a hint
 }
 
 // Digest is 16 bytes of a SHA-256.

@@ -40,7 +40,7 @@ func (j *judgement) judge() (Verdict, string) {
 	switch v := ev.Version; {
 	case ev.Verdict == Malformed:
 		return Malformed, ev.Why
-	case ev.Object.ID == "": // J13
+	case ev.Object.ID == "" || ev.Object.Type == "": // J13
 		return cmp.Or(ev.Verdict, Malformed), "it names no object that the source could be asked about"
 	case ev.Verdict == Conflict && ev.Why != "": // J13
 		return Conflict, "an earlier event has this id and says something else; and the door: " + ev.Why
@@ -50,9 +50,9 @@ func (j *judgement) judge() (Verdict, string) {
 		return j.hint(Hint, "replayed; the source is asked")
 	case v.Clock == NoClock && ev.Deleted: // J3
 		j.believeMissing()
-		return j.hint(Hint, "it is said to be gone, without a version; the source is asked")
+		return j.hint(Hint, cmp.Or(ev.Why, "it is said to be gone, without a version")+"; the source is asked")
 	case v.Clock == NoClock: // J3
-		return j.hint(Hint, "it tells no version; the source is asked")
+		return j.hint(Hint, cmp.Or(ev.Why, "it tells no version")+"; the source is asked")
 	case j.p.future(v, j.now): // J4
 		return j.hint(Hint, fmt.Sprintf("its version %s lies more than %s in the future and is not believed; the source is asked", v.Revision(), j.p.Skew))
 	case v.Clock == EventClock: // J5

@@ -348,6 +348,9 @@ func TestGate(t *testing.T) {
 			nameless := with(says(v1, "a"), func(ev *Event) { ev.Verdict, ev.Why, ev.Object.ID = Unknown, "it names no object", "" })
 			d.hears(nameless, Unknown).hears(with(nameless, func(ev *Event) { ev.Verdict = Conflict }), Conflict).owes(false)
 		}},
+		{"J13: nor does what names no type of it (H1)", Policy{}, func(d *desk) {
+			d.hears(with(says(v1, "a"), func(ev *Event) { ev.Verdict, ev.Why, ev.Object.Type = Unknown, "its type is told by a header only", "" }), Unknown).owes(false)
+		}},
 		{"J13: nor does what the door put aside beside an id that was heard before", Policy{}, func(d *desk) {
 			d.hears(with(says(v1, "a"), func(ev *Event) { ev.Verdict, ev.Why = Conflict, "its tenant is not among the source's Tenants" }), Conflict).owes(false)
 		}},

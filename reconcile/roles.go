@@ -8,8 +8,8 @@ import (
 
 // Inbox is what a receiver needs of a store.
 type Inbox interface {
-	// Accept stores events, all or none, and has them on disk when it returns. Of two with the same source,
-	// tenant and dedupe digest the first is kept; the other raises its count of copies, or, when it says
+	// Accept stores events, all or none, and has them on disk when it returns. Of two with the same source
+	// and dedupe digest the first is kept; the other raises its count of copies, or, when it says
 	// something else, is kept beside it with the verdict [Conflict], to be judged as a hint. What an event says
 	// is its fingerprint, or its body when it has none: what changes by itself is no conflict. It may be repeated.
 	Accept(ctx context.Context, events []Event) error

@@ -187,7 +187,7 @@ CREATE TABLE amends_duplicates (
 -- What recognises a delivery that came before. Counting a copy rewrites this narrow row in place, never the
 -- delivery.
 CREATE TABLE amends_digests (
-    key     bytea       NOT NULL PRIMARY KEY CHECK (octet_length(key) = 16), -- of source, tenant and event; a conflict's also of its content
+    key     bytea       NOT NULL PRIMARY KEY CHECK (octet_length(key) = 16), -- of source and event; a conflict's also of its content
     content bytea       NOT NULL CHECK (octet_length(content) = 16),         -- of what the event says
     number  bigint      NOT NULL, -- of the delivery
     copies  bigint      NOT NULL CHECK (copies > 0),

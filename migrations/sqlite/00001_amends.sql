@@ -197,7 +197,7 @@ CREATE TABLE amends_duplicates (
 
 -- What recognises a delivery that came before. Counting a copy rewrites this narrow row, never the delivery.
 CREATE TABLE amends_digests (
-    key     BLOB    NOT NULL PRIMARY KEY CHECK (length(key) = 16), -- of source, tenant and event; a conflict's also of its content
+    key     BLOB    NOT NULL PRIMARY KEY CHECK (length(key) = 16), -- of source and event; a conflict's also of its content
     content BLOB    NOT NULL CHECK (length(content) = 16), -- of what the event says
     number  INTEGER NOT NULL, -- of the delivery
     copies  INTEGER NOT NULL CHECK (copies > 0),

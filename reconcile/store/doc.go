@@ -33,7 +33,7 @@
 //
 // # When two deliveries are one
 //
-// The door gives every event a dedupe digest. Of two events with the same source, tenant and digest, the first is
+// The door gives every event a dedupe digest. Of two events with the same source and digest, the first is
 // kept, and the second counts as its copy if it says the same: the same fingerprint, or the same body when there is
 // none. Otherwise it is kept beside the first, with the verdict id-conflict, and its own copies are counted there.
 // Uniqueness is the primary key of amends_digests; nobody looks first and inserts afterwards.

@@ -33,7 +33,7 @@ func (s *Source) event(o *Object, now time.Time) reconcile.Event {
 	if len(e.Body) == 0 { // or what cannot be read: the source is asked
 		e.Payload = reconcile.Thin
 	}
-	e.Dedupe = reconcile.DigestOf(Topic, object.Type, object.ID, o.Version.Revision(), stamp(o.Changed),
+	e.Dedupe = reconcile.DigestOf(Topic, object.Tenant, object.Type, object.ID, o.Version.Revision(), stamp(o.Changed),
 		strconv.FormatBool(o.Deleted), string(e.Fingerprint[:]))
 	return e
 }

@@ -82,7 +82,7 @@ func TestUnreadableSignatures(t *testing.T) {
 // A3, of the schemes in hexadecimal: an odd number of digits, and what is no digit.
 func TestUnreadableHex(t *testing.T) {
 	t.Parallel()
-	stripe, github := Source{Name: "stripe", Provider: Stripe()}, Source{Name: "github", Provider: GitHub()}
+	stripe, github := Source{Name: "stripe", Provider: Stripe()}, Source{Name: "github", Provider: GitHub(), Types: []string{"issue"}}
 	for _, tc := range []struct {
 		source Source
 		header string

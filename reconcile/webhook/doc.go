@@ -46,9 +46,9 @@
 //	provider           signature                  signed time  the same event by
 //	Standard Webhooks  HMAC v1, ed25519 v1a       yes          webhook-id
 //	Stripe             HMAC, hex, over time.body  yes          event id
-//	WooCommerce        HMAC, base64, over body    no           webhook, topic, id and body
-//	Shopify            HMAC, base64, over body    no           shop, topic and event id
-//	GitHub             HMAC, hex, over body       no           delivery id
+//	WooCommerce        HMAC, base64, over body    no           body
+//	Shopify            HMAC, base64, over body    no           shop and body
+//	GitHub             HMAC, hex, over body       no           body
 //	Xero               HMAC, base64, over body    no           tenant, object, time and type
 //	QuickBooks         HMAC, base64, over body    no           event id; before CloudEvents tenant, object,
 //	                                                           operation and time
@@ -78,10 +78,24 @@
 // its content. Digests are made of parts with their lengths, so neighbouring fields never run together.
 //
 // Where no time is signed a captured delivery is genuine for ever. Inbox and gate then know it by digest,
-// version and fingerprint, so the gate has to remember longer than the inbox. And where topic, shop or ids are
-// headers, nobody signed them: who has captured a genuine body can show it again under another topic. That is
-// why a deletion by header is only ever a hint, and why such providers are worth TLS without exceptions,
-// Source.Types, and where that is not enough a policy that always asks the source.
+// version and fingerprint, so the gate has to remember longer than the inbox.
+//
+// # Headers are not signed
+//
+// WooCommerce, Shopify and GitHub name topic, shop, event and delivery in headers that their signature does not cover:
+// with one captured delivery, and without the secret, anything can be written there. So what an object is, and what
+// makes a delivery the same event as another, comes from the body:
+//
+//	provider     its type, in the body                       its tenant
+//	WooCommerce  _links.self.href: …/orders/10492            there is one: the secret is the shop's
+//	Shopify      admin_graphql_api_id: gid://shopify/Order/… stands in no body
+//	GitHub       its fields: comment and issue               there is one
+//
+// Where the header says something else, or the body does not say (a deletion is an id), the event is a hint about a type
+// of Source.Types, and the source is asked; a deletion by header is never more. The ids in the header are kept for
+// people. Without Types, or with several tenants, [New] refuses such a source unless Source.Headers says what to make
+// of it: HeadersHint has the source asked about each delivery, which is right for an app that many shops have
+// installed; HeadersTrusted is for where only the sender can reach the receiver.
 //
 // # Handshakes
 //
@@ -95,6 +109,7 @@
 //   - Secrets: at least one per source, of at least 16 bytes. To rotate, put the new one first and keep the old one.
 //     [Receiver.Secrets] says when the old one was used last; every stored event names the secret that signed it.
 //     All faults of all sources are reported at once by [New], and a source that cannot verify is never opened.
+//   - Types: which objects are wanted. Other ones are kept as unknown.
 //   - Tenants: which accounts of the source are ours. An event of another is kept as unknown, and nothing comes of it
 //     until the tenant is added and the delivery replayed.
 //   - The clock of the machine: signed times are compared with it. When it is wrong every genuine delivery of such

@@ -27,6 +27,7 @@ const (
 	newSecret = "whsec_bmV3IHNlY3JldCBmb3IgdGVzdHMgb25seQ==" // "new secret for tests only"
 	oldSecret = "whsec_b2xkIHNlY3JldCBmb3IgdGVzdHMgb25seQ==" // "old secret for tests only"
 	wooSecret = "a-secret-for-tests-only"
+	wooID     = "X-WC-Webhook-ID" // for people only
 
 	paid = `{"type":"order.paid","timestamp":"2026-11-20T11:59:59Z","data":{"id":"10492","version":3,"status":"paid"}}`
 )
@@ -219,7 +220,7 @@ func shop(t *testing.T) Source {
 
 // woo is a source that signs as WooCommerce does.
 func woo() Source {
-	return Source{Name: "woo", Provider: WooCommerce(), Secrets: []Secret{{"only", wooSecret}}}
+	return Source{Name: "woo", Provider: WooCommerce(), Secrets: []Secret{{"only", wooSecret}}, Types: []string{"order"}}
 }
 
 // signed is the header of a delivery of body at noon.

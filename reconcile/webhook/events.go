@@ -24,6 +24,7 @@ func (s *source) events(m Message, unpacked error, secret string) []reconcile.Ev
 	for i := range events {
 		e := s.complete(events[i])
 		e.Received, e.Secret = m.Received, secret
+		e.Dedupe = s.identity(&e)
 		events[i] = e
 	}
 	return once(events)
@@ -54,12 +55,13 @@ func (s *source) complete(e reconcile.Event) reconcile.Event {
 	if e.Version.Clock != reconcile.NoClock {
 		e.Version.Epoch = s.Epoch
 	}
-	if e.Dedupe.IsZero() {
-		e.Dedupe = byContent(&e)
+	if s.Headers == HeadersHint && s.shares() && e.Verdict == "" {
+		hint(&e, "its tenant is told by a header only, which is not signed")
+		e.Fingerprint = reconcile.Digest{}
 	}
 	switch o := e.Object; {
 	case e.Verdict != "":
-	case o.Tenant != "" && !slices.Contains(s.Tenants, o.Tenant) && !slices.Contains(s.Tenants, AnyTenant):
+	case !s.knows(o.Tenant):
 		e.Verdict, e.Why = reconcile.Unknown, "its tenant is not among the source's Tenants"
 	case len(s.Types) > 0 && !slices.Contains(s.Types, o.Type):
 		e.Verdict, e.Why = reconcile.Unknown, "its type is not among the source's Types"
@@ -86,8 +88,10 @@ func (s *source) check(e *reconcile.Event) error {
 		return nil
 	}
 	var err error
-	e.Fingerprint, err = reconcile.Fingerprint(e.Body, s.Provider.Volatile...)
-	return err
+	if e.Fingerprint, err = reconcile.Fingerprint(e.Body, s.Provider.Volatile...); err != nil {
+		hint(e, err.Error()) // it is nested too deep to be compared; the source can be asked all the same
+	}
+	return nil
 }
 
 // malformed is what a delivery is kept as that was verified and cannot be read: its bytes as a JSON string, in

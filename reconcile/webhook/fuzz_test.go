@@ -23,7 +23,7 @@ func fuzzParser(f *testing.F, p Provider, topic, id string, bodies ...string) {
 		f.Add(body, "", "")
 	}
 	s, err := newSource(Source{
-		Name: "s", Provider: p, Secrets: []Secret{{"only", "whsec_YS1zZWNyZXQtZm9yLXRlc3RzLW9ubHkh"}}, Tenants: []string{AnyTenant},
+		Name: "s", Provider: p, Secrets: []Secret{{"only", "whsec_YS1zZWNyZXQtZm9yLXRlc3RzLW9ubHkh"}}, Tenants: []string{AnyTenant}, Headers: trusting(p),
 	})
 	if err != nil {
 		f.Fatal(err)
@@ -122,7 +122,7 @@ func FuzzSignature(f *testing.F) {
 	var sources []*source
 	genuine := make(map[string]bool)
 	for _, v := range append(published(f), independent(f)...) {
-		s, err := newSource(Source{Name: "s", Provider: v.provider, Secrets: []Secret{{"only", v.secret}}})
+		s, err := newSource(Source{Name: "s", Provider: v.provider, Secrets: []Secret{{"only", v.secret}}, Headers: trusting(v.provider)})
 		if err != nil {
 			f.Fatal(err)
 		}

@@ -73,13 +73,13 @@ func (h *hall) forget(t *testing.T) {
 	}
 }
 
-// From the wire through the gate: the first is applied, C3 the same change by another subscription is a duplicate,
-// an older state stale, a deletion a hint. A9, C6: when the inbox has forgotten all of it, a captured delivery still
+// From the wire through the gate: the first is applied, C3 the same change in other words is a duplicate, an older state stale, a deletion a hint. A9, C6: when the inbox has forgotten all of it, a captured delivery still
 // verifies where no time is signed, and the gate knows it.
 func TestThroughTheGate(t *testing.T) {
 	t.Parallel()
 	h := openHall(t, woo())
 	newer := fixture(t, "woocommerce.json")
+	moved := strings.Replace(newer, "https://shop.example/", "https://www.shop.example/", 1)
 	older := strings.Replace(strings.Replace(newer, "T10:30:00", "T10:29:59", 1), "24.50", "20.00", 1)
 	send := func(webhook, body string) {
 		t.Helper()
@@ -96,8 +96,8 @@ func TestThroughTheGate(t *testing.T) {
 		}
 	}
 	send("1", newer)
-	send("2", newer)
-	send("1", newer) // A8
+	send("2", moved)
+	send("2", newer) // A8, H1
 	send("1", older)
 	expect("D1, C3, D3", reconcile.Applied, reconcile.Duplicate, reconcile.Stale)
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,12 +17,13 @@ import (
 // raise it, so it is a hint, as is every object without one. Events without an object of their own, such as
 // push, are stored as unknown.
 //
-// The signature covers the body and no time; event and delivery id are headers that nobody signed. An event is
-// the same as another when the delivery id is, which a redelivery keeps. GitHub repeats nothing by itself: what
+// The signature covers the body and no time; event and delivery id are headers that nobody signed. So the object is
+// the one that the fields of the body tell (see githubSubjects); where the header names another event, it is a hint
+// about that object. An event is the same as another when the body is. GitHub repeats nothing by itself: what
 // it could not deliver is for a sweep to find.
 func GitHub() Provider {
 	return Provider{
-		Name: "GitHub", Key: plainKey, Claim: githubClaim,
+		Name: "GitHub", HeadersUnsigned: true, Key: plainKey, Claim: githubClaim,
 		Parse: githubEvents,
 	}
 }
@@ -51,21 +53,24 @@ func githubEvents(m Message) ([]reconcile.Event, error) {
 	if name == "ping" {
 		return nil, nil
 	}
-	e := reconcile.Event{Topic: name, ID: delivery, Dedupe: byID(delivery), Payload: reconcile.Whole, Body: body}
+	e := reconcile.Event{Topic: name, ID: delivery, Dedupe: reconcile.DigestOf(string(m.Body)), Payload: reconcile.Whole, Body: body}
 	action := wordAt(body, "action")
 	if action != "" {
 		e.Topic += "." + action
 	}
-	object, ok := githubObject(body, name)
-	if !ok {
+	told, object := githubSubject(body)
+	if told == "" || !githubHasObject(name) {
 		e.Verdict, e.Why = reconcile.Unknown, "it names no object"
 		return []reconcile.Event{e}, nil
 	}
 	changed := word(wordAt(object, "updated_at"))
-	e.Object = reconcile.Object{Type: singular(name), ID: wordAt(object, "id")}
+	e.Object = reconcile.Object{Type: singular(told), ID: wordAt(object, "id")}
 	e.Body, e.Version, e.At = object, versionAt(changed, time.Second), timeOf(changed)
 	if action == "deleted" {
 		e.Payload, e.Version, e.Deleted = reconcile.Thin, reconcile.Version{}, true
+	}
+	if told != name {
+		hint(&e, "its header says "+name+", and its body is of "+told)
 	}
 	return []reconcile.Event{e}, nil
 }
@@ -86,21 +91,74 @@ func githubBody(m Message) (raw, error) {
 	return body, nil
 }
 
-// githubObject finds the object that an event is about: of issues the field issue, of issue_comment the field
-// comment.
-func githubObject(body raw, event string) (raw, bool) {
+// githubSubjects tells events by the fields of their bodies: the first of which a body has all fields, the object's own
+// in front. What an event has beside its object is behind it, so that an issue's comment is not taken for the issue.
+var githubSubjects = []struct {
+	event  string
+	fields []string
+}{
+	{"pull_request_review_comment", []string{"comment", "pull_request"}},
+	{"pull_request_review_thread", []string{"thread", "pull_request"}},
+	{"pull_request_review", []string{"review", "pull_request"}},
+	{"discussion_comment", []string{"comment", "discussion"}},
+	{"issue_comment", []string{"comment", "issue"}},
+	{"commit_comment", []string{"comment"}},
+	{"pull_request", []string{"pull_request"}},
+	{"discussion", []string{"discussion"}},
+	{"issues", []string{"issue"}},
+	{"workflow_job", []string{"workflow_job"}},
+	{"deployment_status", []string{"deployment_status", "deployment"}},
+	{"deployment", []string{"deployment"}},
+	{"check_run", []string{"check_run"}},
+	{"check_suite", []string{"check_suite"}},
+	{"workflow_run", []string{"workflow_run"}},
+	{"release", []string{"release"}},
+	{"registry_package", []string{"registry_package"}},
+	{"package", []string{"package"}},
+	{"milestone", []string{"milestone"}},
+	{"label", []string{"label"}},
+	{"repository", []string{"repository"}},
+}
+
+// githubHasObject reports whether events of the name have an object of their own.
+func githubHasObject(name string) bool {
+	for _, s := range githubSubjects {
+		if s.event == name {
+			return true
+		}
+	}
+	return false
+}
+
+// githubSubject returns the event that a body is of, by what is signed, and its object; none for those without one.
+func githubSubject(body raw) (event string, object raw) {
 	var fields map[string]raw
 	if json.Unmarshal(body, &fields) != nil {
-		return nil, false
+		return "", nil
 	}
-	name := singular(event)
-	for {
-		if o := fields[name]; isObject(o) {
-			return o, true
+	for _, s := range githubSubjects {
+		if slices.ContainsFunc(s.fields, func(f string) bool { return !isObject(fields[f]) }) {
+			continue
 		}
-		var ok bool
-		if _, name, ok = strings.Cut(name, "_"); !ok {
-			return nil, false
+		if s.event == "repository" && !githubRepository(fields) {
+			break
+		}
+		return s.event, fields[s.fields[0]]
+	}
+	return "", nil
+}
+
+// githubRepository reports whether a body is about the repository that every body names.
+func githubRepository(fields map[string]raw) bool {
+	about := map[string]bool{"action": true, "repository": true, "sender": true, "organization": true, "installation": true, "enterprise": true, "changes": true}
+	for name := range fields {
+		if !about[name] {
+			return false
 		}
 	}
+	var action string
+	_ = json.Unmarshal(fields["action"], &action)
+	return slices.Contains([]string{
+		"created", "edited", "renamed", "transferred", "archived", "unarchived", "publicized", "privatized", "deleted",
+	}, action)
 }

@@ -23,6 +23,9 @@ type Provider struct {
 	Name string
 	// SignsTime: the signature covers when the delivery was sent, so that a captured one goes stale.
 	SignsTime bool
+	// HeadersUnsigned: Parse takes a tenant, a type or an id from headers that the signature does not cover. A source of
+	// such a provider says which tenant and types it has; see [Source.Headers].
+	HeadersUnsigned bool
 	// Key reads a secret as the provider shows it. Its error never contains the secret.
 	Key func(secret string) (Key, error)
 	// Claim reads from the header what was signed and by which signatures. It compares nothing. Its error is
@@ -44,6 +47,7 @@ type Message struct {
 	Header   http.Header // not all of it is signed
 	Body     []byte      // unpacked
 	Received time.Time
+	Types    []string // Source.Types: what may be believed of a header that is not signed
 }
 
 // Claim is what a delivery says about its signatures.

@@ -15,7 +15,7 @@ import (
 func parsed(t *testing.T, p Provider, h http.Header, body string) []reconcile.Event {
 	t.Helper()
 	secret := Secret{"only", "whsec_YS1zZWNyZXQtZm9yLXRlc3RzLW9ubHkh"}
-	s, err := newSource(Source{Name: "s", Provider: p, Secrets: []Secret{secret}, Tenants: []string{AnyTenant}})
+	s, err := newSource(Source{Name: "s", Provider: p, Secrets: []Secret{secret}, Tenants: []string{AnyTenant}, Headers: trusting(p)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +23,19 @@ func parsed(t *testing.T, p Provider, h http.Header, body string) []reconcile.Ev
 	for name, values := range h {
 		canonical.Set(name, values[0])
 	}
-	return s.events(Message{Header: canonical, Body: []byte(body), Received: noon}, nil, "only")
+	m := Message{Header: canonical, Body: []byte(body), Received: noon}
+	if p.HeadersUnsigned {
+		m.Types = []string{"order", "coupon", "company"}
+	}
+	return s.events(m, nil, "only")
+}
+
+// trusting lets in what only headers tell.
+func trusting(p Provider) Headers {
+	if p.HeadersUnsigned {
+		return HeadersTrusted
+	}
+	return HeadersDoubted
 }
 
 // second is the version of a source that tells its objects' times in seconds.
@@ -86,11 +98,11 @@ func TestProviders(t *testing.T) {
 		"woocommerce, deleted": {WooCommerce(), http.Header{wooTopic: {"order.deleted"}}, `{"id":10492}`, []told{
 			{"s:order:10492", "order.deleted", "", reconcile.Thin, true, reconcile.Version{}, ""}}},
 		"woocommerce, without time": {WooCommerce(), http.Header{wooTopic: {"coupon.updated"}}, `{"id":3,"date_modified_gmt":null}`, []told{
-			{"s:coupon:3", "coupon.updated", "", reconcile.Whole, false, reconcile.Version{}, ""}}},
+			{"s:coupon:3", "coupon.updated", "", reconcile.Thin, false, reconcile.Version{}, ""}}},
 		"woocommerce, without topic": {WooCommerce(), nil, `{"id":3}`, []told{
 			{"s::3", "", "", reconcile.Whole, false, reconcile.Version{}, reconcile.Unknown}}},
 		"woocommerce, huge id": {WooCommerce(), http.Header{wooTopic: {"order.updated"}}, `{"id":9007199254740993}`, []told{
-			{"s:order:9007199254740993", "order.updated", "", reconcile.Whole, false, reconcile.Version{}, ""}}},
+			{"s:order:9007199254740993", "order.updated", "", reconcile.Thin, false, reconcile.Version{}, ""}}},
 
 		"shopify": {Shopify(), shopify("orders/updated"), fixture(t, "shopify.json"), []told{
 			{"s:tea.myshopify.com:order:820982911946154508", "orders/updated", "b54557e4", reconcile.Whole, false, second(reconcile.ObjectClock, ten), ""}}},
@@ -235,7 +247,7 @@ func TestHandshakes(t *testing.T) {
 	const plain = "a-secret-for-tests-only"
 	d := open(t, &Options{Listener: &Listener{Greeted: func(string) { greeted++ }}}, woo(),
 		Source{Name: "xero", Provider: Xero(), Secrets: []Secret{{"only", "xero_webhook_test_secret"}}},
-		Source{Name: "github", Provider: GitHub(), Secrets: []Secret{{"only", plain}}})
+		Source{Name: "github", Provider: GitHub(), Secrets: []Secret{{"only", plain}}, Types: []string{"issue"}})
 	form := http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}
 
 	// WooCommerce, when a webhook is saved: a form that nobody signed.

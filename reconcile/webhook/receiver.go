@@ -108,7 +108,7 @@ func (r *Receiver) accept(t *turn, s *source, req *http.Request, body []byte) *r
 	if errors.Is(err, errTooLarge) {
 		return refuse(LargeBody)
 	}
-	events := s.events(Message{Header: req.Header, Body: plain, Received: now}, err, k.name)
+	events := s.events(Message{Header: req.Header, Body: plain, Received: now, Types: s.Types}, err, k.name)
 	if err := r.store(req.Context(), t, s, events); err != nil {
 		return &refusal{reason: NotStored, err: err}
 	}

@@ -1,10 +1,12 @@
 package webhook
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/amends-dev/amends/reconcile"
 )
@@ -13,13 +15,15 @@ import (
 // tenant is the shop's domain. A body is the whole object as it was when the event happened, also in a repeated
 // delivery; its version is updated_at, in seconds. A deletion is only an id, so it is a hint.
 //
-// The signature covers the body and no time; topic, shop and ids are headers that nobody signed. An event is the
-// same as another when shop, topic and event id are. After a rotation Shopify may sign with the old secret
+// The signature covers the body and no time; topic, shop and ids are headers that nobody signed. So the type of an
+// object is the one that its body names (admin_graphql_api_id); where the topic names another, or the body names none,
+// the event is a hint. The shop stands in no body: a source has one, or is told so (Source.Headers). An event is the
+// same as another when shop and body are. After a rotation Shopify may sign with the old secret
 // for an hour: keep both. It repeats a delivery eight times within four hours and then removes the
 // subscription.
 func Shopify() Provider {
 	return Provider{
-		Name: "Shopify", Key: plainKey, Claim: base64Claim("X-Shopify-Hmac-SHA256"),
+		Name: "Shopify", HeadersUnsigned: true, Key: plainKey, Claim: base64Claim("X-Shopify-Hmac-SHA256"),
 		Parse: shopifyEvents,
 	}
 }
@@ -27,7 +31,8 @@ func Shopify() Provider {
 func shopifyEvents(m Message) ([]reconcile.Event, error) {
 	var b struct {
 		ID      word
-		Updated word `json:"updated_at"`
+		GID     string `json:"admin_graphql_api_id"`
+		Updated word   `json:"updated_at"`
 	}
 	if !isObject(m.Body) || json.Unmarshal(m.Body, &b) != nil {
 		return nil, errors.New("it is no object of Shopify")
@@ -38,13 +43,29 @@ func shopifyEvents(m Message) ([]reconcile.Event, error) {
 	}
 	objects, happened, _ := strings.Cut(topic, "/") // orders/updated
 	e := reconcile.Event{
-		Object: reconcile.Object{Tenant: shop, Type: singular(objects), ID: string(b.ID)},
-		Topic:  topic, ID: m.Header.Get("X-Shopify-Webhook-Id"), Dedupe: byID(topic, m.Header.Get("X-Shopify-Event-Id")),
-		Payload: reconcile.Whole, Version: versionAt(b.Updated, time.Second),
-		At: timeOf(word(m.Header.Get("X-Shopify-Triggered-At"))), Body: m.Body,
+		Object: reconcile.Object{Tenant: shop, ID: string(b.ID)},
+		Topic:  topic, ID: m.Header.Get("X-Shopify-Webhook-Id"), Dedupe: reconcile.DigestOf(string(m.Body)),
+		Payload: reconcile.Whole, Version: versionAt(b.Updated, time.Second), At: timeOf(b.Updated), Body: m.Body,
 	}
-	if happened == "delete" {
-		e.Payload, e.Version, e.Deleted = reconcile.Thin, reconcile.Version{}, true
-	}
+	m.bind(&e, shopifyType(b.GID, string(b.ID)), singular(objects), happened == "delete")
 	return []reconcile.Event{e}, nil
+}
+
+// shopifyNames are the types that the topics call by another name than the bodies.
+var shopifyNames = map[string]string{"online_store_theme": "theme", "shopify_payments_dispute": "dispute"}
+
+// shopifyType is the type in a global id, as the topics call it: of gid://shopify/DraftOrder/17 draft_order.
+func shopifyType(gid, id string) string {
+	name, of, ok := strings.Cut(strings.TrimPrefix(gid, "gid://shopify/"), "/")
+	if of, _, _ = strings.Cut(of, "?"); !ok || of != id {
+		return ""
+	}
+	var b strings.Builder
+	for i, r := range name {
+		if unicode.IsUpper(r) && i > 0 {
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return cmp.Or(shopifyNames[b.String()], b.String())
 }

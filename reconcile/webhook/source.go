@@ -21,8 +21,12 @@ type Source struct {
 	// Tenants are the accounts that we know within the source. A delivery that names another is stored as
 	// unknown, and nothing comes of it until it is replayed. AnyTenant lets all of them in.
 	Tenants []string
-	// Types are the types of objects that are wanted; others are stored as unknown. Empty: all.
+	// Types are the types of objects that are wanted; others are stored as unknown. Empty: all, where the provider
+	// signs what names the type.
 	Types []string
+	// Headers says what is believed of headers that the provider does not sign ([Provider.HeadersUnsigned]). As it is
+	// left, one tenant and the wanted Types have to be named.
+	Headers Headers
 	// State says whether the source is open.
 	State State
 	// Tolerance is how far the signed time may lie from our clock on either side, where the provider signs
@@ -55,6 +59,17 @@ func (s Secret) GoString() string { return s.String() }
 
 // MarshalText returns the name, so that no encoder writes the secret.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// Headers says what is believed of headers that nobody signed: whoever has captured one delivery can send it again with
+// headers of his own.
+type Headers string
+
+// What may be believed of headers.
+const (
+	HeadersDoubted Headers = ""        // nothing but what the body says, too
+	HeadersHint    Headers = "hint"    // the tenant, for a hint: the source of that tenant is asked about every delivery
+	HeadersTrusted Headers = "trusted" // the tenant: nobody but the sender can set them, as on a private network
+)
 
 // State says whether a source is open.
 type State string
@@ -133,6 +148,7 @@ func (c *Source) validate() error {
 	f.whenf(!slices.Contains([]State{Open, Hidden, Ignoring, Refusing}, c.State), "State is %q, which is none", c.State)
 	f.whenf(c.Tolerance < 0 && c.Tolerance != NoTolerance, "Tolerance is %s; to switch the check off say NoTolerance", c.Tolerance)
 	f.whenf(c.Tolerance != 0 && !c.Provider.SignsTime, "Tolerance is set, but %s signs no time", c.Provider.Name)
+	c.validateHeaders(&f)
 	f.whenf(c.Epoch < 0, "Epoch is %d; it must not be negative", c.Epoch)
 	f.whenf(c.MaxBody < 0, "MaxBody is %d; it must not be negative", c.MaxBody)
 	f.whenf(c.Concurrent < 0 || c.PerSecond < 0 || c.Burst < 0, "Concurrent, PerSecond and Burst must not be negative")

@@ -66,7 +66,7 @@ func independent(tb testing.TB) []vector {
 // reason verifies a delivery as the receiver does, and returns why it is not believed.
 func (v vector) reason(t *testing.T, header map[string]string, body string) Reason {
 	t.Helper()
-	s, err := newSource(Source{Name: "s", Provider: v.provider, Secrets: []Secret{{"only", v.secret}}})
+	s, err := newSource(Source{Name: "s", Provider: v.provider, Secrets: []Secret{{"only", v.secret}}, Headers: trusting(v.provider)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,9 +1,11 @@
 package webhook
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"net/http"
+	"net/url"
 	"regexp"
 	"strings"
 	"time"
@@ -14,14 +16,14 @@ import (
 // WooCommerce returns the provider for shops that run WooCommerce. A body is the whole object as it was when the
 // delivery was made; its version is date_modified_gmt, in seconds. A deletion is only an id, so it is a hint.
 //
-// The signature covers the body and no time, and the topic is a header that nobody signed. The id of a delivery
-// is weak (two within a second can share it), so an event is the same as another when webhook, topic, object
-// and body are. The greeting of a new webhook is an unsigned form; it is answered and forgotten.
+// The signature covers the body and no time, and the topic is a header that nobody signed. So the type of an object is
+// the one in its link to itself (_links.self); where the topic names another, or the body has no link, the event is a
+// hint. The ids of webhook and delivery are headers too: an event is the same as another when the body is. The greeting of a new webhook is an unsigned form; it is answered and forgotten.
 //
 // A shop tries each delivery once, and switches a webhook off after five failures in a row.
 func WooCommerce() Provider {
 	return Provider{
-		Name: "WooCommerce", Key: plainKey, Claim: base64Claim(wooSignature),
+		Name: "WooCommerce", HeadersUnsigned: true, Key: plainKey, Claim: base64Claim(wooSignature),
 		Parse: wooEvents, Greets: wooGreets, Volatile: []string{"_links"},
 	}
 }
@@ -29,7 +31,6 @@ func WooCommerce() Provider {
 const (
 	wooSignature = "X-WC-Webhook-Signature"
 	wooTopic     = "X-WC-Webhook-Topic"
-	wooID        = "X-WC-Webhook-ID"
 	wooDelivery  = "X-WC-Webhook-Delivery-ID"
 )
 
@@ -42,7 +43,8 @@ func wooGreets(h http.Header, body []byte) bool {
 func wooEvents(m Message) ([]reconcile.Event, error) {
 	var b struct {
 		ID       word
-		Modified word `json:"date_modified_gmt"`
+		Modified word                                   `json:"date_modified_gmt"`
+		Links    struct{ Self []struct{ Href string } } `json:"_links"`
 	}
 	if !isObject(m.Body) || json.Unmarshal(m.Body, &b) != nil {
 		return nil, errors.New("it is no object of WooCommerce")
@@ -50,13 +52,28 @@ func wooEvents(m Message) ([]reconcile.Event, error) {
 	topic := m.Header.Get(wooTopic) // order.updated
 	resource, happened, _ := strings.Cut(topic, ".")
 	e := reconcile.Event{
-		Object: reconcile.Object{Type: resource, ID: string(b.ID)},
-		Topic:  topic, ID: m.Header.Get(wooDelivery),
+		Object: reconcile.Object{ID: string(b.ID)},
+		Topic:  topic, ID: m.Header.Get(wooDelivery), Dedupe: reconcile.DigestOf(string(m.Body)),
 		Payload: reconcile.Whole, Version: versionAt(b.Modified, time.Second), At: timeOf(b.Modified), Body: m.Body,
 	}
-	if happened == "deleted" {
-		e.Payload, e.Version, e.Deleted = reconcile.Thin, reconcile.Version{}, true
+	var signed string
+	if len(b.Links.Self) == 1 {
+		signed = wooType(b.Links.Self[0].Href, string(b.ID))
 	}
-	e.Dedupe = reconcile.DigestOf("woocommerce", m.Header.Get(wooID), topic, e.Object.ID, string(m.Body))
+	m.bind(&e, signed, resource, happened == "deleted")
 	return []reconcile.Event{e}, nil
+}
+
+// wooType is the type in an object's link to itself: of https://shop.example/wp-json/wc/v3/orders/10492 order. Shops
+// without readable links have the path in the query.
+func wooType(link, id string) string {
+	u, err := url.Parse(link)
+	if err != nil {
+		return ""
+	}
+	parts := strings.Split(cmp.Or(u.Query().Get("rest_route"), u.Path), "/")
+	if n := len(parts); n >= 2 && parts[n-1] == id {
+		return singular(parts[n-2])
+	}
+	return ""
 }

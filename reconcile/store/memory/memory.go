@@ -43,9 +43,9 @@ type Store struct {
 
 // event is what makes two deliveries one.
 type event struct {
-	source, tenant string
-	dedupe         reconcile.Digest
-	content        reconcile.Digest // zero for the first of its dedupe digest, set for one that conflicts with it
+	source  string
+	dedupe  reconcile.Digest
+	content reconcile.Digest // zero for the first of its dedupe digest, set for one that conflicts with it
 }
 
 // memory recognises copies of an event. It outlives the delivery's row.
@@ -122,7 +122,7 @@ func (s *Store) Accept(ctx context.Context, events []reconcile.Event) error {
 }
 
 func (s *Store) accept(e *reconcile.Event, now time.Time) {
-	key, content := event{source: e.Object.Source, tenant: e.Object.Tenant, dedupe: e.Dedupe}, contentOf(e)
+	key, content := event{source: e.Object.Source, dedupe: e.Dedupe}, contentOf(e)
 	stored := *e
 	m := s.heard[key]
 	if m != nil && m.content != content { // "when its body differs [it] is kept beside it with the verdict Conflict"

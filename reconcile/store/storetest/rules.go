@@ -133,7 +133,7 @@ func Break(s Store, r Rule) Store {
 func known(ctx context.Context, s Store, e *reconcile.Event) (*reconcile.Delivery, error) {
 	ds, err := s.Deliveries(ctx, reconcile.DeliveryFilter{Limit: 10_000})
 	i := slices.IndexFunc(ds, func(d reconcile.Delivery) bool {
-		return d.Dedupe == e.Dedupe && d.Object.Source == e.Object.Source && d.Object.Tenant == e.Object.Tenant
+		return d.Dedupe == e.Dedupe && d.Object.Source == e.Object.Source
 	})
 	if err != nil || i < 0 {
 		return nil, err

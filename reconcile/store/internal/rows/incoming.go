@@ -24,7 +24,7 @@ const (
 
 // Incoming is an event on its way into the inbox.
 type Incoming struct {
-	Key     reconcile.Digest // of its source, tenant and dedupe digest
+	Key     reconcile.Digest // of its source and dedupe digest
 	Twin    reconcile.Digest // its key when it conflicts with the event that has Key
 	Content reconcile.Digest // what two deliveries of one event have in common
 	Copies  int64
@@ -66,7 +66,7 @@ func Receive(events []reconcile.Event) ([]*Incoming, error) {
 func incoming(e *reconcile.Event) *Incoming {
 	o := Object(e.Object)
 	in := &Incoming{
-		Key:     reconcile.DigestOf(o.Source, o.Tenant, string(e.Dedupe[:])),
+		Key:     reconcile.DigestOf(o.Source, string(e.Dedupe[:])),
 		Content: content(o, e),
 		Copies:  1,
 		Judged:  e.Verdict != "" && e.Verdict != reconcile.Conflict,
