@@ -11,13 +11,14 @@
 //
 // # The way of a delivery
 //
-//  1. The path names the source. Then the method, the header's size and the announced length are looked at.
-//  2. It takes one of the source's places, and its body is read: at most Source.MaxBody bytes, in at most 70 % of the
-//     budget.
-//  3. The provider's [Claim] is read and tried against every secret of the source, on the bytes as they came and in
-//     constant time. Only then is the signed time compared with our clock, on both sides: a time that nobody signed
-//     says nothing.
-//  4. A packed body is unpacked, up to the limit. Nobody unpacks what nobody signed.
+//  1. The path names the source. Then the method, the header's size and the announced length are looked at, and the
+//     provider's [Claim] is read: without a signature that can be read the body is not.
+//  2. The body is read: at most Source.MaxBody bytes, in at most 70 % of the budget, into the memory that the source has
+//     for bodies. Memory is taken for what has come, not for what was announced.
+//  3. The claim is tried against every secret of the source, on the bytes as they came and in constant time. Only then
+//     is the signed time compared with our clock, on both sides: a time that was not signed says nothing.
+//  4. What was verified takes one of the source's places. A packed body is unpacked, up to the limit; nothing is
+//     unpacked that was not signed.
 //  5. The provider's parser makes events of it. From here on there is no reason to refuse a delivery: it would only
 //     be sent again, and count as our failure. What is malformed, of an unknown tenant or type, or a handshake is
 //     stored with that verdict.
@@ -114,16 +115,23 @@
 //     until the tenant is added and the delivery replayed.
 //   - The clock of the machine: signed times are compared with it. When it is wrong every genuine delivery of such
 //     a source fails; Listener.ClockAlarm then says by how much. They are still refused.
-//   - Limits: MaxBody above the largest object (GitHub sends up to 25 MB), Concurrent times MaxBody within the
-//     memory, and a server whose header limits are set, as [Receiver.Server] does.
+//   - Limits: MaxBody above the largest object (GitHub sends up to 25 MB), three times Concurrent times MaxBody within
+//     the memory (as much for bodies on their way, for unpacked ones and for what is made of them), and a server whose
+//     header limits are set, as [Receiver.Server] does.
 //   - State: Ignoring keeps a subscription alive while nothing is to come of it, Refusing makes the sender keep what
 //     it has, Hidden acts as if the source did not exist.
 //   - Epoch: raised by hand when the source begins to count its versions anew.
 //   - The fetch of a source uses the same API version as its webhooks are made with, or fields differ by version.
 //
 // A middleware in front must leave the body alone, and its ResponseWriter needs an Unwrap method, so that slow
-// bodies can be stopped. In front of the open internet belongs a proxy that limits connections per address: who
-// can open enough of them can fill the places of a source with slow bodies.
+// bodies can be stopped.
+//
+// Slow bodies take no place from genuine deliveries, and no more memory than was sent; each costs a connection, or a
+// stream of HTTP/2, and a goroutine for 70 % of the budget. In front of the open internet belongs a proxy that buffers
+// whole requests, so that this one sees none that is slow. A limit of connections per address is no replacement: many
+// streams share one connection, and a botnet has many addresses. What buffering costs: each delivery is passed on only
+// when all of it has come, the proxy needs memory or disk for what it buffers, and its own limits of size and time have
+// to be above MaxBody, or its refusals, which are counted nowhere here, come first.
 //
 // # What is logged and counted
 //

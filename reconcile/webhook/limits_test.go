@@ -196,6 +196,9 @@ func TestHeaderLimit(t *testing.T) {
 	}
 }
 
+// signedLines are the header of a delivery whose signature can be read, and is wrong.
+const signedLines = "Webhook-Id: m\r\nWebhook-Timestamp: 1763640000\r\nWebhook-Signature: v1,AAAA\r\n"
+
 // A13: a body that trickles in is cut off within the budget: 408, and the connection is closed. The same holds for a
 // body that belongs to no source, and nothing is stored.
 func TestSlowBody(t *testing.T) {
@@ -205,7 +208,7 @@ func TestSlowBody(t *testing.T) {
 		conn := d.dial(t)
 		defer conn.Close()
 		began := time.Now()
-		fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: h\r\nContent-Length: 500\r\n\r\n{", path)
+		fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: h\r\n%sContent-Length: 500\r\n\r\n{", path, signedLines)
 		r := bufio.NewReader(conn)
 		line, err := r.ReadString('\n')
 		if err != nil || !strings.Contains(line, want) {
@@ -230,7 +233,7 @@ func TestBrokenBody(t *testing.T) {
 	d := open(t, nil, shop(t))
 	d.opts.Listener.Refused = func(_ string, why Reason, _ int) { refused <- why }
 	conn := d.dial(t)
-	fmt.Fprintf(conn, "POST /webhooks/shop HTTP/1.1\r\nHost: h\r\nContent-Length: 500\r\n\r\n{")
+	fmt.Fprintf(conn, "POST /webhooks/shop HTTP/1.1\r\nHost: h\r\n%sContent-Length: 500\r\n\r\n{", signedLines)
 	conn.Close()
 	if why := <-refused; why != BrokenBody {
 		t.Errorf("counted as %s; want %s", why, BrokenBody)

@@ -29,7 +29,8 @@ type Provider struct {
 	// Key reads a secret as the provider shows it. Its error never contains the secret.
 	Key func(secret string) (Key, error)
 	// Claim reads from the header what was signed and by which signatures. It compares nothing. Its error is
-	// ErrNoSignature where there is none, and any other where there is one that nobody can read.
+	// ErrNoSignature where there is none, and any other where there is one that cannot be read. It is called without
+	// the body first, and the body is not read where that fails.
 	Claim func(h http.Header, body []byte) (Claim, error)
 	// Parse reads what a verified delivery says. An event names its object, topic, payload, version and what
 	// makes it the same event as another (Dedupe; zero: its content); the receiver adds the rest. No events

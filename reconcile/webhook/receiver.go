@@ -71,11 +71,14 @@ func (r *Receiver) receive(t *turn, s *source, req *http.Request) *refusal {
 		return refuse(LargeHeader)
 	case req.ContentLength > s.MaxBody:
 		return refuse(LargeBody)
-	case !s.enter(t.budget(enterShare)):
-		return refuse(Busy)
 	}
-	defer s.leave()
-	body, why := t.read(req, s.MaxBody)
+	limit, why := s.readable(req)
+	if why != nil {
+		return why
+	}
+	h := s.hold()
+	defer h.release()
+	body, why := t.read(req, limit, h)
 	if why != nil {
 		return why
 	}
@@ -83,11 +86,11 @@ func (r *Receiver) receive(t *turn, s *source, req *http.Request) *refusal {
 		r.opts.Listener.greeted(s.Name)
 		return nil
 	}
-	return r.accept(t, s, req, body)
+	return r.accept(t, s, req, body, h)
 }
 
-// accept verifies what was read and stores it.
-func (r *Receiver) accept(t *turn, s *source, req *http.Request, body []byte) *refusal {
+// accept verifies what was read, and stores it when there is a place: only who has signed takes one.
+func (r *Receiver) accept(t *turn, s *source, req *http.Request, body []byte, h *hold) *refusal {
 	now := r.opts.Now()
 	k, why := s.verify(req.Header, body, now)
 	if skew, n := s.clock.note(why); n > 0 {
@@ -101,15 +104,16 @@ func (r *Receiver) accept(t *turn, s *source, req *http.Request, body []byte) *r
 	if s.State == Refusing {
 		return refuse(Closed)
 	}
-	if !s.limit.Allow() {
+	if !s.limit.Allow() || !s.enter(t.budget(enterShare)) {
 		return refuse(Busy)
 	}
+	defer s.leave()
 	plain, err := decode(req.Header, body, s.MaxBody)
 	if errors.Is(err, errTooLarge) {
 		return refuse(LargeBody)
 	}
 	events := s.events(Message{Header: req.Header, Body: plain, Received: now, Types: s.Types}, err, k.name)
-	if err := r.store(req.Context(), t, s, events); err != nil {
+	if err := r.store(req.Context(), t, s, h, events); err != nil {
 		return &refusal{reason: NotStored, err: err}
 	}
 	r.opts.Listener.stored(s.Name, events, time.Since(t.began))

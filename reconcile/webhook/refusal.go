@@ -21,7 +21,7 @@ const (
 	WrongSignature Reason = "wrong_signature" // 401: no secret of the source made it
 	TooOld         Reason = "too_old"         // 401: genuine, and signed longer ago than the tolerance
 	TooNew         Reason = "too_new"         // 401: genuine, and signed further in the future than the tolerance
-	Busy           Reason = "busy"            // 503: over Source.Concurrent or Source.PerSecond
+	Busy           Reason = "busy"            // 503: over Source.Concurrent, its memory, or Source.PerSecond
 	Closed         Reason = "closed"          // 503: the source is Refusing
 	NotStored      Reason = "not_stored"      // 503: the inbox failed, or had no time
 )

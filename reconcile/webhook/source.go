@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
 )
 
@@ -38,7 +39,8 @@ type Source struct {
 
 	// MaxBody bounds a body in bytes, unpacked or not. Default: 1 MiB.
 	MaxBody int64
-	// Concurrent is how many deliveries are in hand at once; further ones wait shortly. Default: 64.
+	// Concurrent is how many deliveries, after they were verified, are in hand at once; further ones wait shortly. The
+	// memory for bodies, verified or not, is as many times MaxBody. Default: 64.
 	Concurrent int
 	// PerSecond and Burst bound how many genuine deliveries are stored. 0: no limit. Burst is at least 1.
 	PerSecond float64
@@ -92,6 +94,8 @@ const (
 	defaultTolerance  = 5 * time.Minute
 	defaultMaxBody    = 1 << 20
 	defaultConcurrent = 64
+	maxMaxBody        = 1 << 30
+	maxConcurrent     = 1 << 20
 	maxSecrets        = 8
 )
 
@@ -101,8 +105,9 @@ type source struct {
 	keys    []*key
 	clock   *clockWatch
 	limit   *rate.Limiter
-	slots   chan struct{} // deliveries in hand
+	slots   chan struct{} // verified deliveries in hand
 	storing chan struct{} // calls of the inbox
+	memory  *semaphore.Weighted
 }
 
 func newSource(c Source) (*source, error) {
@@ -127,6 +132,7 @@ func newSource(c Source) (*source, error) {
 	}
 	s.slots = make(chan struct{}, c.Concurrent)
 	s.storing = make(chan struct{}, c.Concurrent)
+	s.memory = semaphore.NewWeighted(int64(c.Concurrent) * (c.MaxBody + 1))
 	return s, nil
 }
 
@@ -150,8 +156,9 @@ func (c *Source) validate() error {
 	f.whenf(c.Tolerance != 0 && !c.Provider.SignsTime, "Tolerance is set, but %s signs no time", c.Provider.Name)
 	c.validateHeaders(&f)
 	f.whenf(c.Epoch < 0, "Epoch is %d; it must not be negative", c.Epoch)
-	f.whenf(c.MaxBody < 0, "MaxBody is %d; it must not be negative", c.MaxBody)
-	f.whenf(c.Concurrent < 0 || c.PerSecond < 0 || c.Burst < 0, "Concurrent, PerSecond and Burst must not be negative")
+	f.whenf(c.MaxBody < 0 || c.MaxBody > maxMaxBody, "MaxBody is %d; it lies between 0 and %d", c.MaxBody, maxMaxBody)
+	f.whenf(c.Concurrent < 0 || c.Concurrent > maxConcurrent, "Concurrent is %d; it lies between 0 and %d", c.Concurrent, maxConcurrent)
+	f.whenf(c.PerSecond < 0 || c.Burst < 0, "PerSecond and Burst must not be negative")
 	return f.err()
 }
 
@@ -162,7 +169,7 @@ func (s *source) name() string {
 	return s.Name
 }
 
-// enter takes a place among the deliveries in hand, and waits for one if there is none.
+// enter takes a place among the verified deliveries in hand, and waits for one if there is none.
 func (s *source) enter(wait time.Duration) bool {
 	select {
 	case s.slots <- struct{}{}:
@@ -181,19 +188,44 @@ func (s *source) enter(wait time.Duration) bool {
 
 func (s *source) leave() { <-s.slots }
 
-// verify returns the key that signed a delivery, or why it is not believed. Whether the signature is genuine is
-// found out first: a time that nobody signed says nothing.
-func (s *source) verify(h http.Header, body []byte, now time.Time) (*key, *refusal) {
+// claim reads the signatures, and says what is wrong with them before anything is computed.
+func (s *source) claim(h http.Header, body []byte) (Claim, *refusal) {
 	c, err := s.Provider.Claim(h, body)
 	switch {
 	case errors.Is(err, ErrNoSignature):
-		return nil, refuse(NoSignature)
+		return c, refuse(NoSignature)
 	case err != nil || len(c.Signatures) > maxSignatures:
-		return nil, refuse(BadSignature)
+		return c, refuse(BadSignature)
 	case len(c.Signatures) == 0:
-		return nil, refuse(NoSignature)
+		return c, refuse(NoSignature)
 	case s.Provider.SignsTime && c.At.IsZero():
-		return nil, refuse(BadSignature)
+		return c, refuse(BadSignature)
+	}
+	return c, nil
+}
+
+// maxGreeting bounds an unsigned handshake in bytes.
+const maxGreeting = 1 << 10
+
+// readable is how much of a body is read, or why nothing is: without a signature that can be read it would not be
+// believed, whatever it says.
+func (s *source) readable(req *http.Request) (int64, *refusal) {
+	_, why := s.claim(req.Header, nil)
+	switch {
+	case why == nil:
+		return s.MaxBody, nil
+	case why.reason == NoSignature && s.Provider.Greets != nil && req.ContentLength <= maxGreeting:
+		return min(maxGreeting, s.MaxBody), nil
+	}
+	return 0, why
+}
+
+// verify returns the key that signed a delivery, or why it is not believed. Whether the signature is genuine is
+// found out first: a time that nobody signed says nothing.
+func (s *source) verify(h http.Header, body []byte, now time.Time) (*key, *refusal) {
+	c, why := s.claim(h, body)
+	if why != nil {
+		return nil, why
 	}
 	var signer *key
 	for _, k := range s.keys {

@@ -15,10 +15,10 @@ import (
 	"github.com/amends-dev/amends/reconcile"
 )
 
-// A turn's budget is spent in this order: waiting for a place, reading the body, storing.
+// A turn's budget is spent in this order: reading the body, waiting for a place, storing.
 const (
-	enterShare = 0.2
 	readShare  = 0.7
+	enterShare = 0.85
 	storeShare = 1.0
 )
 
@@ -48,9 +48,9 @@ func (t *turn) until(share float64) time.Time {
 // budget is what is left of a share.
 func (t *turn) budget(share float64) time.Duration { return time.Until(t.until(share)) }
 
-// read returns the whole body, if it is no longer than limit and comes in time.
-func (t *turn) read(req *http.Request, limit int64) ([]byte, *refusal) {
-	body, err := io.ReadAll(http.MaxBytesReader(t.w, req.Body, limit))
+// read returns the whole body, if it is no longer than limit, comes in time, and there is memory for it.
+func (t *turn) read(req *http.Request, limit int64, h *hold) ([]byte, *refusal) {
+	body, err := h.readAll(http.MaxBytesReader(t.w, req.Body, limit), limit)
 	var large *http.MaxBytesError
 	switch {
 	case err == nil:
@@ -59,6 +59,8 @@ func (t *turn) read(req *http.Request, limit int64) ([]byte, *refusal) {
 		return body, nil
 	case errors.As(err, &large):
 		return nil, refuse(LargeBody)
+	case errors.Is(err, errFull):
+		return nil, refuse(Busy)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return nil, refuse(SlowBody)
 	default:
@@ -68,8 +70,8 @@ func (t *turn) read(req *http.Request, limit int64) ([]byte, *refusal) {
 
 // store hands events to the inbox and waits for it, at most until the turn is over. The sender's hanging up does
 // not end it: what is stored now is answered when the sender comes again. An inbox that overstays keeps its
-// place until it returns, so that such calls do not pile up.
-func (r *Receiver) store(parent context.Context, t *turn, s *source, events []reconcile.Event) error {
+// place and the memory of the delivery until it returns, so that such calls do not pile up.
+func (r *Receiver) store(parent context.Context, t *turn, s *source, h *hold, events []reconcile.Event) error {
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(parent), t.until(storeShare))
 	select {
 	case s.storing <- struct{}{}:
@@ -78,12 +80,14 @@ func (r *Receiver) store(parent context.Context, t *turn, s *source, events []re
 		return errors.New("earlier deliveries are still being stored")
 	}
 	done := make(chan error, 1)
+	h.share()
 	go func() {
 		defer func() {
 			if p := recover(); p != nil {
 				done <- fmt.Errorf("the inbox panicked: %v", p)
 			}
 			<-s.storing
+			h.release()
 			cancel()
 		}()
 		done <- r.inbox.Accept(ctx, events)
