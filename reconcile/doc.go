@@ -19,7 +19,7 @@
 //	accepted   a state of the object that is believed; Entry.Accepted counts them
 //	delivery   the newest accepted state, handed to the user's function as a [Change]
 //	tombstone  the entry of an object that is gone; it stays, so that a late event brings nothing back
-//	blocked    nothing but news, or an operator's replay, makes anybody try again
+//	blocked    waits for a person: for news or a replay, or for the source to be right (R10)
 //
 // # Who does what
 //
@@ -36,10 +36,12 @@
 //	J1   a whole object of a newer version, or the first one heard of: applied
 //	J2   the id of an earlier event with something else to say: id-conflict, a hint
 //	J3   no version: a hint; so is a newer version without the whole object, or of a source with AlwaysFetch
-//	J4   a time more than Skew in the future: a hint, and its version counts for nothing
+//	J4   a time more than Skew in the future, or a counter beyond 2^53 or, where it is dense, 10,000 ahead: a hint, and
+//	     its version counts for nothing
 //	J5   the time of the event, not of the object: it fills an empty entry; otherwise a hint
-//	J6   a version of another kind than the stored one in the same epoch: a hint
-//	J7   an older version: stale, whatever else it says
+//	J6   a version of another kind than the stored one in the same epoch, or the first of a later epoch: a hint, and its
+//	     version counts for nothing; the receiver stamps the epoch on what arrives, however old that is
+//	J7   an older version: stale, whatever else it says; but a counter 10,000 behind one that only an event told: a hint
 //	J8   the same version: a duplicate if the content is the same, else a tie, which is a hint
 //	J9   a deletion of a newer version: a tombstone
 //	J10  a newer version of an object that is gone: a hint; only the source brings an object back
@@ -67,6 +69,9 @@
 //	     event that told of its deletion
 //	R8   a state of the future is not believed from the source either: it is asked again until the time has come
 //	R9   another way of counting is an error for a person: begin a new epoch, and everything older is stale
+//	R10  a source that has shown less than was spoken of for an hour, at every look, is right: what was only spoken of is
+//	     forgotten; what was accepted has a revision, so the object waits for a person to begin a new epoch. From ten
+//	     settle times on it shows as blocked, and is asked about all the same
 //
 // An error of Fetch is never a deletion. It is tried again after a wait that grows to Policy.Max, with full
 // jitter; [Later] holds back the whole source; [Permanent] blocks the object. A panic is an error. The same goes
@@ -75,7 +80,7 @@
 //
 // # Revisions
 //
-// A [Change] names its revision after the version. Two states that the source cannot tell apart by version, both
+// A [Change] names the delivery that led to it (Change.Cause: shop/4711), and its revision after the version. Two states that the source cannot tell apart by version, both
 // of one second, are revisions a nanosecond apart, which still compare as equal with what the source says. States
 // of objects without version are numbered. A deletion that the source gave no version is named one step after the
 // last state. So revisions of an object always grow.

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"encoding/json"
+	"strconv"
 	"time"
 )
 
@@ -22,6 +23,7 @@ type Entry struct {
 	Dirty   int64     // counts the reasons to fetch
 	Clean   int64     // the ticket of the latest fetch that was good enough
 	Newest  Version   // the newest version anybody spoke of; a fetch that finds less is behind
+	Behind  time.Time // since when every fetch has found less; zero: the latest did not
 	Missing time.Time // when a fetch first found nothing; a second look confirms it
 	Reread  time.Time // the same state is to be read once more, after the resolution of its version is over
 
@@ -32,6 +34,8 @@ type Entry struct {
 	// Events that came before their turn, in order of version. Bounded by the policy.
 	Parked []Event
 
+	Cause int64 // the number of the delivery that was the last reason to ask or to accept; 0: none was
+
 	// The work on it.
 	Due       time.Time // when somebody should look; zero: never
 	Holder    string    // the process that works on it
@@ -39,7 +43,7 @@ type Entry struct {
 	Fence     int64     // raised by every lease; a write with an older one is refused
 	Attempts  int       // failed in a row
 	LastError string
-	Blocked   string // dead-lettered: why; an operator's replay clears it
+	Blocked   string // waits for a person: why. News or an operator's replay clear it; with a Due it is still tried
 
 	First   time.Time // when the object was first heard of
 	Updated time.Time
@@ -57,6 +61,16 @@ type Delivery struct {
 	Judged  time.Time // zero: not yet
 	Outcome Verdict
 	Because string
+}
+
+// Name is how a work names the delivery as its cause: shop/17, the source and the number.
+func (d *Delivery) Name() string { return deliveryName(d.Object.Source, d.Number) }
+
+func deliveryName(source string, number int64) string {
+	if number == 0 {
+		return ""
+	}
+	return source + "/" + strconv.FormatInt(number, 10)
 }
 
 // Verdict says what the gate made of an event.

@@ -15,10 +15,13 @@ func Judge(e Entry, d *Delivery, now time.Time, p *Policy) (Entry, Verdict, stri
 	if d.Outcome != "" && e.Blocked != "" { // J12: an operator replays it
 		j.e.lift()
 	}
-	accepted := j.e.Accepted
+	accepted, dirty := j.e.Accepted, j.e.Dirty
 	verdict, why := j.judge()
 	if len(j.e.Parked) > 0 {
 		j.e.unpark(&j.p)
+	}
+	if j.e.Accepted > accepted || j.e.Dirty > dirty || verdict == Parked {
+		j.e.Cause = d.Number
 	}
 	if j.e.Attempts == 0 || j.e.Accepted > accepted || j.e.Due.IsZero() {
 		j.e.Due = j.p.due(&j.e, now)
@@ -55,10 +58,14 @@ func (j *judgement) judge() (Verdict, string) {
 		return j.hint(Hint, cmp.Or(ev.Why, "it tells no version")+"; the source is asked")
 	case j.p.future(v, j.now): // J4
 		return j.hint(Hint, fmt.Sprintf("its version %s lies more than %s in the future and is not believed; the source is asked", v.Revision(), j.p.Skew))
+	case j.p.leaps(v, e): // J4
+		return j.hint(Hint, fmt.Sprintf("its version %s is too far ahead to be believed; the source is asked", v.Revision()))
 	case v.Clock == EventClock: // J5
 		return j.eventClock()
 	case !sameClock(v, e.Version) || !sameClock(v, e.Newest): // J6
 		return j.hint(Hint, fmt.Sprintf("its version %s is of another kind than the stored %s; the source is asked", v.Revision(), newer(e.Version, e.Newest).Revision()))
+	case e.newEpoch(v): // J6
+		return j.hint(Hint, "it is the first of a new epoch, which may be stamped on what is old; the source is asked")
 	}
 	return j.compare()
 }
@@ -68,6 +75,8 @@ func (j *judgement) compare() (Verdict, string) {
 	e, ev := &j.e, j.ev
 	order := ev.Version.Compare(e.Version)
 	switch {
+	case order < 0 && e.doubtful(ev.Version): // J7
+		return j.hint(Hint, fmt.Sprintf("version %s is so much older than %s that one of them may not be the object's own; the source is asked", ev.Version.Revision(), e.Version.Revision()))
 	case order < 0: // J7
 		return Stale, fmt.Sprintf("version %s is older than %s", ev.Version.Revision(), e.Version.Revision())
 	case ev.Payload == Delta && !ev.Deleted: // J11
@@ -163,7 +172,7 @@ func (j *judgement) delta(order int) (Verdict, string) {
 		return j.newsHint("the object was gone; the source is asked whether it is back")
 	case follows(ev, e):
 		if !e.merge(ev, &j.p) {
-			e.Newest = newer(e.Newest, v)
+			e.spoken(v)
 			return Hint, "it does not fit the state before it; the source is asked"
 		}
 		return Applied, "the change after " + strconv.FormatInt(v.N-1, 10)
@@ -177,7 +186,7 @@ func (j *judgement) delta(order int) (Verdict, string) {
 	}
 	e.Parked = append(slices.Clone(e.Parked), *ev)
 	slices.SortFunc(e.Parked, func(a, b Event) int { return a.Version.Compare(b.Version) })
-	e.Newest = newer(e.Newest, v)
+	e.spoken(v)
 	return Parked, fmt.Sprintf("the change before it has not come yet; after %s the source is asked", j.p.Park)
 }
 
@@ -190,7 +199,7 @@ func (j *judgement) hint(v Verdict, why string) (Verdict, string) {
 
 // newsHint is a hint that names the version to look for.
 func (j *judgement) newsHint(why string) (Verdict, string) {
-	j.e.Newest = newer(j.e.Newest, j.ev.Version)
+	j.e.spoken(j.ev.Version)
 	return j.hint(Hint, why)
 }
 

@@ -95,7 +95,8 @@ func TestGate(t *testing.T) {
 			if !strings.Contains(d.e.Blocked, "new epoch") || !d.e.Due.IsZero() {
 				d.t.Fatalf("blocked %q, due %s", d.e.Blocked, d.e.Due)
 			}
-			d.hears(says(epoch2(Counter(1)), "c"), Applied).holds(epoch2(Counter(1)), "c", 2).hears(says(clocked(99), "d"), Stale)
+			d.hears(says(epoch2(Counter(1)), "c"), Hint).asks(shows(epoch2(Counter(1)), "c"), "accepted").holds(epoch2(Counter(1)), "c", 2)
+			d.hears(says(clocked(99), "d"), Stale)
 		}},
 		{"D11 (J1): the next of a dense counter is applied", Policy{Dense: true}, func(d *desk) {
 			d.hears(says(Counter(1), "a"), Applied).hears(says(Counter(2), "b"), Applied).holds(Counter(2), "b", 2)

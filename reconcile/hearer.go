@@ -121,7 +121,7 @@ func (h *Hearer) judgeOne(d *Delivery, e *Entry, now time.Time) {
 	})
 	if err != nil { // a function of the policy panicked: the source knows better
 		e.dirty()
-		e.Due = now
+		e.Due, e.Cause = now, d.Number
 		d.Outcome, d.Because = Hint, brief(err)+"; the source is asked"
 	}
 }

@@ -12,7 +12,7 @@ var errBehind = errors.New("the source is behind")
 
 // Receive decides what a fetch's answer does to the entry, and says what came of it. ticket is what e.Dirty was
 // before the source was asked. It is pure: e is not changed, the entry it returns is. An error says that the
-// source must be asked again; what the answer was worth is in the entry all the same. The rules are R1 to R9 of
+// source must be asked again; what the answer was worth is in the entry all the same. The rules are R1 to R10 of
 // the package's documentation.
 func Receive(e Entry, f *Fetched, ticket int64, now time.Time, p *Policy) (Entry, string, error) {
 	r := receipt{e: e, f: f, ticket: ticket, now: now, p: p.withDefaults()}
@@ -73,10 +73,32 @@ func (r *receipt) found() (string, error) {
 		}
 	}
 	if f.Version.Compare(e.Newest) < 0 && f.Version.Clock != NoClock { // R4
-		return what, fmt.Errorf("%w: it shows version %s, and %s was spoken of", errBehind, f.Version.Revision(), e.Newest.Revision())
+		if err := r.behind(); err != nil {
+			return what, err
+		}
+		what += "; a newer version, which was only spoken of, is forgotten"
 	}
 	e.Reread = r.secondLook(&before)
 	return r.clean(what)
+}
+
+// believed is for how long the source has to show less than was spoken of until that is forgotten: no reader lags so far.
+const believed = time.Hour
+
+// behind says that the source must be asked again, because it shows less than was spoken of. When it has done so for long
+// enough it is right: what nobody but an event spoke of is forgotten. What was accepted has a revision, which only a new
+// epoch gets behind: that is for a person. R10.
+func (r *receipt) behind() error {
+	e, v := &r.e, r.f.Version
+	if e.Behind.IsZero() {
+		e.Behind = r.now
+	}
+	if r.now.Before(e.Behind.Add(believed)) || v.Compare(e.Version) < 0 {
+		return fmt.Errorf("%w: it shows version %s, and %s was spoken of; it has shown less since %s; if it was restored, or the version was never its own, "+
+			"begin a new epoch for it", errBehind, v.Revision(), newer(e.Version, e.Newest).Revision(), e.Behind.UTC().Format(time.RFC3339))
+	}
+	e.Newest, e.Behind = e.Version, time.Time{}
+	return nil
 }
 
 // secondLook is when the source is to be asked once more, because it may just have told less than it knew or
@@ -121,8 +143,11 @@ func (r *receipt) gone() (string, error) {
 func (r *receipt) back() (string, error) {
 	e := &r.e
 	switch {
-	case r.f.Version.Compare(e.Version) < 0 || r.f.Version.Compare(e.Newest) < 0:
-		return "gone by now", fmt.Errorf("%w: it shows version %s of an object that was deleted at %s", errBehind, r.f.Version.Revision(), e.Version.Revision())
+	case r.f.Version.Compare(newer(e.Version, e.Newest)) < 0:
+		if err := r.behind(); err != nil {
+			return "gone by now", err
+		}
+		return r.back()
 	case e.Missing.IsZero():
 		e.Missing = r.now
 		return "there again; a second look will tell", nil
@@ -137,5 +162,6 @@ func (r *receipt) clean(what string) (string, error) {
 	overdue := func(ev Event) bool { return !ev.Received.Add(r.p.Park).After(r.now) }
 	r.e.Parked = slices.DeleteFunc(slices.Clone(r.e.Parked), overdue)
 	r.e.Clean = max(r.e.Clean, r.ticket)
+	r.e.Behind = time.Time{}
 	return what, nil
 }

@@ -111,4 +111,5 @@ type Change struct {
 	Revision string // Version as sagas name it; objects without version are numbered by accepted state
 	Deleted  bool
 	Body     json.RawMessage
+	Cause    string // the delivery that led to it, see [Delivery.Name]; empty when none did
 }

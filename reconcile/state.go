@@ -3,6 +3,7 @@ package reconcile
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -42,7 +43,7 @@ func (e *Entry) holds(s *state) bool {
 func (e *Entry) accept(s *state, p *Policy) {
 	news := !e.holds(s)
 	e.Version = e.Version.followedBy(s.version, news)
-	e.Newest = newer(e.Newest, e.Version)
+	e.spoken(e.Version)
 	e.Rank, e.Ticket = s.rank, s.ticket
 	e.Deleted = s.deleted
 	e.Missing = time.Time{}
@@ -54,6 +55,13 @@ func (e *Entry) accept(s *state, p *Policy) {
 	}
 	e.Accepted++
 	e.lift()
+}
+
+// spoken notes that somebody spoke of v. What the source has shown since counts against a newer one only.
+func (e *Entry) spoken(v Version) {
+	if v.Compare(e.Newest) > 0 {
+		e.Newest, e.Behind = v, time.Time{}
+	}
 }
 
 // dirty notes one more reason to ask the source.
@@ -109,6 +117,30 @@ func (p *Policy) future(v Version, now time.Time) bool {
 	return v.Time().After(now.Add(p.Skew)) // counters are never
 }
 
+const (
+	maxCounter = 1 << 53 // beyond it JSON numbers are not exact in most languages
+	maxMissed  = 10_000  // versions of a dense counter that may pass unheard
+)
+
+// leaps reports whether v is a counter that is not to be believed unless the source itself shows it: one such would keep
+// out everything that comes after it.
+func (p *Policy) leaps(v Version, e *Entry) bool {
+	known := newer(e.Version, e.Newest)
+	far := p.Dense && known.Clock == CounterClock && known.Epoch == v.Epoch && v.N-known.N > maxMissed
+	return v.Clock == CounterClock && (v.N > maxCounter || far)
+}
+
+// doubtful reports whether a counter is so much lower than the accepted one, which only an event told, that it is not
+// merely late.
+func (e *Entry) doubtful(v Version) bool {
+	return e.Rank == 0 && v.Clock == CounterClock && e.Version.Clock == CounterClock && v.Epoch == e.Version.Epoch && e.Version.N-v.N > maxMissed
+}
+
+// newEpoch reports whether v is the first of a later epoch than the object is known in.
+func (e *Entry) newEpoch(v Version) bool {
+	return (e.known() || e.Newest.Clock != NoClock) && v.Epoch > max(e.Version.Epoch, e.Newest.Epoch)
+}
+
 // unpark applies the parked deltas whose turn has come and drops those that came too late. Of an object that is
 // gone, the source must tell what they mean.
 func (e *Entry) unpark(p *Policy) {
@@ -147,10 +179,13 @@ func (e *Entry) merge(ev *Event, p *Policy) (ok bool) {
 // own is named one step after the last state: a saga takes nothing over that is not newer than what it has heard.
 func (e *Entry) change() Change {
 	named := e.Version
-	if e.Deleted && e.Rank == 1 && (named.Clock == CounterClock || named.Clock == ObjectClock && named.Step <= 1) {
+	if e.Deleted && e.Rank == 1 && named.N < math.MaxInt64 && (named.Clock == CounterClock || named.Clock == ObjectClock && named.Step <= 1) {
 		named.N++
 	}
-	c := Change{Object: e.Object, Version: e.Version, Revision: named.Revision(), Deleted: e.Deleted, Body: e.Body}
+	c := Change{
+		Object: e.Object, Version: e.Version, Revision: named.Revision(), Deleted: e.Deleted, Body: e.Body,
+		Cause: deliveryName(e.Object.Source, e.Cause),
+	}
 	if c.Revision == "" {
 		c.Revision = strconv.FormatInt(e.Accepted, 10)
 	}

@@ -102,7 +102,7 @@ func finish(e *Entry, r *round, now time.Time, p *Policy) {
 	}
 	err := r.err()
 	if err == nil {
-		e.Attempts, e.LastError = 0, ""
+		e.lift()
 		e.Due = p.due(e, now)
 		return
 	}
@@ -115,6 +115,9 @@ func finish(e *Entry, r *round, now time.Time, p *Policy) {
 		e.Blocked, e.Due = e.LastError, time.Time{}
 	case r.deliver == nil && errors.Is(err, errBehind): // E3
 		e.Due = now.Add(p.Settle + p.backoff(e.Object, e.Attempts))
+		if !e.Behind.IsZero() && !now.Before(e.Behind.Add(patient*p.Settle)) { // R10
+			e.Blocked = e.LastError
+		}
 	default: // G1, E6
 		e.Due = now.Add(max(askedToWait(r.fetch), askedToWait(r.deliver), p.backoff(e.Object, e.Attempts)))
 	}

@@ -23,7 +23,7 @@ type job struct {
 
 // work does what is owed for one leased object: it asks the source, then delivers what was accepted.
 func (h *Hearer) work(ctx context.Context, e *Entry, began time.Time) {
-	s := h.sources[e.Object.Source]
+	s, blocked := h.sources[e.Object.Source], e.Blocked != ""
 	defer s.done()
 	j := &job{h: h, s: s, e: e, fence: e.Fence, round: round{ticket: e.Dirty, accepted: e.Accepted}, ends: began.Add(h.opts.Lease)}
 	err := j.do(ctx)
@@ -32,7 +32,7 @@ func (h *Hearer) work(ctx context.Context, e *Entry, began time.Time) {
 		h.tell.Lost(e.Object)
 	case err != nil && ctx.Err() == nil:
 		h.opts.Log.WithField("object", e.Object.String()).WithError(err).Warn("the outcome could not be stored; the work is done again when the lease is over")
-	case err == nil && j.e.Blocked != "":
+	case err == nil && j.e.Blocked != "" && !blocked:
 		h.tell.Blocked(e.Object, j.e.Blocked)
 	case err == nil && !j.e.Due.IsZero() && !j.e.Due.After(j.now):
 		soon(h.claimSoon)

@@ -270,6 +270,8 @@ CREATE TABLE amends_entries (
     attempts     bigint,
     missing      timestamptz,
     reread       timestamptz,
+    behind       timestamptz,          -- since when the source shows less than was spoken of
+    cause        bigint,               -- the delivery that was the last reason to ask or to accept
     due          timestamptz,          -- null: never
     until        timestamptz,          -- of the lease
     first        timestamptz,

@@ -275,6 +275,8 @@ CREATE TABLE amends_entries (
     attempts     INTEGER,
     missing      INTEGER,
     reread       INTEGER,
+    behind       INTEGER,         -- since when the source shows less than was spoken of
+    cause        INTEGER,         -- the delivery that was the last reason to ask or to accept
     due          INTEGER,         -- null: never
     until        INTEGER,         -- of the lease
     first        INTEGER,

@@ -120,7 +120,8 @@
 //     header limits are set, as [Receiver.Server] does.
 //   - State: Ignoring keeps a subscription alive while nothing is to come of it, Refusing makes the sender keep what
 //     it has, Hidden acts as if the source did not exist.
-//   - Epoch: raised by hand when the source begins to count its versions anew.
+//   - Epoch: raised by hand when the source begins to count its versions anew. Fetch gives its versions the same epoch:
+//     the first event of each object behind it is a hint, because an old delivery that comes late is stamped, too.
 //   - The fetch of a source uses the same API version as its webhooks are made with, or fields differ by version.
 //
 // A middleware in front must leave the body alone, and its ResponseWriter needs an Unwrap method, so that slow

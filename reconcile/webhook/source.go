@@ -34,7 +34,8 @@ type Source struct {
 	// one. Default: 5 min. NoTolerance switches the check off.
 	Tolerance time.Duration
 	// Epoch is raised when the source begins to count its versions anew: after a restore, or when its objects
-	// are made anew under old ids. Versions of an earlier epoch are older than all of a later one.
+	// are made anew under old ids. Versions of an earlier epoch are older than all of a later one. Fetch has to give its
+	// versions the same epoch.
 	Epoch int64
 
 	// MaxBody bounds a body in bytes, unpacked or not. Default: 1 MiB.

@@ -154,6 +154,7 @@ func updateRoundTrip(b *bench) {
 		Version: reconcile.Version{Epoch: 2, Clock: reconcile.CounterClock, N: 17}, Rank: 1, Ticket: 4,
 		Fingerprint: reconcile.DigestOf("fp"), Deleted: true, Body: json.RawMessage(`{"a": 1}`),
 		Dirty: 5, Clean: 4, Newest: reconcile.At(now, time.Second), Missing: now.Add(-1), Reread: now.Add(time.Hour),
+		Behind: now.Add(-time.Minute), Cause: 12,
 		Accepted: 9, Delivered: 8, Parked: []reconcile.Event{parked, parked},
 		Due: now.Add(time.Minute), Holder: "me", Until: now.Add(2 * time.Minute), Fence: 3,
 		Attempts: 6, LastError: "it was refused", Blocked: "poison",

@@ -22,7 +22,7 @@ var EntryColumns = []Column{
 	{"rank", Bigint}, {"ticket", Bigint}, {"fingerprint", Bytes}, {"deleted", Flag}, {"body", Words},
 	{"dirty", Bigint}, {"clean", Bigint},
 	{"newest_epoch", Bigint}, {"newest_clock", Words}, {"newest_n", Bigint}, {"newest_step", Bigint},
-	{"missing", Moment}, {"reread", Moment},
+	{"missing", Moment}, {"reread", Moment}, {"behind", Moment}, {"cause", Bigint},
 	{"accepted", Bigint}, {"delivered", Bigint}, {"parked", Words},
 	{"due", Moment}, {"holder", Words}, {"until", Moment}, {"fence", Bigint},
 	{"attempts", Bigint}, {"last_error", Words}, {"blocked", Words},
@@ -55,7 +55,7 @@ func Values(e *reconcile.Entry) ([]any, error) {
 		number(int64(e.Rank)), number(e.Ticket), digest(e.Fingerprint), flag(e.Deleted), long(e.Body),
 		e.Dirty, e.Clean,
 		number(e.Newest.Epoch), text(string(e.Newest.Clock)), number(e.Newest.N), number(int64(e.Newest.Step)),
-		Micros(e.Missing), Micros(e.Reread),
+		Micros(e.Missing), Micros(e.Reread), Micros(e.Behind), number(e.Cause),
 		e.Accepted, e.Delivered, parked,
 		Micros(e.Due), text(e.Holder), Micros(e.Until), number(e.Fence),
 		number(int64(e.Attempts)), text(e.LastError), text(e.Blocked),
@@ -80,22 +80,24 @@ func Same(a, b []any) bool {
 
 // Entry is a row of amends_entries.
 type Entry struct {
-	Source, Tenant, Type, ID                    string
-	Epoch, N, Step, Rank, Ticket                column.Number
-	Clock                                       column.Text
-	Fingerprint                                 []byte
-	Deleted                                     column.Flag
-	Body, Parked                                column.Text
-	Dirty, Clean, Accepted, Delivered           column.Number
-	NewestEpoch                                 column.Number `db:"newest_epoch"`
-	NewestClock                                 column.Text   `db:"newest_clock"`
-	NewestN                                     column.Number `db:"newest_n"`
-	NewestStep                                  column.Number `db:"newest_step"`
-	Missing, Reread, Due, Until, First, Updated column.Moment
-	Holder, Blocked                             column.Text
-	LastError                                   column.Text `db:"last_error"`
-	Fence, Attempts                             column.Number
-	Now                                         column.Moment // of statements that tell it
+	Source, Tenant, Type, ID          string
+	Epoch, N, Step, Rank, Ticket      column.Number
+	Clock                             column.Text
+	Fingerprint                       []byte
+	Deleted                           column.Flag
+	Body, Parked                      column.Text
+	Dirty, Clean, Accepted, Delivered column.Number
+	NewestEpoch                       column.Number `db:"newest_epoch"`
+	NewestClock                       column.Text   `db:"newest_clock"`
+	NewestN                           column.Number `db:"newest_n"`
+	NewestStep                        column.Number `db:"newest_step"`
+	Missing, Reread, Behind           column.Moment
+	Due, Until, First, Updated        column.Moment
+	Cause                             column.Number
+	Holder, Blocked                   column.Text
+	LastError                         column.Text `db:"last_error"`
+	Fence, Attempts                   column.Number
+	Now                               column.Moment // of statements that tell it
 }
 
 // Entry returns what the row says.
@@ -113,6 +115,8 @@ func (r *Entry) Entry() (reconcile.Entry, error) {
 		Newest:      version(r.NewestEpoch, r.NewestClock, r.NewestN, r.NewestStep),
 		Missing:     r.Missing.Time(),
 		Reread:      r.Reread.Time(),
+		Behind:      r.Behind.Time(),
+		Cause:       int64(r.Cause),
 		Accepted:    int64(r.Accepted),
 		Delivered:   int64(r.Delivered),
 		Due:         r.Due.Time(),
