@@ -175,7 +175,7 @@ func (a *adoption) entry() ledger.Entry {
 	a.record.Seal(a.st.ID, a.st.Seq, a.st.Tail, 0)
 	e.Record = *a.record
 	if a.record.Status != a.st.Status {
-		e.Schedule = &ledger.Schedule{Class: class(a.record)}
+		e.Schedule = &ledger.Schedule{Class: class(a.st, a.record)}
 	}
 	return e
 }

@@ -33,11 +33,11 @@ func (c *Coordinator) Again(ctx context.Context, sagaName, work, request string,
 		return Started{}, err
 	}
 	key := "again:" + request
-	known, err := c.posted(ctx, id, key)
+	known, err := c.signals(ctx, id, func(s *saga.Signal) bool { return s.Key == key })
 	switch {
 	case err != nil:
 		return Started{}, fmt.Errorf("again %s: %w", id, err)
-	case known:
+	case known > 0:
 		return Started{Summary: sum, Duplicate: true}, nil
 	case st.Status != saga.Completed:
 		return Started{Summary: sum}, fmt.Errorf("again %s: %w: it is %s", id, ErrNotCompleted, st.Status)
@@ -55,19 +55,20 @@ func (c *Coordinator) Again(ctx context.Context, sagaName, work, request string,
 	return Started{Summary: sum, Revised: true}, c.post(ctx, id, sig)
 }
 
-// posted reports whether a signal with that key was posted to the work.
-func (op *Operator) posted(ctx context.Context, id saga.ID, key string) (bool, error) {
+// signals counts the signals posted to a work that are of a kind. A ledger that cannot be read has none: posting one
+// again changes nothing.
+func (op *Operator) signals(ctx context.Context, id saga.ID, of func(*saga.Signal) bool) (n int, err error) {
 	r, ok := op.ledger.(ledger.Reader)
 	if !ok {
-		return false, nil // posting it again changes nothing
+		return 0, nil
 	}
-	signals, err := r.Signals(ctx, id)
-	for i := range signals {
-		if signals[i].Key == key {
-			return true, err
+	all, err := r.Signals(ctx, id)
+	for i := range all {
+		if of(&all[i]) {
+			n++
 		}
 	}
-	return false, err
+	return n, err
 }
 
 // newestVersion is the definition's version that a revision of the work takes.

@@ -13,22 +13,26 @@ import (
 // closed without it.
 const answerGrace = 250 * time.Millisecond
 
+// errNoSlot is why a start is not sent that a transaction held up: it gave its slot to others meanwhile.
+var errNoSlot = errors.New("the destination has no slot free")
+
 // errLate is why an attempt may not send any more.
 var errLate = errors.New("the attempt's deadline has passed")
 
 // act runs the attempt that was just armed, and says what came of it.
 func (w *work) act(cmd saga.Command) saga.Outcome {
-	defer w.dropSlot()
+	begun := time.Now()
 	o := w.attempt(cmd)
 	o.Shutdown = w.c.isStopping()
-	w.heed(cmd.Step, o.RetryAfter)
+	w.heed(cmd.Step, o.HoldBack, o.RetryAfter) // before the slot goes to the next in line
+	w.freeSlot(time.Since(begun))
 	return o
 }
 
-// heed keeps everybody away from the step's destination for as long as it asked, whatever its answer says about the
-// effect.
-func (w *work) heed(step string, after time.Duration) {
-	if d := w.c.destination(w.stepSpec(step).To); d != nil && after > 0 {
+// heed holds the step's destination back for as long as it asked, whatever its answer says about the effect. A
+// Retry-After that is about this request alone is the work's own wait.
+func (w *work) heed(step string, holdBack bool, after time.Duration) {
+	if d := w.destination(step); d != nil && holdBack && after > 0 {
 		d.hush(after)
 	}
 }
@@ -37,7 +41,11 @@ func (w *work) heed(step string, after time.Duration) {
 // the one on record. An arm confirmed too late, while the process stops, or on a lease in question is not sent.
 func (w *work) attempt(cmd saga.Command) saga.Outcome {
 	deadline := w.sent.Add(w.budget(cmd))
-	if err := w.admit(deadline); err != nil {
+	err := w.admit(deadline)
+	if err == nil && w.slot == nil && w.destination(cmd.Step) != nil {
+		err = errNoSlot
+	}
+	if err != nil {
 		return saga.Outcome{Class: saga.Unsent, Error: err.Error()}
 	}
 	ctx, cancel := context.WithDeadline(context.Background(), deadline)
@@ -80,7 +88,7 @@ func (w *work) dropHand() {
 // admit says why nothing may be sent now, or nil.
 func (w *work) admit(deadline time.Time) error {
 	switch {
-	case !time.Now().Before(deadline):
+	case passed(time.Now(), deadline):
 		return errLate
 	case w.c.isStopping():
 		return errStopping
@@ -142,17 +150,15 @@ func (w *work) abandon() {
 }
 
 // look asks the destination about a step in doubt. Nothing is learned when a signal comes before the lookup could
-// be sent. It reports false when the session ended meanwhile: the next holder asks again.
+// be sent. It reports false when the work is to be let go: the next holder asks again.
 func (w *work) look(cmd saga.Command) (saga.Event, bool) {
 	s := w.stepSpec(cmd.Step)
-	if d := w.c.destination(s.To); d != nil {
-		switch err := d.take(w.s.idle, w.nudge); {
-		case errors.Is(err, errWoken):
-			return saga.Event{}, true
-		case err != nil:
-			return saga.Event{}, false
+	if d := w.destination(cmd.Step); d != nil {
+		if got, ok := w.stand(d); !got {
+			return saga.Event{}, ok
 		}
-		defer d.release()
+		begun := time.Now()
+		defer func() { d.release(time.Since(begun)) }()
 	}
 	ctx, cancel := context.WithTimeout(w.s.idle, s.Timeout)
 	defer cancel()
@@ -169,54 +175,84 @@ func (w *work) look(cmd saga.Command) (saga.Event, bool) {
 		}
 	}
 	f.Step = cmd.Step
-	w.heed(f.Step, f.RetryAfter)
+	w.heed(f.Step, f.HoldBack, f.RetryAfter)
 	return saga.Event{Evidence: &f}, w.s.idle.Err() == nil
 }
 
 // trySlot takes a send slot for the step's destination, unless one is in hand. It reports false when none is
 // free.
 func (w *work) trySlot(step string) bool {
-	d := w.c.destination(w.stepSpec(step).To)
-	if d == nil || w.hasSlot && w.slot == d {
+	d := w.destination(step)
+	if d == nil || w.slot == d {
 		return true
 	}
 	w.dropSlot()
-	if !d.try() {
+	if !d.try(w.rank()) {
 		return false
 	}
-	w.slot, w.hasSlot = d, true
+	w.slot = d
 	return true
 }
 
-// awaitSlot waits for a send slot, and not for longer than until somebody speaks to the work: a cancel must not wait
-// for a turn. It reports false when the session ended first.
+// awaitSlot waits for a send slot, and not for longer than until a signal comes: a cancel must not wait for a turn.
+// It reports false when the work is to be let go: the session ended, or the line is too long.
 func (w *work) awaitSlot(cmd saga.Command) bool {
 	for w.s.trusted() != nil { // the lease is late, not lost: until it is renewed or ends, nothing is armed
 		if sleep(w.s.idle, w.c.opts.Lease/30) != nil {
 			return false
 		}
 	}
-	d := w.c.destination(w.stepSpec(cmd.Step).To)
-	if d == nil || w.hasSlot && w.slot == d {
+	d := w.destination(cmd.Step)
+	if d == nil || w.slot == d {
 		return w.s.idle.Err() == nil
 	}
 	w.dropSlot()
-	switch err := d.take(w.s.idle, w.nudge); {
-	case errors.Is(err, errWoken):
-		return true
-	case err != nil:
-		return false
+	got, ok := w.stand(d)
+	if got {
+		w.slot = d
 	}
-	w.slot, w.hasSlot = d, true
-	return true
+	return ok
 }
 
-func (w *work) dropSlot() {
-	if w.hasSlot {
-		w.slot.release()
-		w.slot, w.hasSlot = nil, false
+// stand stands in line for a slot. ok is false when the work is to be let go; with neither it was woken.
+func (w *work) stand(d *destination) (got, ok bool) {
+	err := d.take(w.s.idle, w.nudge, w.rank())
+	var away *turnedAway
+	if errors.As(err, &away) {
+		return false, w.goBack(time.Until(away.until))
+	}
+	return err == nil, err == nil || errors.Is(err, errWoken)
+}
+
+// rank is the work's place in a line: the fewer steps are left, the further it is along.
+func (w *work) rank() rank {
+	done, undone := 0, 0
+	for i := range w.st.Steps {
+		if ss := &w.st.Steps[i]; ss.Forward.Phase == saga.Done {
+			done++
+			if ss.Undo.Phase == saga.Done {
+				undone++
+			}
+		}
+	}
+	if w.st.Turned {
+		return rank{back: true, left: done - undone}
+	}
+	return rank{left: len(w.spec().Steps) - done}
+}
+
+func (w *work) dropSlot() { w.freeSlot(0) }
+
+// freeSlot gives the slot in hand back, which was in use for so long.
+func (w *work) freeSlot(used time.Duration) {
+	if w.slot != nil {
+		w.slot.release(used)
+		w.slot = nil
 	}
 }
+
+// destination returns that of a step, or nil when it names none.
+func (w *work) destination(step string) *destination { return w.c.destination(w.stepSpec(step).To) }
 
 func (w *work) stepSpec(step string) *saga.StepSpec {
 	spec := w.spec()

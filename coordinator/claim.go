@@ -1,8 +1,8 @@
 package coordinator
 
 import (
-	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -14,149 +14,138 @@ import (
 // statement gave the best rate of all the shapes measured.
 const claimBatch = 100
 
-// claim takes over what is due or orphaned, and wakes held works that somebody has spoken to. It reports
-// whether there may be more.
-func (c *Coordinator) claim(ctx context.Context, s *session) (again bool, err error) {
+// claimer claims works for one session.
+type claimer struct {
+	c    *Coordinator
+	s    *session
+	wait func() // set while a claim has no answer
+}
+
+// answered ends the wait for the answer of a claim.
+func (k *claimer) answered() {
+	if k.wait != nil {
+		k.wait()
+		k.wait = nil
+	}
+}
+
+// claim takes over what is due or orphaned, and wakes works in hand that have an unread signal. It reports whether
+// there may be more.
+func (k *claimer) claim() (more bool) {
+	c, s := k.c, k.s
 	if s.trusted() != nil {
-		return false, nil //nolint:nilerr // a lease in question claims nothing; it is renewed or ends by itself
+		return false // a lease in question claims nothing; it is renewed or ends by itself
 	}
-	limit := max(0, min(claimBatch, c.room()))
-	heads, err := c.ledger.Claim(ctx, s.token, ledger.Claim{Limit: limit, Known: c.known()})
-	if errors.Is(err, ledger.ErrSessionDead) || errors.Is(err, ledger.ErrDatabaseChanged) {
+	limit := c.hand.room()
+	if k.wait == nil {
+		k.wait = c.outage.ask()
+	}
+	heads, err := c.ledger.Claim(s.idle, s.token, ledger.Claim{Limit: limit, Fresh: limit / 4, Known: c.known()})
+	switch {
+	case errors.Is(err, ledger.ErrSessionDead), errors.Is(err, ledger.ErrDatabaseChanged):
 		c.loseSession(s, err)
-		return false, nil
-	}
-	if err != nil { // the answer that was lost may have given us works: a renewal names them
-		return false, err
-	}
-	var fresh []saga.ID
-	for i := range heads {
-		if heads[i].Status == saga.Paused { // whoever adopts it reads nothing before the end, and it is due then
-			continue
+		return false
+	case err != nil:
+		if s.idle.Err() == nil {
+			c.outage.failed(callClaim, err)
 		}
-		switch w := c.reclaim(s, heads[i].ID); {
+		return false
+	}
+	k.answered()
+	c.outage.answered(callClaim)
+	var fresh []ledger.Head
+	for i := range heads {
+		switch w := c.hand.holding(heads[i].ID); {
+		case heads[i].Status == saga.Paused: // it is being adopted, and due when that is over
 		case w == nil:
-			fresh = append(fresh, heads[i].ID)
+			fresh = append(fresh, heads[i])
 		case w.s == s && heads[i].Posted > heads[i].Consumed:
 			w.speak()
+		default: // it is on its way out of our hands, and ours again on record
+			c.giveBack(s, ledger.Return{Number: heads[i].Number, Due: c.clock.now().Earliest.Add(c.opts.Poll)})
 		}
 	}
-	c.takeOver(s, fresh)
-	return limit > 0 && len(fresh) >= limit, nil
+	c.hand.claimed(limit, len(fresh))
+	return c.takeOver(s, fresh) > 0 && limit > 0 && len(fresh) >= limit
 }
 
 // known lists the definitions this process can run.
 func (c *Coordinator) known() []ledger.Version {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	vs := make([]ledger.Version, 0, len(c.programs))
-	for v := range c.programs {
-		vs = append(vs, v)
-	}
-	return vs
+	return slices.Collect(maps.Keys(c.programs))
 }
 
-// takeOver loads works that the ledger has given to this session, and sets them going. They are ours on
-// record already, so the loading is tried until it succeeds or the session ends.
-func (c *Coordinator) takeOver(s *session, ids []saga.ID) {
-	if len(ids) == 0 {
-		return
+// takeOver loads works that the ledger has given to this session, and sets them going. It returns how many. They are
+// ours on record already, so the loading is tried until it succeeds or the session ends; from the third time on one by
+// one, so that a chain that cannot be read keeps no other from going on.
+func (c *Coordinator) takeOver(s *session, heads []ledger.Head) (taken int) {
+	c.hand.expect(heads)
+	defer c.hand.expect(nil)
+	ids := make([]saga.ID, len(heads))
+	for i := range heads {
+		ids[i] = heads[i].ID
 	}
-	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+	for n, wait := len(ids), 10*time.Millisecond; len(ids) > 0; wait = min(2*wait, time.Second) {
 		sent := time.Now()
-		chains, err := c.ledger.Load(s.idle, ids)
-		if err == nil {
+		chains, err := c.ledger.Load(s.idle, ids[:n])
+		switch {
+		case err == nil:
+			c.outage.answered(callLoad)
 			for i := range chains {
 				c.clock.heard(chains[i].At, sent, time.Now())
-				c.take(s, &chains[i])
+				if c.take(s, &chains[i], sent) {
+					taken++
+				}
 			}
-			return
-		}
-		if sleep(s.idle, wait) != nil {
-			return
+			ids = ids[n:]
+			n = min(n, len(ids))
+		case sleep(s.idle, wait) != nil:
+			return taken
+		case n > 1:
+			c.outage.failed(callLoad, err)
+			if wait > 20*time.Millisecond {
+				n = 1
+			}
+		default: // what is ours on record and not in hand is given back
+			c.opts.Log.WithError(err).WithField("saga", ids[0].Saga).WithField("work", ids[0].Work).Error("a claimed chain cannot be read")
+			ids = ids[1:]
+			n = min(n, len(ids))
 		}
 	}
+	return taken
 }
 
 // take sets one loaded work going.
-func (c *Coordinator) take(s *session, chain *ledger.Chain) {
+func (c *Coordinator) take(s *session, chain *ledger.Chain, sent time.Time) bool {
 	id := chain.Head.ID
 	if chain.Head.Session != s.token {
-		return // it has ended, or another session has it by now
+		return false // it has ended, or another session has it by now
 	}
 	st, err := saga.Fold(id, chain.Records)
 	if err != nil {
 		c.opts.Log.WithError(err).Error("a claimed chain does not fold; run amends check")
-		return
+		c.giveBack(s, ledger.Return{Number: chain.Head.Number, Due: c.clock.now().Earliest.Add(longestAway)})
+		return false
 	}
 	if st.Adopting {
-		return // whoever adopts it has it released
+		return false // it is released at the end of its adoption
 	}
 	w := c.newWork(s, id, c.programFor(st))
-	w.st, w.inHead = st, true
-	w.known(chain.Head.Number)
+	if w.program == nil {
+		return false // what a claim gives is known here, or was a moment ago; it is given back
+	}
+	w.loaded(st, chain, sent)
 	w.spoken.Store(len(chain.Signals) > 0)
-	w.idle = commands(st, chain.Signals)
-	if !c.keep(w) {
-		return
+	if !c.hand.take(w) {
+		return false
 	}
 	c.tell.claimed(id)
 	go func() { w.run(w.advance(saga.Event{Changed: chain.Changed, Unread: unread(st, chain)})) }()
+	return true
 }
 
 // unread reports whether a signal is unread that was posted before the database became another one (F27).
 func unread(st *saga.State, chain *ledger.Chain) bool {
 	return slices.ContainsFunc(chain.Signals, func(s saga.Signal) bool { return s.At.Before(chain.Changed) && !st.Saw(s.ID) })
-}
-
-// commands picks the unread signals that are noted while nobody knows the work's definition (S11). Evidence, news of
-// the source and the word that somebody knows it now are left for whoever does.
-func commands(st *saga.State, signals []saga.Signal) (ids []int64) {
-	for i := range signals {
-		switch s := &signals[i]; {
-		case st.Saw(s.ID), s.Kind == saga.SignalLate, s.Kind == saga.SignalResume, s.Revision != "":
-		default:
-			ids = append(ids, s.ID)
-		}
-	}
-	return ids
-}
-
-// giveBack releases works that a renewal has named twice as ours on record and not in hand: a claim whose answer was
-// lost gave them to us, or a record that came late. It returns those that are named for the first time.
-func (c *Coordinator) giveBack(ctx context.Context, s *session, stray []ledger.Head, before map[int64]bool) map[int64]bool {
-	named := make(map[int64]bool, len(stray))
-	var back []ledger.Return
-	for i := range stray {
-		switch h := &stray[i]; {
-		case c.holding(h.ID) != nil:
-		case before[h.Number]:
-			back = append(back, ledger.Return{Number: h.Number})
-		default:
-			named[h.Number] = true
-		}
-	}
-	if len(back) == 0 {
-		return named
-	}
-	if err := c.ledger.GiveBack(ctx, s.token, back); err != nil {
-		c.opts.Log.WithError(err).WithField("works", len(back)).Warn("works that are not in hand could not be given back; trying again")
-		for _, r := range back {
-			named[r.Number] = true
-		}
-	}
-	return named
-}
-
-// inHand are the ledger's numbers of the works in hand.
-func (c *Coordinator) inHand() []int64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	numbers := make([]int64, 0, len(c.held))
-	for _, w := range c.held {
-		if n := w.number.Load(); n != 0 {
-			numbers = append(numbers, n)
-		}
-	}
-	return numbers
 }

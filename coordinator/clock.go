@@ -4,27 +4,91 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sirupsen/logrus"
+
 	"github.com/amends-dev/amends/saga"
 )
 
-// ledgerClock tells the database's time from its last answer and our own monotonic clock. Only rates are
+// ledgerClock tells the database's time from what it answered last and our own monotonic clock. Only rates are
 // trusted: what time of day this machine believes in has no part in any decision.
+//
+// A database whose clock steps is not believed at once. One that ran ahead would call attempts settled that are
+// still on their way: nothing is settled by its new time until every attempt that was under way has settled by
+// our own clock. One that stepped back is believed, which only makes waits longer.
 type ledgerClock struct {
-	mu       sync.Mutex
-	at       time.Time // the database's clock at some moment between sent and received
-	sent     time.Time
-	received time.Time
+	log logrus.FieldLogger
+
+	mu      sync.Mutex
+	settled time.Duration // within this time every attempt has ended and settled
+	basis   reading       // what settled is asked of
+	ahead   reading       // runs ahead of it, and is not believed yet
+	since   time.Time     // when that was heard first
 }
 
-// heard takes the database's clock out of an answer.
+// reading is the database's clock at some moment between sent and received.
+type reading struct{ at, sent, received time.Time }
+
+// earliest and latest bound what the database's clock shows now.
+func (r reading) earliest(now time.Time) time.Time { return r.at.Add(now.Sub(r.received)) }
+func (r reading) latest(now time.Time) time.Time   { return r.at.Add(now.Sub(r.sent)) }
+
+// clockMargin is by how much an answer may differ from what was expected before the clock counts as stepped:
+// clocks that are being slewed run up to a thousandth fast or slow.
+func clockMargin(elapsed time.Duration) time.Duration { return time.Second + elapsed/1000 }
+
+// settles says that attempts of a step take at most so long to end and to settle.
+func (c *ledgerClock) settles(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.settled = max(c.settled, d)
+}
+
+// settling is within which time every attempt has ended and settled.
+func (c *ledgerClock) settling() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.settled
+}
+
+// heard takes the database's clock out of the answer to a call that reads it. Times of records do not count: they
+// keep the order of their chain, and run ahead of a clock that was set back.
 func (c *ledgerClock) heard(at, sent, received time.Time) {
 	if at.IsZero() {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if sent.After(c.sent) {
-		c.at, c.sent, c.received = at, sent, received
+	r := reading{at, sent, received}
+	if c.basis.at.IsZero() {
+		c.basis = r
+		return
+	}
+	if !sent.After(c.basis.sent) || !sent.After(c.ahead.sent) {
+		return // an older answer
+	}
+	margin := clockMargin(received.Sub(c.basis.received))
+	switch ahead, behind := at.Sub(c.basis.latest(received)), c.basis.earliest(sent).Sub(at); {
+	case ahead > margin:
+		c.runsAhead(r, ahead)
+		return
+	case behind > margin:
+		c.log.WithField("by", behind.String()).Warn("the ledger's clock stepped back; what is due in the ledger waits for that much longer")
+	case !c.ahead.at.IsZero():
+		c.log.Warn("the ledger's clock stepped back to where it was expected")
+	}
+	c.basis, c.ahead, c.since = r, reading{}, time.Time{}
+}
+
+// runsAhead keeps a time that runs ahead of ours from being used, until nothing can be on its way any more.
+func (c *ledgerClock) runsAhead(r reading, by time.Duration) {
+	if c.since.IsZero() || r.at.Sub(c.ahead.latest(r.received)) > clockMargin(r.received.Sub(c.ahead.received)) {
+		c.since = r.received
+		c.log.WithField("by", by.String()).WithField("used_in", c.settled.String()).
+			Warn("the ledger's clock ran ahead; its time is not used before every attempt under way has settled")
+	}
+	c.ahead = r
+	if r.sent.Sub(c.since) > c.settled {
+		c.basis, c.ahead, c.since = r, reading{}, time.Time{}
 	}
 }
 
@@ -32,6 +96,39 @@ func (c *ledgerClock) heard(at, sent, received time.Time) {
 func (c *ledgerClock) now() saga.Moment {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	t := time.Now()
-	return saga.Moment{Earliest: c.at.Add(t.Sub(c.received)), Latest: c.at.Add(t.Sub(c.sent))}
+	now := time.Now()
+	m := saga.Moment{Earliest: c.basis.earliest(now), Latest: c.basis.latest(now)}
+	if !c.ahead.at.IsZero() {
+		m.Latest = latest(m.Latest, c.ahead.latest(now))
+	}
+	return m
+}
+
+// chainClock is the time by one chain and our own clock. A clock of the ledger that steps meanwhile neither freezes
+// what is in hand nor settles it too early.
+type chainClock struct {
+	tail  reading // when the latest record was written
+	armed reading // when the latest attempt was armed, if that was here
+}
+
+// wrote takes a record's time.
+func (c *chainClock) wrote(r *saga.Record, sent, received time.Time) {
+	c.tail = reading{r.At, sent, received}
+	if r.Arm != nil {
+		c.armed = c.tail
+	}
+}
+
+// bound bounds m: it is not before the latest record and the time gone by since, and nothing that we armed is
+// settled before our own clock says so, too.
+func (c *chainClock) bound(m saga.Moment) saga.Moment {
+	now := time.Now()
+	if !c.tail.at.IsZero() {
+		m.Earliest = latest(m.Earliest, c.tail.earliest(now))
+		m.Latest = latest(m.Latest, c.tail.latest(now))
+	}
+	if most := c.armed.earliest(now); !c.armed.at.IsZero() && most.Before(m.Earliest) {
+		m.Earliest = most
+	}
+	return m
 }

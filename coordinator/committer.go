@@ -3,10 +3,9 @@ package coordinator
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
-
-	"github.com/sirupsen/logrus"
 
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/saga"
@@ -14,16 +13,15 @@ import (
 
 // committer writes whatever is waiting as one batch. Works hand their records in and wait for the answer to
 // their own. There is no timer: a writer that is free takes what is queued, so one work alone waits for
-// nobody, and a thousand share a transaction.
+// nothing, and a thousand share a transaction.
 //
 // An error from the ledger says that nothing is known of the batch. The committer then appends the very same
 // records again until there is an answer, and decides nothing meanwhile.
 type committer struct {
 	ledger   ledger.Ledger
-	clock    *ledgerClock
 	listener *Listener
-	log      logrus.FieldLogger
-	ctx      context.Context // its own: a caller that goes away takes nothing back
+	outage   *outage
+	ctx      context.Context // its own: a caller that goes away takes nothing back that was sent
 	maxBatch int
 	writers  int
 
@@ -37,18 +35,38 @@ type commit struct {
 	token  saga.Token
 	entry  ledger.Entry
 	answer ledger.Answer
-	err    error // the committer was told to give up; nothing is known
+	err    error // there is no answer
 	done   chan struct{}
 }
 
-// errUnknown is answered when the committer has to end without knowing what became of a record.
-var errUnknown = errors.New("the coordinator stopped before the ledger answered; the record may be stored")
+// batchBytes is how much one transaction carries at most, beside its first record: more than a few snapshots of the
+// largest works, and less than a database takes as one parameter (D5).
+const batchBytes = 8 << 20
 
-// append stores one record and returns the ledger's answer to it.
-func (c *committer) append(token saga.Token, e ledger.Entry) (ledger.Answer, error) {
+// size is about how many bytes the record takes on its way.
+func (op *commit) size() int {
+	r := &op.entry.Record
+	return 512 + len(r.Body) + len(r.Snapshot) + len(r.Error)
+}
+
+var (
+	// errUnknown is answered when the committer has to end without knowing what became of a record.
+	errUnknown = errors.New("the coordinator stopped before the ledger answered; the record may be stored")
+	// errWithdrawn is answered when nothing of a record was sent.
+	errWithdrawn = errors.New("the caller has gone; nothing was stored")
+)
+
+// append stores one record and returns the ledger's answer to it. When gone is closed first, what was not sent
+// yet is withdrawn.
+func (c *committer) append(gone <-chan struct{}, token saga.Token, e ledger.Entry) (ledger.Answer, error) {
 	op := &commit{token: token, entry: e, done: make(chan struct{})}
 	c.submit(op)
-	<-op.done
+	select {
+	case <-op.done:
+	case <-gone:
+		c.withdraw(op)
+		<-op.done
+	}
 	return op.answer, op.err
 }
 
@@ -66,6 +84,17 @@ func (c *committer) submit(op *commit) {
 	}
 }
 
+// withdraw takes op out of the queue, unless it is on its way.
+func (c *committer) withdraw(op *commit) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if at := slices.Index(c.queue, op); at >= 0 {
+		c.queue = slices.Delete(c.queue, at, at+1)
+		op.err = errWithdrawn
+		close(op.done)
+	}
+}
+
 // drain writes batches until nothing is queued.
 func (c *committer) drain() {
 	for {
@@ -80,20 +109,24 @@ func (c *committer) drain() {
 	}
 }
 
-// next takes the longest run of queued records that one call may carry: one session, one record per work.
+// next takes the longest run of queued records that one call may carry: one session, one record per work. The
+// queue keeps nothing of them.
 func (c *committer) next() []*commit {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.queue) == 0 {
+		c.queue = nil
 		c.active--
 		return nil
 	}
-	n := 1
-	for n < len(c.queue) && n < c.maxBatch && c.queue[n].token == c.queue[0].token {
-		n++
+	n, bytes := 1, 0
+	for ; n < len(c.queue) && n < c.maxBatch && c.queue[n].token == c.queue[0].token; n++ {
+		if bytes += c.queue[n].size(); bytes > batchBytes {
+			break
+		}
 	}
-	batch := c.queue[:n:n]
-	c.queue = c.queue[n:]
+	batch := slices.Clone(c.queue[:n])
+	c.queue = slices.Delete(c.queue, 0, n)
 	return batch
 }
 
@@ -103,13 +136,17 @@ func (c *committer) write(batch []*commit) {
 	for i, op := range batch {
 		entries[i] = op.entry
 	}
-	const first = 10 * time.Millisecond
-	for wait := first; ; wait = min(2*wait, time.Second) {
+	defer c.outage.ask()()
+	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		sent := time.Now()
 		answers, err := c.ledger.Append(c.ctx, batch[0].token, entries)
 		switch {
 		case err == nil:
-			c.deliver(batch, answers, sent)
+			c.outage.answered(callAppend)
+			c.listener.committed(len(batch), time.Since(sent))
+			for i, op := range batch {
+				op.answer = answers[i]
+			}
 			return
 		case errors.Is(err, ledger.ErrDatabaseChanged):
 			for _, op := range batch {
@@ -122,21 +159,6 @@ func (c *committer) write(batch []*commit) {
 			}
 			return
 		}
-		if wait == first {
-			c.log.WithError(err).WithField("records", len(batch)).Warn("the ledger did not answer; the same records are appended again until it does")
-		}
+		c.outage.failed(callAppend, err)
 	}
-}
-
-func (c *committer) deliver(batch []*commit, answers []ledger.Answer, sent time.Time) {
-	received := time.Now()
-	var at time.Time
-	for i, op := range batch {
-		op.answer = answers[i]
-		if a := answers[i]; a.Result == ledger.Appended && a.At.After(at) {
-			at = a.At
-		}
-	}
-	c.clock.heard(at, sent, received)
-	c.listener.committed(len(batch), received.Sub(sent))
 }

@@ -57,7 +57,7 @@ func lane(t *testing.T, l ledger.Ledger, maxBatch, writers int) (*committer, con
 	ctx, cancel := context.WithCancel(t.Context())
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	return &committer{ledger: l, clock: &ledgerClock{}, listener: &Listener{}, log: log, ctx: ctx, maxBatch: maxBatch, writers: writers}, cancel
+	return &committer{ledger: l, listener: &Listener{}, outage: newOutage(log), ctx: ctx, maxBatch: maxBatch, writers: writers}, cancel
 }
 
 func queued(c *committer, token saga.Token, works ...string) (ops []*commit) {

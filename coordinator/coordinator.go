@@ -16,18 +16,21 @@ import (
 // block for as long as the process lives. All methods are safe for concurrent use.
 type Coordinator struct {
 	*Operator
-	ledger  ledger.Ledger
-	opts    Options
-	tell    *Listener
-	clock   *ledgerClock
-	starts  *committer // starts wait for each other's keys, so they have a lane of their own
-	appends *committer
-	life    context.Context // of everything that must not end with its caller
-	give    context.CancelFunc
+	ledger    ledger.Ledger // every call has an end of its own
+	opts      Options
+	tell      *Listener
+	outage    *outage
+	clock     *ledgerClock
+	starts    *committer // starts wait for each other's keys, so they have a lane of their own
+	contended *committer // and those that a transaction still holds up have another
+	appends   *committer
+	hand      *hand
+	life      context.Context // of everything that must not end with its caller
+	give      context.CancelFunc
 
 	current    atomic.Pointer[session] // nil until Run has opened one
 	stopping   chan struct{}           // closed when Run is told to stop
-	spoken     chan struct{}           // somebody here has posted a signal to a work that is not in hand
+	woken      chan struct{}           // there may be something to claim at once
 	ran        atomic.Bool
 	duplicates *duplicateCounter
 
@@ -35,8 +38,8 @@ type Coordinator struct {
 	programs     map[ledger.Version]saga.Program
 	newest       map[string]saga.Program
 	destinations map[string]*destination
-	held         map[saga.ID]*work
-	running      sync.WaitGroup // the works in hand
+	starting     map[saga.ID]*starting
+	startBytes   int
 }
 
 // New returns a coordinator over l. It starts nothing: works begin to move in [Coordinator.Run]. opts may be
@@ -48,23 +51,29 @@ func New(l ledger.Ledger, opts *Options) (*Coordinator, error) {
 	}
 	life, give := context.WithCancel(context.Background())
 	c := &Coordinator{
-		Operator: NewOperator(l), ledger: l, opts: o, clock: &ledgerClock{}, life: life, give: give, stopping: make(chan struct{}),
-		spoken:       make(chan struct{}, 1),
+		Operator: NewOperator(l), ledger: calls{l, o.Lease}, opts: o, outage: newOutage(o.Log), clock: &ledgerClock{log: o.Log},
+		life: life, give: give, stopping: make(chan struct{}), woken: make(chan struct{}, 1),
 		duplicates:   newDuplicateCounter(),
 		programs:     map[ledger.Version]saga.Program{},
 		newest:       map[string]saga.Program{},
 		destinations: map[string]*destination{},
-		held:         map[saga.ID]*work{},
+		starting:     map[saga.ID]*starting{},
 	}
+	c.hand = newHand(&o, c.wake)
 	c.tell = Tee(logTo(o.Log), o.Listener)
-	lane := func(writers int) *committer {
-		return &committer{ledger: l, clock: c.clock, listener: c.tell, log: o.Log, ctx: life, maxBatch: o.MaxBatch, writers: writers}
+	lane := func(writers, maxBatch int) *committer {
+		return &committer{ledger: c.ledger, listener: c.tell, outage: c.outage, ctx: life, maxBatch: maxBatch, writers: writers}
 	}
-	c.starts, c.appends = lane(max(1, o.Writers/2)), lane(o.Writers)
+	c.starts, c.contended, c.appends = lane(max(1, o.Writers/2), o.MaxBatch), lane(1, 1), lane(o.Writers, o.MaxBatch)
 	for name, limit := range o.Destinations {
-		c.destinations[name] = newDestination(limit)
+		c.destinations[name] = c.newDestination(limit)
 	}
 	return c, nil
+}
+
+// newDestination gives a line no more than a quarter of the places in hand, so that others find room beside it.
+func (c *Coordinator) newDestination(l Limit) *destination {
+	return newDestination(l, c.opts.Hold, c.opts.MaxWorks/4)
 }
 
 // Register makes definitions runnable and stores their structure in the ledger. Older versions can stay
@@ -93,8 +102,9 @@ func (c *Coordinator) register(ctx context.Context, p saga.Program) error {
 		c.newest[spec.Saga] = p
 	}
 	for i := range spec.Steps {
+		c.clock.settles(spec.Steps[i].Timeout + spec.Steps[i].Settle)
 		if to := spec.Steps[i].To; to != "" && c.destinations[to] == nil {
-			c.destinations[to] = newDestination(Limit{})
+			c.destinations[to] = c.newDestination(Limit{})
 		}
 	}
 	return nil
@@ -109,48 +119,50 @@ func (c *Coordinator) Run(ctx context.Context) error {
 		return errors.New("this coordinator has run already; make a new one")
 	}
 	defer c.give()
-	for {
-		s, err := c.openSession(ctx)
+	watched, unwatch := context.WithCancel(ctx)
+	defer unwatch()
+	go c.watching(watched)
+	for first := true; ; first = false {
+		s, err := c.openSession(ctx, first)
 		if err != nil {
 			if ctx.Err() != nil {
 				err = nil
 			}
 			return errors.Join(err, c.drain()) // works of the last session may still have attempts under way
 		}
-		if err = c.runSession(ctx, s); ctx.Err() != nil {
+		if stopped, err := c.runSession(ctx, s); stopped {
 			return err
 		}
 		c.waitOutLease(ctx, s)
 	}
 }
 
-// runSession works under s until ctx or the session ends. When ctx ends it stops gracefully, under a lease that
-// is still renewed.
-func (c *Coordinator) runSession(ctx context.Context, s *session) (err error) {
+// runSession works under s until the session or ctx ends. When ctx ends first it stops gracefully, under a lease that
+// is still renewed, and reports that it has stopped.
+func (c *Coordinator) runSession(ctx context.Context, s *session) (stopped bool, err error) {
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, s.quiesce)() // also while a claim waits for a database that is away
 	kept := make(chan struct{})
 	go func() { defer close(kept); c.keepSession(background, s) }()
 	c.serve(ctx, s)
-	if ctx.Err() != nil {
+	if stopped = ctx.Err() != nil; stopped {
 		err = c.stop(background, s)
 	}
 	s.end(errStopping)
+	cancel()
 	<-kept
-	return err
+	return stopped, err
 }
 
 // serve claims and dispatches until ctx or the session ends.
 func (c *Coordinator) serve(ctx context.Context, s *session) {
 	flush := time.NewTicker(flushEvery)
 	defer flush.Stop()
+	k := claimer{c: c, s: s}
+	defer k.answered()
 	for {
-		again, err := c.claim(ctx, s)
-		if err != nil && ctx.Err() == nil {
-			c.opts.Log.WithError(err).Warn("claiming failed; trying again")
-		}
-		if again {
+		if k.claim() {
 			continue
 		}
 		select {
@@ -164,14 +176,14 @@ func (c *Coordinator) serve(ctx context.Context, s *session) {
 	}
 }
 
-// rest waits for the next poll, or until somebody here has spoken to a work. It reports false when ctx or the
+// rest waits for the next poll, or until there may be something to claim. It reports false when ctx or the
 // session ended.
 func (c *Coordinator) rest(ctx context.Context, s *session) bool {
 	t := time.NewTimer(c.opts.Poll)
 	defer t.Stop()
 	select {
 	case <-t.C:
-	case <-c.spoken:
+	case <-c.woken:
 	case <-ctx.Done():
 		return false
 	case <-s.ended:
@@ -183,7 +195,7 @@ func (c *Coordinator) rest(ctx context.Context, s *session) bool {
 // wake lets the claiming loop look at once.
 func (c *Coordinator) wake() {
 	select {
-	case c.spoken <- struct{}{}:
+	case c.woken <- struct{}{}:
 	default:
 	}
 }
@@ -191,10 +203,7 @@ func (c *Coordinator) wake() {
 // waitOutLease keeps a process whose session ended because the database went back from arming anything for a
 // lease time: others may hold leases that the database has forgotten.
 func (c *Coordinator) waitOutLease(ctx context.Context, s *session) {
-	s.mu.Lock()
-	changed := errors.Is(s.void, ledger.ErrDatabaseChanged)
-	s.mu.Unlock()
-	if changed {
+	if errors.Is(s.why(), ledger.ErrDatabaseChanged) {
 		_ = sleep(ctx, c.opts.Lease)
 	}
 }
@@ -202,6 +211,9 @@ func (c *Coordinator) waitOutLease(ctx context.Context, s *session) {
 // stop ends the works in hand and hands them over.
 func (c *Coordinator) stop(ctx context.Context, s *session) error {
 	err := c.drain()
+	if s.why() != nil {
+		return err // others have its works by now, or had when its lease ended
+	}
 	ctx, cancel := context.WithTimeout(ctx, c.opts.Lease)
 	defer cancel()
 	if berr := c.ledger.Bury(ctx, s.token); berr != nil {
@@ -212,10 +224,8 @@ func (c *Coordinator) stop(ctx context.Context, s *session) error {
 
 // drain takes nothing new, closes every send gate, and waits for what may already have been sent.
 func (c *Coordinator) drain() error {
-	c.mu.Lock() // whoever takes a work in hand has done so before, or sees that it is too late
-	close(c.stopping)
-	c.mu.Unlock()
-	for _, w := range c.works() {
+	c.hand.close(func() { close(c.stopping) })
+	for _, w := range c.hand.all() {
 		w.closeGate()
 	}
 	err := c.awaitWorks()
@@ -229,13 +239,13 @@ const lastWord = time.Second
 // awaitWorks waits for the works in hand. After Options.Drain it abandons their attempts, and says so.
 func (c *Coordinator) awaitWorks() error {
 	done := make(chan struct{})
-	go func() { c.running.Wait(); close(done) }()
+	go func() { c.hand.running.Wait(); close(done) }()
 	select {
 	case <-done:
 		return nil
 	case <-time.After(c.opts.Drain):
 	}
-	left := c.works()
+	left := c.hand.all()
 	for _, w := range left {
 		w.abandon()
 	}
@@ -261,88 +271,11 @@ func (c *Coordinator) isStopping() bool {
 	}
 }
 
-func (c *Coordinator) works() []*work {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	ws := make([]*work, 0, len(c.held))
-	for _, w := range c.held {
-		ws = append(ws, w)
-	}
-	return ws
-}
-
 // program returns what runs works of the given version, or nil.
 func (c *Coordinator) program(v ledger.Version) saga.Program {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.programs[v]
-}
-
-// hold takes a work in hand, unless it is in hand already, there is no room, or the process stops.
-func (c *Coordinator) hold(w *work) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if _, taken := c.held[w.id]; taken || len(c.held) >= c.opts.MaxWorks || c.isStopping() {
-		return false
-	}
-	c.held[w.id] = w
-	c.running.Add(1)
-	return true
-}
-
-// keep takes a claimed work in hand. The ledger has given it to us, so room is not asked for.
-func (c *Coordinator) keep(w *work) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.isStopping() {
-		return false
-	}
-	if held := c.held[w.id]; held != nil {
-		held.again = w.s
-		return false
-	}
-	c.held[w.id] = w
-	c.running.Add(1)
-	return true
-}
-
-// reclaim returns the work that is in hand under id, or nil. The ledger has named it in a claim of s: should it
-// be on its way out (its session was lost, it is being released, it is only the duplicate of a start), then it
-// is ours to take up anew, and letGo sees to that.
-func (c *Coordinator) reclaim(s *session, id saga.ID) *work {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	w := c.held[id]
-	if w != nil {
-		w.again = s
-	}
-	return w
-}
-
-// letGo is called by the work's goroutine when it ends.
-func (c *Coordinator) letGo(w *work) {
-	c.mu.Lock()
-	delete(c.held, w.id)
-	again := w.again
-	c.mu.Unlock()
-	close(w.gone)
-	if again != nil {
-		go c.takeOver(again, []saga.ID{w.id})
-	}
-	c.running.Done()
-}
-
-func (c *Coordinator) holding(id saga.ID) *work {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.held[id]
-}
-
-// room is how many more works may be claimed.
-func (c *Coordinator) room() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.opts.MaxWorks - len(c.held)
 }
 
 // destination returns the limits of a destination, or nil for a step that names none.

@@ -3,6 +3,7 @@ package coordinator
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -11,90 +12,271 @@ import (
 
 // destination hands out send slots. A slot is in hand before a step is armed, so that an armed step is sent
 // at once and the window of doubt is the send itself.
+//
+// Works that want a slot stand in line, in the order of their ranks. Waiting reserves nothing: when a slot and
+// its time are there, the head of the line gets them. A work that would wait for too long is turned away, and
+// goes back into the ledger until then.
 type destination struct {
+	limit Limit
+	hold  time.Duration // the longest wait in line
+	room  int           // the longest line
 	rate  *rate.Limiter // nil: no limit
-	slots chan struct{} // nil: no limit
 
-	mu     sync.Mutex
-	paused time.Time // until then the destination asked for silence
+	mu    sync.Mutex
+	line  []*turn
+	busy  int         // slots in use
+	timer *time.Timer // serves the line when a known time has come; nil: none is awaited
+
+	heldBack time.Time     // until then the destination asked for silence (429, 503)
+	served   time.Time     // when a slot was last given or came back
+	took     time.Duration // how long an attempt keeps its slot, smoothed; 0: not known yet
+	horizon  time.Time     // when the works that were turned away will have had their turns
 }
 
-func newDestination(l Limit) *destination {
-	d := &destination{}
+// rank orders a line: compensations, then what is furthest along, then first come.
+type rank struct {
+	back bool // it is being undone
+	left int  // steps that are left
+}
+
+func (r rank) before(o rank) bool {
+	if r.back != o.back {
+		return r.back
+	}
+	return r.left < o.left
+}
+
+// turn is a work's place in line.
+type turn struct {
+	rank  rank
+	over  chan struct{} // closed when the turn has come, or is refused
+	away  time.Time     // refused: not before then
+	taken bool          // the slot is the work's
+}
+
+// turnedAway is why a work leaves the line for the ledger.
+type turnedAway struct{ until time.Time }
+
+func (*turnedAway) Error() string {
+	return "the line for the destination is longer than the work may wait"
+}
+
+// errWoken is why a work leaves the line: a signal was posted to it.
+var errWoken = errors.New("a signal was posted to the work")
+
+func newDestination(l Limit, hold time.Duration, room int) *destination {
+	d := &destination{limit: l, hold: hold, room: max(1, room)}
 	if l.PerSecond > 0 {
 		d.rate = rate.NewLimiter(rate.Limit(l.PerSecond), max(1, l.Burst))
-	}
-	if l.Concurrent > 0 {
-		d.slots = make(chan struct{}, l.Concurrent)
 	}
 	return d
 }
 
-// try takes a slot if one is free now.
-func (d *destination) try() bool {
-	if d.pause() > 0 {
+// try takes a slot if one is free now and the work would be the first in line.
+func (d *destination) try(r rank) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.line) > 0 && !r.before(d.line[0].rank) {
 		return false
 	}
-	if d.slots != nil {
-		select {
-		case d.slots <- struct{}{}:
-		default:
-			return false
-		}
-	}
-	if d.rate != nil && !d.rate.Allow() {
-		d.release()
-		return false
-	}
-	return true
+	_, free := d.free()
+	return free
 }
 
-// errWoken is why a work leaves the line for a slot: somebody has posted a signal to it.
-var errWoken = errors.New("the work was spoken to")
-
-// take waits for a slot until ctx ends or wake is sent to, which may be nil. Who got a slot while the destination
-// asked for silence gives it back and waits on: the answer that asked may have come to the one ahead of us in the
-// line.
-func (d *destination) take(ctx context.Context, wake <-chan struct{}) error {
+// take waits in line for a slot. The error is errWoken after a send to wake (which may be nil), a [turnedAway],
+// or that of ctx; with an error there is no slot in hand.
+func (d *destination) take(ctx context.Context, wake <-chan struct{}, r rank) error {
+	t := d.join(r)
+	patience := time.NewTimer(d.hold)
+	defer patience.Stop()
 	for {
-		for p := d.pause(); p > 0; p = d.pause() {
-			if err := doze(ctx, wake, p); err != nil {
+		select {
+		case <-t.over:
+			return t.answer()
+		case <-wake:
+			return d.leave(t, errWoken)
+		case <-ctx.Done():
+			if err := d.leave(t, ctx.Err()); err != nil {
 				return err
 			}
-		}
-		if err := d.queue(ctx, wake); err != nil {
-			return err
-		}
-		if d.pause() <= 0 {
-			return nil
-		}
-		d.release()
-	}
-}
-
-// queue stands in line for a slot and for its time.
-func (d *destination) queue(ctx context.Context, wake <-chan struct{}) error {
-	if d.slots != nil {
-		select {
-		case d.slots <- struct{}{}:
-		case <-wake:
-			return errWoken
-		case <-ctx.Done():
+			d.release(0)
 			return ctx.Err()
+		case <-patience.C:
+			d.weary(t)
+			patience.Reset(d.hold)
 		}
 	}
-	if d.rate != nil {
-		turn := d.rate.Reserve()
-		if err := doze(ctx, wake, turn.Delay()); err != nil {
-			turn.Cancel() // whoever comes next may have it
-			d.release()
-			return err
-		}
-	}
-	return nil
 }
 
-// doze sleeps for t, until ctx ends or wake is sent to.
+func (t *turn) answer() error {
+	if t.taken {
+		return nil
+	}
+	return &turnedAway{t.away}
+}
+
+// join puts a work in line, and turns the last one away when the line is full or longer than the work may wait.
+func (d *destination) join(r rank) *turn {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t := &turn{rank: r, over: make(chan struct{})}
+	at, _ := slices.BinarySearchFunc(d.line, r, func(o *turn, r rank) int {
+		if r.before(o.rank) {
+			return 1
+		}
+		return -1 // first come
+	})
+	d.line = slices.Insert(d.line, at, t)
+	switch {
+	case time.Until(d.heldBack) > d.hold, at > 0 && d.wait(at) > d.hold:
+		d.refuse(at)
+	case len(d.line) > d.room:
+		d.refuse(len(d.line) - 1)
+	}
+	d.serve()
+	return t
+}
+
+// leave takes a work out of the line because of why. It returns nil when the slot was the work's already.
+func (d *destination) leave(t *turn, why error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if at := slices.Index(d.line, t); at >= 0 {
+		d.line = slices.Delete(d.line, at, at+1)
+		d.serve()
+	}
+	if t.taken {
+		return nil
+	}
+	return why
+}
+
+// weary turns a work away that has waited for as long as a work may. The head of the line stays: the next
+// slot is its.
+func (d *destination) weary(t *turn) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if at := slices.Index(d.line, t); at > 0 {
+		d.refuse(at)
+	}
+}
+
+// refuse turns the work at a place in the line away: until the destination wants to hear of it, or for about as
+// long as the works before it take, those turned away earlier among them.
+func (d *destination) refuse(at int) {
+	t := d.line[at]
+	d.line = slices.Delete(d.line, at, at+1)
+	now := time.Now()
+	if t.away = d.heldBack; d.heldBack.Sub(now) <= d.hold {
+		d.horizon = latest(d.horizon.Add(d.each()), now.Add(max(d.hold, d.wait(at))))
+		t.away = now.Add(min(d.horizon.Sub(now), longestAway))
+	}
+	close(t.over)
+}
+
+// longestAway bounds what an estimate can cost: a destination that was slow and is not any more is asked again
+// by then.
+const longestAway = 10 * time.Minute
+
+// wait estimates how long the work at a place in the line has to wait.
+func (d *destination) wait(at int) time.Duration { return time.Duration(at+1) * d.each() }
+
+// each is the time between two sends, as far as it is known.
+func (d *destination) each() (each time.Duration) {
+	if d.limit.PerSecond > 0 {
+		each = time.Duration(float64(time.Second) / d.limit.PerSecond)
+	}
+	if n := d.limit.Concurrent; n > 0 {
+		took := d.took
+		if d.busy == n { // and maybe it has become slow
+			took = max(took, time.Since(d.served))
+		}
+		each = max(each, took/time.Duration(n))
+	}
+	return each
+}
+
+// serve gives slots to the head of the line for as long as there are some, and comes back when the next is known
+// to be there.
+func (d *destination) serve() {
+	if d.timer != nil {
+		d.timer.Stop()
+		d.timer = nil
+	}
+	for len(d.line) > 0 {
+		wait, free := d.free()
+		if !free {
+			if wait > 0 {
+				d.timer = time.AfterFunc(wait, func() { d.mu.Lock(); defer d.mu.Unlock(); d.serve() })
+			}
+			return
+		}
+		d.line[0].taken = true
+		close(d.line[0].over)
+		d.line = slices.Delete(d.line, 0, 1)
+	}
+	if n := d.limit.Concurrent; n == 0 || d.busy < n {
+		d.horizon = time.Time{} // there is room for every work that comes: the estimates were too long
+	}
+}
+
+// free takes a slot if there is one. If not, it says after which time there is, or 0 when one has to come back.
+func (d *destination) free() (wait time.Duration, ok bool) {
+	if wait = time.Until(d.heldBack); wait > 0 {
+		return wait, false
+	}
+	if n := d.limit.Concurrent; n > 0 && d.busy >= n {
+		return 0, false
+	}
+	if d.rate != nil && !d.rate.Allow() {
+		missing := 1 - d.rate.Tokens()
+		return max(time.Microsecond, time.Duration(missing/d.limit.PerSecond*float64(time.Second))), false
+	}
+	d.busy++
+	d.served = time.Now()
+	return 0, true
+}
+
+// release gives a slot back that was in use for so long; 0 when it was not used.
+func (d *destination) release(used time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.took == 0 {
+		d.took = used
+	}
+	if used > 0 {
+		d.took += (used - d.took) / 8
+	}
+	d.busy--
+	d.served = time.Now()
+	d.serve()
+}
+
+// longestHush is the longest Retry-After that is believed, as for a single step.
+const longestHush = 24 * time.Hour
+
+// hush keeps every work away for as long as the destination asked for with a 429 or 503. Works in line go back
+// into the ledger when that is longer than they may wait.
+func (d *destination) hush(t time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if until := time.Now().Add(min(t, longestHush)); until.After(d.heldBack) {
+		d.heldBack = until
+	}
+	for time.Until(d.heldBack) > d.hold && len(d.line) > 0 {
+		d.refuse(len(d.line) - 1)
+	}
+	d.serve()
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
+// doze sleeps for d, until ctx ends or wake is sent to.
 func doze(ctx context.Context, wake <-chan struct{}, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -106,31 +288,6 @@ func doze(ctx context.Context, wake <-chan struct{}, d time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// release gives a slot back once its attempt is over.
-func (d *destination) release() {
-	if d.slots != nil {
-		<-d.slots
-	}
-}
-
-// longestHush is the longest Retry-After that is believed, as for a single step.
-const longestHush = 24 * time.Hour
-
-// hush keeps everybody away for as long as the destination asked in a Retry-After.
-func (d *destination) hush(t time.Duration) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if until := time.Now().Add(min(t, longestHush)); until.After(d.paused) {
-		d.paused = until
-	}
-}
-
-func (d *destination) pause() time.Duration {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return time.Until(d.paused)
 }
 
 func sleep(ctx context.Context, d time.Duration) error { return doze(ctx, nil, d) }

@@ -20,9 +20,13 @@ type Options struct {
 	// Destinations limits what is sent to whom, by the names given to Action.To. Limits hold per process.
 	Destinations map[string]Limit
 
-	// MaxWorks is how many works this process holds at once; further ones are stored and taken up when there
-	// is room. 4096.
+	// MaxWorks is how many works this process holds at once, and MaxBytes how large their inputs and results are
+	// together; further ones are stored and taken up when there is room. So are new ones beyond a quarter of MaxWorks
+	// while the ledger has more than there is room for. As many starts may wait for the ledger's answer, in a quarter of
+	// MaxBytes; further ones are refused with [ErrBusy]. 4096 and 256 MiB are for fast destinations: what is in hand goes
+	// forward together, so a process with slow ones finishes sooner with fewer.
 	MaxWorks int
+	MaxBytes int64
 	// MaxBatch is how many records one transaction carries at most, and Writers how many transactions are
 	// under way at once. 512 and 2. MaxBatch 1 is group commit switched off.
 	MaxBatch int
@@ -34,8 +38,8 @@ type Options struct {
 	Margin time.Duration
 	// Poll is how often due, orphaned and spoken-to works are looked for. 500 ms.
 	Poll time.Duration
-	// Hold is the longest wait for which a work is kept in hand; for longer ones it is put back into the
-	// ledger, where any process picks it up when it is due. 5 s.
+	// Hold is the longest wait for which a work is kept in hand, be it for a time or for a destination; for longer ones
+	// it is put back into the ledger, where any process picks it up when it is due. 5 s.
 	Hold time.Duration
 	// Drain is how long Run waits at shutdown for attempts that may already have been sent. 30 s.
 	Drain time.Duration
@@ -43,7 +47,10 @@ type Options struct {
 	Label string
 }
 
-// Limit is what a destination can bear.
+// Limit is what a destination can bear from this process. It is no lock: the requests of several processes add up, and
+// an attempt whose answer is lost gives its slot back while its request may still be at work at the destination.
+//
+// Compensations are sent first, then what is furthest along, then what came first.
 type Limit struct {
 	PerSecond  float64 // sends a second; 0: no limit
 	Burst      int     // sends at once after a pause; at least 1
@@ -63,6 +70,7 @@ func (o *Options) withDefaults() Options {
 		c.Listener = &Listener{}
 	}
 	fill(&c.MaxWorks, 4096)
+	fill(&c.MaxBytes, 256<<20)
 	fill(&c.MaxBatch, 512)
 	fill(&c.Writers, 2)
 	fill(&c.Lease, 15*time.Second)
@@ -96,6 +104,7 @@ func (o *Options) validate() error {
 		}
 	}
 	wrong(o.MaxWorks < 1, "MaxWorks is %d; at least 1 is needed", o.MaxWorks)
+	wrong(o.MaxBytes < 1, "MaxBytes is %d; at least 1 is needed", o.MaxBytes)
 	wrong(o.MaxBatch < 1, "MaxBatch is %d; at least 1 is needed", o.MaxBatch)
 	wrong(o.Writers < 1, "Writers is %d; at least 1 is needed", o.Writers)
 	wrong(o.Lease < 100*time.Millisecond, "Lease is %s; below 100ms every hiccup is a take-over", o.Lease)

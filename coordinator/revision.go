@@ -43,7 +43,7 @@ func (c *Coordinator) post(ctx context.Context, id saga.ID, sig saga.Signal) err
 	if err := c.ledger.Post(ctx, id, sig); err != nil {
 		return fmt.Errorf("%s %s: %w", sig.Kind, id, err)
 	}
-	if w := c.holding(id); w != nil {
+	if w := c.hand.holding(id); w != nil {
 		w.speak()
 	} else {
 		c.wake()
@@ -58,7 +58,7 @@ func (in *intake) newer(st *saga.State) bool {
 
 // same reports whether a signal brings the identity that the work heard last, so that nothing is to be done again.
 func (w *work) same(sig *saga.Signal) bool {
-	if sig.Kind != saga.SignalRevise || w.program == nil {
+	if sig.Kind != saga.SignalRevise {
 		return false
 	}
 	before, err := heardLast(w.program, w.st)

@@ -17,22 +17,28 @@ type session struct {
 	token  saga.Token
 	alone  bool // opening proved every other process gone
 	margin time.Duration
+	opened time.Time
 
 	mu      sync.Mutex
 	expires time.Time // local
 	void    error     // why it ended
 	ended   chan struct{}
 
-	// idle ends with the session, or before it when the process stops: whoever only waits stops waiting.
+	// idle ends with the session, or before it when the process stops: whatever only waits stops waiting.
 	idle    context.Context
 	quiesce context.CancelFunc
+
+	returns returns
 }
 
 // errNoLease is why nothing may be armed.
 var errNoLease = errors.New("this process holds no lease it can trust")
 
+// errExpired is why a session ended that could not be renewed.
+var errExpired = errors.New("the lease is over: the ledger did not renew it in time")
+
 func newSession(l ledger.Lease, sent time.Time, margin time.Duration) *session {
-	s := &session{token: l.Token, alone: l.Alone, margin: margin, expires: sent.Add(l.TTL), ended: make(chan struct{})}
+	s := &session{token: l.Token, alone: l.Alone, margin: margin, opened: sent, expires: sent.Add(l.TTL), ended: make(chan struct{})}
 	s.idle, s.quiesce = context.WithCancel(context.Background())
 	return s
 }
@@ -44,10 +50,23 @@ func (s *session) trusted() error {
 	if s.void != nil {
 		return fmt.Errorf("%w: %w", errNoLease, s.void)
 	}
-	if time.Until(s.expires) <= s.margin {
+	if passed(time.Now(), s.expires.Add(-s.margin)) {
 		return fmt.Errorf("%w: it was not renewed in time", errNoLease)
 	}
 	return nil
+}
+
+// passed reports whether t has come by the monotonic clock or by the time of day. The monotonic clock stands still
+// while a machine is suspended, and the lease and the deadline go on (D2).
+func passed(now, t time.Time) bool {
+	return !now.Before(t) || !now.Round(0).Before(t.Round(0))
+}
+
+// left is how long the lease goes on for.
+func (s *session) left() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Until(s.expires)
 }
 
 func (s *session) renewed(sent time.Time, ttl time.Duration) {
@@ -69,22 +88,34 @@ func (s *session) end(why error) bool {
 	return true
 }
 
-// openSession opens a session, however long the ledger takes to answer.
-func (c *Coordinator) openSession(ctx context.Context) (*session, error) {
+// why is the reason for which the session ended, or nil.
+func (s *session) why() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.void
+}
+
+// openSession opens a session, however long the ledger takes to answer. What trying again cannot mend ends the first
+// attempt of a process; later it may be a fail-over that passes a standby, and is tried again as everything else.
+func (c *Coordinator) openSession(ctx context.Context, first bool) (*session, error) {
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
 		sent := time.Now()
 		l, err := c.ledger.OpenSession(ctx, c.opts.Lease, c.opts.Label, c.known())
 		if err == nil {
+			c.outage.opened()
 			c.clock.heard(l.At, sent, time.Now())
 			s := newSession(l, sent, c.opts.Margin)
 			c.current.Store(s)
 			c.tell.sessionOpened(s.token)
 			return s, nil
 		}
-		if final(err) || sleep(ctx, wait) != nil {
+		if first && final(err) {
 			return nil, fmt.Errorf("open a session: %w", err)
 		}
-		c.opts.Log.WithError(err).Warn("no session yet; trying again")
+		c.outage.failed(callOpen, err)
+		if sleep(ctx, wait) != nil {
+			return nil, fmt.Errorf("open a session: %w", err)
+		}
 	}
 }
 
@@ -98,28 +129,36 @@ func final(err error) bool {
 	return false
 }
 
-// keepSession renews the lease until ctx or the session ends, and ends the session when the ledger says that
-// it is dead or the database is another one. Everything else is tried again: the local deadline counts on.
+// keepSession renews the lease until ctx or the session ends. It ends the session when the ledger says that it is
+// dead, that the database is another one or of a schema this program does not know; when the lease is over by our own
+// clock; and when records or claims have not been answered for a lease, so that other processes take the works over.
+// Everything else is tried again.
 func (c *Coordinator) keepSession(ctx context.Context, s *session) {
 	every := c.opts.Lease / 3
-	var stray map[int64]bool // works that the last renewal named
-	for sleepUntil(ctx, s.ended, every) {
-		sent := time.Now()
-		ctx, cancel := context.WithTimeout(ctx, c.opts.Lease/3) // a call that hangs must not cost the lease
-		l, err := c.ledger.Renew(ctx, s.token, ledger.Renewal{TTL: c.opts.Lease, Knows: c.known(), InHand: c.inHand()})
-		if err == nil {
-			stray = c.giveBack(ctx, s, l.Stray, stray)
+	var stray map[int64]bool // what the last renewal named
+	for sleepUntil(ctx, s.ended, min(every, s.left())) {
+		if s.left() <= 0 {
+			c.loseSession(s, errExpired)
+			return
 		}
-		cancel()
+		if c.outage.unanswered(s.opened) > c.opts.Lease {
+			c.loseSession(s, errUnanswered)
+			return
+		}
+		sent := time.Now()
+		l, err := c.ledger.Renew(ctx, s.token, ledger.Renewal{TTL: c.opts.Lease, Knows: c.known(), InHand: c.hand.numbers()})
 		switch {
 		case err == nil:
+			c.outage.answered(callRenew)
 			s.renewed(sent, l.TTL)
 			c.clock.heard(l.At, sent, time.Now())
+			stray = c.strays(s, l.Stray, stray)
 			every = c.opts.Lease / 3
-		case errors.Is(err, ledger.ErrSessionDead), errors.Is(err, ledger.ErrDatabaseChanged):
+		case errors.Is(err, ledger.ErrSessionDead), errors.Is(err, ledger.ErrDatabaseChanged), errors.Is(err, ledger.ErrSchema):
 			c.loseSession(s, err)
 			return
-		default:
+		case ctx.Err() == nil:
+			c.outage.failed(callRenew, err)
 			every = c.opts.Lease / 15 // ask again soon: the answer may just have been lost
 		}
 	}

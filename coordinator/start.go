@@ -58,8 +58,15 @@ func (c *Coordinator) Start(ctx context.Context, sagaName, work string, input an
 	if c.isStopping() {
 		return Started{}, fmt.Errorf("start %s: %w", in.id, errStopping)
 	}
+	first, err := c.enter(ctx, &in)
+	if err != nil {
+		return Started{}, fmt.Errorf("start %s: %w", in.id, err)
+	}
+	if first == nil {
+		return c.duplicate(ctx, in)
+	}
 	reply := make(chan started, 1)
-	go c.begin(in, reply)
+	go func() { c.begin(in, ctx.Done(), first, reply) }() //nolint:contextcheck // what was sent does not end with its caller
 	select {
 	case r := <-reply:
 		if r.err != nil {
@@ -72,6 +79,55 @@ func (c *Coordinator) Start(ctx context.Context, sagaName, work string, input an
 	case <-ctx.Done():
 		return Started{}, fmt.Errorf("start %s: the ledger has not answered yet, the work may be stored: %w", in.id, ctx.Err())
 	}
+}
+
+// starting is the one start of a work that is under way.
+type starting struct {
+	bytes int
+	known bool // the work is in the ledger; set before over is closed
+	over  chan struct{}
+}
+
+// ErrBusy is matched by the error of a start that found no room: as many as this process keeps are waiting for the
+// ledger's answer. Nothing was stored. Start it again in a moment.
+var ErrBusy = errors.New("too many starts are waiting for the ledger")
+
+// enter makes in the one start of its work that is under way. If there is one already it waits for that one's answer
+// instead, and returns nil once the work is known.
+func (c *Coordinator) enter(ctx context.Context, in *intake) (*starting, error) {
+	for ctx.Err() == nil {
+		c.mu.Lock()
+		other, size := c.starting[in.id], len(in.accepted.Input)
+		if other == nil {
+			defer c.mu.Unlock()
+			if len(c.starting) >= c.opts.MaxWorks || c.startBytes > 0 && int64(c.startBytes+size) > c.opts.MaxBytes/4 {
+				return nil, fmt.Errorf("%w: nothing was stored, start it again in a moment", ErrBusy)
+			}
+			c.startBytes += size
+			mine := &starting{bytes: size, over: make(chan struct{})}
+			c.starting[in.id] = mine
+			return mine, nil
+		}
+		c.mu.Unlock()
+		select {
+		case <-other.over:
+			if other.known {
+				return nil, nil
+			}
+		case <-ctx.Done():
+		}
+	}
+	return nil, fmt.Errorf("nothing was sent: %w", ctx.Err())
+}
+
+// leave ends a start that was under way.
+func (c *Coordinator) leave(in *intake, s *starting, known bool) {
+	c.mu.Lock()
+	delete(c.starting, in.id)
+	c.startBytes -= s.bytes
+	c.mu.Unlock()
+	s.known = known
+	close(s.over)
 }
 
 // intake is an accepted start.
@@ -111,17 +167,19 @@ func (c *Coordinator) accept(sagaName, work string, input any, o *StartOptions) 
 	return in, errors.Join(err, saga.CheckRevision(in.revision))
 }
 
-// begin appends the start, answers, and goes on with the work in the same goroutine. It does not end with the
-// caller: what was stored runs.
-func (c *Coordinator) begin(in intake, reply chan<- started) {
+// begin appends the start, answers, and goes on with the work in the same goroutine. Once it was sent it does not end
+// with the caller: what was stored runs.
+func (c *Coordinator) begin(in intake, gone <-chan struct{}, first *starting, reply chan<- started) {
 	s := c.current.Load()
 	free := &session{}
 	if s == nil {
 		s = free
 	}
 	w := c.newWork(s, in.id, in.program)
-	ours := s != free && s.trusted() == nil && c.hold(w)
-	d, a, err := c.appendStart(w, in, ours)
+	w.bytes = int64(len(in.accepted.Input))
+	ours := s != free && s.trusted() == nil && c.hand.start(w)
+	d, a, err := c.appendStart(w, in, gone, ours)
+	c.leave(&in, first, err == nil)
 	r := started{exists: a.Result == ledger.Exists, err: err}
 	if err == nil && !r.exists {
 		r.summary = saga.Summarize(w.spec(), w.st)
@@ -134,14 +192,14 @@ func (c *Coordinator) begin(in intake, reply chan<- started) {
 	}
 	w.dropSlot() // a start that does not run here sends nothing here
 	if ours {
-		c.letGo(w)
+		w.letGo()
 	}
 	reply <- r
 }
 
 // appendStart decides on and stores the first record. A work that this process does not hold is stored due now
-// and armed by whoever claims it.
-func (c *Coordinator) appendStart(w *work, in intake, ours bool) (saga.Decision, ledger.Answer, error) {
+// and armed by the process that claims it.
+func (c *Coordinator) appendStart(w *work, in intake, gone <-chan struct{}, ours bool) (saga.Decision, ledger.Answer, error) {
 	for arm := ours; ; arm = false {
 		d, err := w.judge(saga.Event{
 			Now: c.clock.now(), Slot: arm && !c.isStopping(), Start: in.start(),
@@ -151,7 +209,7 @@ func (c *Coordinator) appendStart(w *work, in intake, ours bool) (saga.Decision,
 		}
 		e := startEntry(w, &d, ours && (d.Record.Arm != nil || !c.isStopping()))
 		w.sent = time.Now()
-		a, err := c.starts.append(w.s.token, e)
+		a, err := c.appendFirst(w, gone, e)
 		switch {
 		case err != nil:
 			return d, a, err
@@ -164,24 +222,45 @@ func (c *Coordinator) appendStart(w *work, in intake, ours bool) (saga.Decision,
 			return d, a, nil
 		case a.Result == ledger.Exists:
 			return d, a, nil
-		case a.Result == ledger.Blocked: // whether the work is new is decided by somebody's open transaction
-			if err := sleep(c.life, blockedPause); err != nil {
-				return d, a, errors.Join(errRefusedStart, err)
-			}
 		default:
 			return d, a, fmt.Errorf("the ledger did not take the start (%s): %w", a.Result, errors.Join(errRefusedStart, a.Err))
 		}
 	}
 }
 
-// blockedPause is how long a start waits before it asks again whether the transaction in its way has ended.
-const blockedPause = 100 * time.Millisecond
+// appendFirst appends the first record of a work, the same until there is an answer. While a transaction that is still
+// open decides whether the work is new, it is asked again beside the other starts, after growing pauses; the slot it
+// has is for others then.
+func (c *Coordinator) appendFirst(w *work, gone <-chan struct{}, e ledger.Entry) (ledger.Answer, error) {
+	lane := c.starts
+	for pause := blockedPause; ; pause = min(2*pause, longestPause) {
+		a, err := lane.append(gone, w.s.token, e)
+		if err != nil || a.Result != ledger.Blocked {
+			return a, err
+		}
+		w.dropSlot()
+		lane = c.contended
+		switch err := doze(c.life, gone, pause); {
+		case errors.Is(err, errWoken):
+			return a, errWithdrawn
+		case err != nil:
+			return a, errors.Join(errRefusedStart, err)
+		}
+	}
+}
+
+// blockedPause is how long a start waits before it asks again whether the transaction in its way has ended, and
+// longestPause what this grows to.
+const (
+	blockedPause = 100 * time.Millisecond
+	longestPause = 5 * time.Second
+)
 
 var errRefusedStart = errors.New("nothing was stored")
 
 func startEntry(w *work, d *saga.Decision, hold bool) ledger.Entry {
 	d.Record.Seal(w.id, 0, saga.Hash{}, w.s.token)
-	return ledger.Entry{ID: w.id, Record: *d.Record, Schedule: &ledger.Schedule{Hold: hold, Class: class(d.Record)}}
+	return ledger.Entry{ID: w.id, Record: *d.Record, Schedule: &ledger.Schedule{Hold: hold, Class: class(w.st, d.Record)}}
 }
 
 // duplicate answers a start of a known work.
@@ -209,11 +288,23 @@ func (c *Coordinator) duplicate(ctx context.Context, in intake) (Started, error)
 		return known, nil //nolint:nilerr // an input that no longer decodes cannot be compared; it is not a conflict
 	}
 	c.tell.conflict(in.id, in.source)
-	err = c.ledger.Post(ctx, in.id, saga.Signal{
+	conflict := fmt.Errorf("start %s: %w (identity %s, first %s)", in.id, ErrConflict, in.accepted.Identity, first.Identity)
+	return known, errors.Join(conflict, c.postConflict(ctx, &in, first.Identity))
+}
+
+// keptConflicts is how many starts with another identity are kept in a work's history. A source that adds a time to
+// every redelivery sends one with each; further ones are counted as duplicates only (CORE-28).
+const keptConflicts = 3
+
+func (c *Coordinator) postConflict(ctx context.Context, in *intake, first string) error {
+	kept, err := c.signals(ctx, in.id, func(s *saga.Signal) bool { return s.Kind == saga.SignalConflict })
+	if err != nil || kept >= keptConflicts {
+		return err
+	}
+	return c.ledger.Post(ctx, in.id, saga.Signal{
 		Kind: saga.SignalConflict, Key: "conflict:" + in.accepted.Identity, Actor: in.source,
-		Reason: fmt.Sprintf("identity %s, first %s", in.accepted.Identity, first.Identity),
+		Reason: fmt.Sprintf("identity %s, first %s", in.accepted.Identity, first),
 	})
-	return known, errors.Join(fmt.Errorf("start %s: %w (identity %s, first %s)", in.id, ErrConflict, in.accepted.Identity, first.Identity), err)
 }
 
 // StartTx stores a unit of work within the caller's own transaction on the same database: the work exists if
@@ -221,7 +312,7 @@ func (c *Coordinator) duplicate(ctx context.Context, in intake) (Started, error)
 // within tx. It answers whether the work was new to the ledger. A newer revision of a known work is not taken
 // within a transaction: Start it.
 func (c *Coordinator) StartTx(ctx context.Context, tx *sqlx.Tx, sagaName, work string, input any, o *StartOptions) (isNew bool, err error) {
-	l, ok := c.ledger.(ledger.TxStarter)
+	l, ok := c.Operator.ledger.(ledger.TxStarter)
 	if !ok {
 		return false, fmt.Errorf("start %s %s: this ledger lives in no database a transaction of yours could share", sagaName, work)
 	}
@@ -257,7 +348,7 @@ func (c *Coordinator) StartTx(ctx context.Context, tx *sqlx.Tx, sagaName, work s
 func (c *Coordinator) Wait(ctx context.Context, sagaName, work string) (saga.Summary, error) {
 	id := saga.ID{Saga: sagaName, Work: work}
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-		if w := c.holding(id); w != nil {
+		if w := c.hand.holding(id); w != nil {
 			select {
 			case <-w.gone:
 				if w.final != nil && !w.spoken.Load() {
@@ -281,14 +372,11 @@ func (c *Coordinator) Wait(ctx context.Context, sagaName, work string) (saga.Sum
 }
 
 // movedBy reports whether unread signals may still move a work at rest: news of its source one that has ended,
-// anything one in review. Where nobody knows the work's definition, signals wait for a process that does: for this
-// one, if it does.
+// anything one in review.
 func (c *Coordinator) movedBy(unread []saga.Signal, st *saga.State) bool {
 	switch {
 	case st.Status.Terminal():
 		return slices.ContainsFunc(unread, func(s saga.Signal) bool { return s.Revision != "" })
-	case st.Reason == saga.ReasonUnknownVersion && c.programFor(st) == nil:
-		return false
 	default:
 		return len(unread) > 0
 	}

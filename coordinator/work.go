@@ -3,7 +3,6 @@ package coordinator
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,22 +17,25 @@ type work struct {
 	c       *Coordinator
 	s       *session
 	id      saga.ID
-	program saga.Program // nil: nobody here knows the definition
-	head    int64
+	program saga.Program
+	head    int64 // the ledger's number
 	st      *saga.State
 	inHead  bool         // the ledger's head names our session
+	times   chainClock   //
 	sent    time.Time    // before the latest append went out
 	slot    *destination // a send slot in hand, for the next attempt
-	hasSlot bool
-	jobs    chan func() // of the goroutine in which actions run; nil until there is one
+	jobs    chan func()  // of the goroutine in which actions run; nil until there is one
 
-	number atomic.Int64  // as head, for other goroutines
-	spoken atomic.Bool   // somebody posted a signal
-	nudge  chan struct{} // wakes a waiting work when spoken is set
-	gone   chan struct{} // closed when the work is out of our hands
-	final  *saga.Summary // set before gone is closed, when the work has ended
-	idle   []int64       // signals that nobody can act on while the definition is unknown
-	again  *session      // claimed anew while it is in hand; guarded by the coordinator's mu
+	spoken atomic.Bool    // there is an unread signal
+	nudge  chan struct{}  // wakes a waiting work when spoken is set
+	gone   chan struct{}  // closed when the work is out of our hands
+	final  *saga.Summary  // set before gone is closed, when the work has ended
+	back   *ledger.Return // how it goes back into the ledger, when no record says so
+
+	// Guarded by the hand.
+	number      int64 // as head
+	bytes       int64 // of what it carries
+	startedHere bool
 
 	mu     sync.Mutex
 	gate   *saga.Gate
@@ -44,15 +46,9 @@ func (c *Coordinator) newWork(s *session, id saga.ID, p saga.Program) *work {
 	return &work{c: c, s: s, id: id, program: p, st: &saga.State{ID: id}, nudge: make(chan struct{}, 1), gone: make(chan struct{})}
 }
 
-// known notes the ledger's number of the work.
-func (w *work) known(head int64) {
-	w.head = head
-	w.number.Store(head)
-}
-
 // run does what was decided and decides what follows, until the work is out of our hands.
 func (w *work) run(cmd saga.Command, ok bool) {
-	defer w.c.letGo(w)
+	defer w.letGo()
 	defer w.dropSlot()
 	defer w.dropHand()
 	for ok {
@@ -64,6 +60,15 @@ func (w *work) run(cmd saga.Command, ok bool) {
 	if w.st.Status.Terminal() {
 		sum := saga.Summarize(w.spec(), w.st)
 		w.final = &sum
+	}
+}
+
+// letGo takes the work out of our hands, and back into the ledger if it is still ours there.
+func (w *work) letGo() {
+	w.c.hand.letGo(w)
+	close(w.gone)
+	if w.back != nil {
+		w.c.giveBack(w.s, *w.back)
 	}
 }
 
@@ -80,7 +85,7 @@ func (w *work) advance(ev saga.Event) (saga.Command, bool) {
 // do carries out one command and returns the event it led to, or false when the work is to be let go.
 func (w *work) do(cmd saga.Command) (saga.Event, bool) {
 	if cmd.Do != saga.Act && cmd.Do != saga.Slot {
-		w.dropSlot() // a slot is for sending; whoever waits for something else lets others send
+		w.dropSlot() // a slot is for sending; a work that waits for something else lets others send
 	}
 	switch cmd.Do {
 	case saga.Act:
@@ -97,24 +102,31 @@ func (w *work) do(cmd saga.Command) (saga.Event, bool) {
 	}
 }
 
-// await sleeps until a ledger time. It reports false when the session ended or the process stops.
+// await sleeps until a ledger time. A work that has to wait for longer than it is kept in hand goes back into the
+// ledger, unless there is a signal it has to read then. It reports false when it is to be let go: also when the
+// session ended or the process stops.
 func (w *work) await(until time.Time) bool {
-	t := time.NewTimer(until.Sub(w.c.clock.now().Earliest) + time.Millisecond)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-w.nudge:
-	case <-w.s.idle.Done():
-		return false
+	d := until.Sub(w.now().Earliest) + time.Millisecond
+	if d > w.c.opts.Hold && !w.spoken.Load() {
+		return w.goBack(d)
 	}
-	return true
+	return !errors.Is(doze(w.s.idle, w.nudge, d), context.Canceled)
 }
+
+// goBack lets go of the work for d, by the ledger's own clock. It reports false.
+func (w *work) goBack(d time.Duration) bool {
+	w.back = &ledger.Return{Number: w.head, Due: w.c.clock.now().Earliest.Add(d)}
+	return false
+}
+
+// now bounds the ledger's time, as far as the work is concerned.
+func (w *work) now() saga.Moment { return w.times.bound(w.c.clock.now()) }
 
 // decide asks the machine about ev, makes the record durable and folds it. arm says whether something may be
 // armed. It reports false when the work is no longer ours to move.
 func (w *work) decide(ev saga.Event, arm bool) (saga.Command, bool) {
 	for {
-		ev.Now, ev.Alone = w.c.clock.now(), w.s.alone
+		ev.Now, ev.Alone = w.now(), w.s.alone
 		ev.Slot = arm && !w.c.isStopping() && w.s.trusted() == nil
 		d, err := w.judge(ev)
 		if err != nil {
@@ -157,13 +169,6 @@ func (w *work) decide(ev saga.Event, arm bool) (saga.Command, bool) {
 // judge asks the machine, and once more without a slot when the step's destination has none free.
 func (w *work) judge(ev saga.Event) (saga.Decision, error) {
 	spec := w.spec()
-	if spec == nil {
-		d := saga.Park(w.st, fmt.Sprintf("no process that is running knows %s version %d", w.id.Saga, w.st.Version))
-		if d.Record != nil {
-			d.Record.Signals = w.idle
-		}
-		return d, nil
-	}
 	d, err := saga.Decide(spec, w.st, ev)
 	if err == nil && d.Record != nil && d.Record.Arm != nil && !w.trySlot(d.Record.Arm.Step) {
 		ev.Slot = false
@@ -176,45 +181,49 @@ func (w *work) judge(ev saga.Event) (saga.Decision, error) {
 func (w *work) append(d *saga.Decision) (hold bool, a ledger.Answer, err error) {
 	r := d.Record
 	hold = r.Status.Live() && r.Wait <= w.c.opts.Hold && !w.c.isStopping() && w.s.trusted() == nil
+	if r.Kind == saga.KindRevised && w.c.program(ledger.Version{Saga: w.id.Saga, Version: r.Version}) == nil {
+		hold = false // a process that knows the version it takes goes on with it (CORE-3)
+	}
 	hold = hold || r.Arm != nil // who arms an attempt says what came of it, even when that is: not sent
 	e := ledger.Entry{ID: w.id, Head: w.head, Prev: w.st.Tail}
-	if hold != w.inHead || r.Status != w.st.Status || r.Reason != w.st.Reason {
-		e.Schedule = &ledger.Schedule{Hold: hold, Class: class(r)}
+	if after := class(w.st, r); hold != w.inHead || r.Status != w.st.Status || r.Reason != w.st.Reason || after != class(w.st, nil) {
+		e.Schedule = &ledger.Schedule{Hold: hold, Class: after}
 	}
 	r.Seal(w.id, w.st.Seq, w.st.Tail, w.s.token)
 	e.Record = *r
 	w.sent = time.Now()
-	lane := w.c.appends
-	if r.Seq == 1 {
-		lane = w.c.starts
-	}
-	a, err = lane.append(w.s.token, e)
+	a, err = w.c.appends.append(nil, w.s.token, e)
 	return hold, a, err
 }
 
-// class is where a work stands in the order of claims after r.
-func class(r *saga.Record) ledger.Class {
+// class is where a work stands in the order of claims, after r if there is one.
+func class(st *saga.State, r *saga.Record) ledger.Class {
+	turned, begun := st.Turned, len(st.Steps) > 0
+	if r != nil {
+		turned, begun = turned || r.Status == saga.Compensating, begun || r.Arm != nil
+	}
 	switch {
-	case r.Status == saga.Compensating:
+	case turned:
 		return ledger.ClassCompensating
-	case r.Seq == 1 && r.Arm == nil:
-		return ledger.ClassUnbegun
-	default:
+	case begun:
 		return ledger.ClassBegun
+	default:
+		return ledger.ClassUnbegun
 	}
 }
 
 // stored folds what the ledger has taken. It reports whether the work stays in our hands.
 func (w *work) stored(r *saga.Record, a ledger.Answer, hold bool) bool {
-	r.At, w.inHead = a.At, hold
-	w.known(a.Head)
+	r.At, w.head, w.inHead = a.At, a.Head, hold
 	if err := w.st.Apply(r); err != nil { // the machine decided what its own fold refuses
 		w.c.opts.Log.WithError(err).Error("a stored record does not fold; please report this")
 		return false
 	}
+	w.times.wrote(r, w.sent, time.Now())
+	w.c.hand.grew(w, len(r.Body))
 	w.c.tell.recorded(w.id, r)
-	if r.Kind == saga.KindRevised { // a revision may take a newer version of the definition
-		w.program = w.c.programFor(w.st)
+	if p := w.c.programFor(w.st); p != nil { // a revision may take another version of the definition
+		w.program = p
 	}
 	return hold
 }
@@ -234,7 +243,7 @@ func (w *work) overtaken(ev *saga.Event) bool {
 
 // reload folds the chain anew. It reports whether the work is still ours.
 func (w *work) reload() bool {
-	chain, err := w.load()
+	chain, sent, err := w.load()
 	if err != nil {
 		return false
 	}
@@ -243,26 +252,43 @@ func (w *work) reload() bool {
 		w.c.opts.Log.WithError(err).Error("the chain does not fold; run amends check")
 		return false
 	}
-	w.st, w.inHead = st, chain.Head.Session == w.s.token
-	w.known(chain.Head.Number)
+	w.loaded(st, chain, sent)
+	p := w.c.programFor(st)
+	if p == nil {
+		return w.goBack(0)
+	}
+	w.program = p
 	return w.inHead
 }
 
+// loaded takes what was read of the work.
+func (w *work) loaded(st *saga.State, chain *ledger.Chain, sent time.Time) {
+	bytes := 0
+	for i := range chain.Records {
+		bytes += len(chain.Records[i].Body) + len(chain.Records[i].Snapshot)
+	}
+	w.c.hand.grew(w, bytes-int(w.bytes))
+	w.st, w.head, w.inHead = st, chain.Head.Number, chain.Head.Session == w.s.token
+	w.times.tail = reading{st.Updated, sent, time.Now()}
+}
+
 // load reads the chain, however long the ledger takes to answer.
-func (w *work) load() (*ledger.Chain, error) {
+func (w *work) load() (chain *ledger.Chain, sent time.Time, err error) {
 	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-		sent := time.Now()
+		sent = time.Now()
 		chains, err := w.c.ledger.Load(w.c.life, []saga.ID{w.id})
 		if err == nil && len(chains) == 0 {
 			err = ledger.ErrNotFound
 		}
 		if err == nil {
+			w.c.outage.answered(callLoad)
 			w.c.clock.heard(chains[0].At, sent, time.Now())
-			return &chains[0], nil
+			return &chains[0], sent, nil
 		}
 		if errors.Is(err, ledger.ErrNotFound) || sleep(w.c.life, wait) != nil {
-			return nil, err
+			return nil, sent, err
 		}
+		w.c.outage.failed(callLoad, err)
 	}
 }
 
@@ -285,7 +311,7 @@ func (w *work) refused(ev *saga.Event, a ledger.Answer) bool {
 
 // listen consumes every signal posted to the work, each by a record, and then decides what comes next.
 func (w *work) listen() (saga.Command, bool) {
-	chain, err := w.load()
+	chain, _, err := w.load()
 	if err != nil {
 		return saga.Command{}, false
 	}
@@ -313,9 +339,4 @@ func (w *work) speak() {
 	}
 }
 
-func (w *work) spec() *saga.Spec {
-	if w.program == nil {
-		return nil
-	}
-	return w.program.Spec()
-}
+func (w *work) spec() *saga.Spec { return w.program.Spec() }

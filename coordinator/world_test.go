@@ -103,7 +103,7 @@ func (w *world) request(ctx context.Context, a arrival) (thing, error) {
 	}
 	switch {
 	case f.unsent && f.after > 0:
-		return thing{}, saga.RetryAfter(f.after, saga.NotSent(errTooBusy))
+		return thing{}, saga.HoldBack(saga.RetryAfter(f.after, saga.NotSent(errTooBusy)))
 	case f.unsent:
 		return thing{}, saga.NotSent(errNoRoute)
 	case f.refuse:
@@ -122,7 +122,7 @@ func (w *world) request(ctx context.Context, a arrival) (thing, error) {
 	case f.explode:
 		panic("the action blew up")
 	case f.cut && f.after > 0:
-		return thing{}, saga.RetryAfter(f.after, errTooBusy)
+		return thing{}, saga.HoldBack(saga.RetryAfter(f.after, errTooBusy))
 	case f.cut:
 		return thing{}, errCut
 	case f.mute:

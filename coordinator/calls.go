@@ -1,0 +1,102 @@
+package coordinator
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/saga"
+)
+
+// calls gives every call of a ledger an end of its own. A call that does not heed its context is left behind and
+// counts as unanswered: its caller goes on, and repeats it.
+type calls struct {
+	ledger.Ledger
+
+	within time.Duration
+}
+
+// callWithin is the time-out of an operator's calls, and of those before a session is open.
+const callWithin = 15 * time.Second
+
+// within runs do, and returns at the end of the time-out at the latest.
+func within[T any](ctx context.Context, d time.Duration, do func(context.Context) (T, error)) (T, error) {
+	type answer struct {
+		value T
+		err   error
+	}
+	limited, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	ch := make(chan answer, 1)
+	go func() {
+		v, err := do(limited)
+		ch <- answer{v, err}
+	}()
+	select {
+	case a := <-ch:
+		return a.value, a.err
+	case <-limited.Done():
+	}
+	heed := time.NewTimer(answerGrace)
+	defer heed.Stop()
+	select {
+	case a := <-ch:
+		return a.value, a.err
+	case <-heed.C:
+		var none T
+		return none, fmt.Errorf("no answer within %s: %w", d, limited.Err())
+	}
+}
+
+// nothing makes a call that answers nothing fit within.
+func nothing(do func(context.Context) error) func(context.Context) (struct{}, error) {
+	return func(ctx context.Context) (struct{}, error) { return struct{}{}, do(ctx) }
+}
+
+func (c calls) OpenSession(ctx context.Context, ttl time.Duration, label string, knows []ledger.Version) (ledger.Lease, error) {
+	return within(ctx, c.within, func(ctx context.Context) (ledger.Lease, error) {
+		return c.Ledger.OpenSession(ctx, ttl, label, knows)
+	})
+}
+
+func (c calls) Renew(ctx context.Context, t saga.Token, r ledger.Renewal) (ledger.Lease, error) {
+	return within(ctx, c.within/3, func(ctx context.Context) (ledger.Lease, error) { return c.Ledger.Renew(ctx, t, r) })
+}
+
+func (c calls) Bury(ctx context.Context, t saga.Token) error {
+	_, err := within(ctx, c.within, nothing(func(ctx context.Context) error { return c.Ledger.Bury(ctx, t) }))
+	return err
+}
+
+func (c calls) Append(ctx context.Context, t saga.Token, es []ledger.Entry) ([]ledger.Answer, error) {
+	return within(ctx, c.within, func(ctx context.Context) ([]ledger.Answer, error) { return c.Ledger.Append(ctx, t, es) })
+}
+
+func (c calls) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, error) {
+	return within(ctx, c.within, func(ctx context.Context) ([]ledger.Chain, error) { return c.Ledger.Load(ctx, ids) })
+}
+
+func (c calls) Claim(ctx context.Context, t saga.Token, k ledger.Claim) ([]ledger.Head, error) {
+	return within(ctx, c.within, func(ctx context.Context) ([]ledger.Head, error) { return c.Ledger.Claim(ctx, t, k) })
+}
+
+func (c calls) GiveBack(ctx context.Context, t saga.Token, works []ledger.Return) error {
+	_, err := within(ctx, c.within, nothing(func(ctx context.Context) error { return c.Ledger.GiveBack(ctx, t, works) }))
+	return err
+}
+
+func (c calls) Post(ctx context.Context, id saga.ID, s saga.Signal) error {
+	_, err := within(ctx, c.within, nothing(func(ctx context.Context) error { return c.Ledger.Post(ctx, id, s) }))
+	return err
+}
+
+func (c calls) Describe(ctx context.Context, spec *saga.Spec) error {
+	_, err := within(ctx, c.within, nothing(func(ctx context.Context) error { return c.Ledger.Describe(ctx, spec) }))
+	return err
+}
+
+func (c calls) Count(ctx context.Context, ds []ledger.Duplicate) error {
+	_, err := within(ctx, c.within, nothing(func(ctx context.Context) error { return c.Ledger.Count(ctx, ds) }))
+	return err
+}
