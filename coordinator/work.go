@@ -169,6 +169,9 @@ func (w *work) decide(ev saga.Event, arm bool) (saga.Command, bool) {
 // judge asks the machine, and once more without a slot when the step's destination has none free.
 func (w *work) judge(ev saga.Event) (saga.Decision, error) {
 	spec := w.spec()
+	if spec == nil { // it is due for a process that knows its definition
+		return saga.Decision{Do: saga.Command{Do: saga.Rest}}, nil
+	}
 	d, err := saga.Decide(spec, w.st, ev)
 	if err == nil && d.Record != nil && d.Record.Arm != nil && !w.trySlot(d.Record.Arm.Step) {
 		ev.Slot = false
@@ -180,7 +183,7 @@ func (w *work) judge(ev saga.Event) (saga.Decision, error) {
 // append seals the record and hands it to the committer.
 func (w *work) append(d *saga.Decision) (hold bool, a ledger.Answer, err error) {
 	r := d.Record
-	hold = r.Status.Live() && r.Wait <= w.c.opts.Hold && !w.c.isStopping() && w.s.trusted() == nil
+	hold = d.Do.Do != saga.Rest && r.Status.Live() && r.Wait <= w.c.opts.Hold && !w.c.isStopping() && w.s.trusted() == nil
 	if r.Kind == saga.KindRevised && w.c.program(ledger.Version{Saga: w.id.Saga, Version: r.Version}) == nil {
 		hold = false // a process that knows the version it takes goes on with it (CORE-3)
 	}
@@ -292,21 +295,16 @@ func (w *work) load() (chain *ledger.Chain, sent time.Time, err error) {
 	}
 }
 
-// refused answers a record with a value the database does not take. What was learned is kept without its
-// body; anything else ends here, loudly.
+// refused asks the machine again about an event whose record the ledger calls invalid. It leaves out what others gave it
+// first, and parks the work in the end. It reports false when the ledger takes not even that.
 func (w *work) refused(ev *saga.Event, a ledger.Answer) bool {
 	log := w.c.opts.Log.WithError(a.Err).WithField("saga", w.id.Saga).WithField("work", w.id.Work)
-	const without = "the ledger refused the error's text"
-	if o := ev.Outcome; o != nil && (o.Output != nil || o.Error != "" && o.Error != without) {
-		log.Warn("the ledger refused a value of the result; it is recorded without its body")
-		ev.Outcome = &saga.Outcome{Class: o.Class, ExternalID: o.ExternalID, Dropped: true}
-		if !o.Done() {
-			ev.Outcome.Error = without
-		}
-		return true
+	if ev.Invalid++; ev.Invalid > 3 {
+		log.Error("the ledger refused a record; the work stays as it is until this process ends")
+		return false
 	}
-	log.Error("the ledger refused a record; the work stays as it is until this process ends")
-	return false
+	log.Warn("the ledger refused a value of a record; it is recorded without it")
+	return true
 }
 
 // listen consumes every signal posted to the work, each by a record, and then decides what comes next.

@@ -48,10 +48,13 @@ func Adopt(spec *Spec, st *State, a *Adoption) (*Record, error) {
 		return nil, fmt.Errorf("%s cannot be adopted:\n%w", st.ID, err)
 	}
 	r := m.next()
+	if m.broken != nil {
+		return nil, fmt.Errorf("%s cannot be adopted: %w", st.ID, m.broken)
+	}
 	if r.Status == "" {
 		r.Status = Paused
 	}
-	r.Error, r.ExternalID = clean(r.Error, maxText), clean(r.ExternalID, maxExternalID)
+	r.Error = clean(r.Error, maxText)
 	return r, nil
 }
 
@@ -155,7 +158,9 @@ func (m *adopter) missing() (rs []*Record) {
 
 // quarantined is the record that puts a step in quarantine.
 func (m *adopter) quarantined(step string) *Record {
-	return &Record{Step: step, Class: Refused, ExternalID: clean(m.a.Effects[step].ExternalID, maxExternalID), Error: clean(m.a.Quarantine, maxText)}
+	r := &Record{Step: step, Class: Refused, Error: clean(m.a.Quarantine, maxText)}
+	r.name(m.a.Effects[step].ExternalID)
+	return r
 }
 
 // add adds a record of a step, unless the work says that already.
@@ -205,8 +210,8 @@ func (m *adopter) taken(s *StepSpec) *Record {
 	case e.NotDone:
 		r.Class = Unsent
 	default:
-		r.ExternalID = clean(e.ExternalID, maxExternalID)
 		r.Body, r.BodyDropped = keep(e.Output, MaxOutput)
+		r.name(e.ExternalID)
 		if !s.oncePerWork() && CompareRevisions(m.shows(e), BaseRevision(m.st.Revision)) < 0 {
 			r.Revision = m.shows(e)
 		}
@@ -240,7 +245,7 @@ func (m *adopter) asked() *Record {
 	}
 	body, err := json.Marshal(ls)
 	if err != nil { // names, keys and durations always marshal
-		panic(fmt.Sprintf("saga: %v", err))
+		m.broken = err
 	}
 	return &Record{Kind: KindForgotten, Body: body, Error: "the ledger was lost, and nobody says whether it happened: it is asked for"}
 }
@@ -249,7 +254,7 @@ func (m *adopter) asked() *Record {
 func (m *adopter) release(r *Record) {
 	r.Status, r.Reason = Paused, ""
 	if err := m.st.learn(r); err != nil { // what is adopted was checked
-		panic(fmt.Sprintf("saga: %v", err))
+		m.broken = err
 	}
 	switch {
 	case m.a.Quarantine != "":

@@ -139,15 +139,12 @@ func TestD1NobodysBeforeItsEnd(t *testing.T) {
 		for what, ev := range map[string]Event{
 			"a claim": {}, "a fail-over": {Changed: d.now, Unread: true}, "a cancel": {Signal: &Signal{ID: 1, Kind: SignalCancel}},
 			"a newer version": d.news("18", 1, false), "the source's cancel": {Signal: &Signal{ID: 1, Kind: SignalCancel, News: News{Revision: "18"}}},
-			"a resume": {Signal: &Signal{ID: 1, Kind: SignalResume}},
+			"a wake": {Signal: &Signal{ID: 1, Kind: SignalWake}}, "what cannot be stored": {Signal: &Signal{ID: 1, Kind: SignalWake}, Invalid: 2},
 		} {
 			dec, err := Decide(d.spec, d.st, d.event(ev))
 			if err != nil || dec.Record != nil || dec.Do.Do != Rest {
 				t.Errorf("%s after %d records: %+v, %v", what, n, dec, err)
 			}
-		}
-		if dec := Park(d.st, "nobody knows it"); dec.Record != nil {
-			t.Errorf("parked after %d records: %+v", n, dec)
 		}
 		for _, r := range []Record{
 			{Kind: KindArmed, Status: Running, Arm: &Arm{Step: "customer", Direction: Forward, Attempt: 1}}, {Kind: KindNoted, Status: Paused},

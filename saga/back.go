@@ -1,7 +1,5 @@
 package saga
 
-import "fmt"
-
 // The way back: what is undone, in which order, and what comes after it.
 
 // turn begins the way back. It is on record before anything is done about it.
@@ -47,7 +45,7 @@ func (m *machine) revive() Command {
 		return m.again()
 	}
 	if err := m.fold(m.revised(*m.st.Newer, nil)); err != nil { // it is undone, so it can begin again
-		panic(fmt.Sprintf("saga: %v", err))
+		return m.cannotBe(err)
 	}
 	m.turned = false
 	m.moving()

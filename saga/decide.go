@@ -32,6 +32,13 @@ type Event struct {
 	Unread bool
 	// Same: the input that Signal brings has the identity of the one heard before.
 	Same bool
+	// Newest is the newest version of the saga's definition that this process knows. A revision takes it, or a newer
+	// one that the signal or the work names.
+	Newest int
+	// Invalid is how often the record of this very event could not be stored: the ledger called it invalid, or it did
+	// not fold. The first time the machine leaves out the bodies and words that others gave it; from the second on it
+	// parks the work with words of its own (M1).
+	Invalid int
 
 	Start    *Start    // the work begins
 	Outcome  *Outcome  // of the armed attempt
@@ -100,15 +107,23 @@ func Decide(spec *Spec, st *State, ev Event) (Decision, error) {
 	if st.Adopting { // whoever adopts the work goes on with it, and nobody else (D1)
 		return Decision{Do: Command{Do: Rest}}, nil
 	}
-	m := machine{spec: spec, st: st.clone(), ev: ev, turned: st.Turned}
-	if err := m.learn(); err != nil {
-		return Decision{}, fmt.Errorf("%s at record %d: %w", st.ID, st.Seq, err)
+	if ev.Invalid > 1 && st.Seq > 0 {
+		return giveUp(st, &ev, errors.New("what was to be recorded is not a value that the ledger takes")), nil
 	}
-	cmd := m.proceed()
-	if m.rec == nil {
+	m := machine{spec: spec, st: st.clone(), ev: ev, turned: st.Turned}
+	if ev.Invalid > 0 {
+		m.ev = ev.bare()
+	}
+	cmd, err := m.decide()
+	switch {
+	case err != nil:
+		return Decision{}, fmt.Errorf("%s at record %d: %w", st.ID, st.Seq, err)
+	case m.broken != nil && st.Seq > 0:
+		return giveUp(st, &ev, m.broken), nil
+	case m.rec == nil:
 		return Decision{Do: cmd}, nil
 	}
-	m.rec.Error, m.rec.ExternalID = clean(m.rec.Error, maxText), clean(m.rec.ExternalID, maxExternalID)
+	m.rec.Error = clean(m.rec.Error, maxText)
 	if st.Seq-st.Base+1 >= snapshotEvery {
 		b, err := json.Marshal(st)
 		if err != nil {
@@ -127,9 +142,24 @@ type machine struct {
 	rec      *Record // nil until there is something to append
 	unparked bool    // the event takes a parked work up again
 	turned   bool    // the work had turned before this decision
+	broken   error   // what cannot be, and is
 }
 
 var errNotFitting = errors.New("the event does not fit the chain")
+
+// decide learns what the event says and decides what follows. A panic in it is a fault of the machine, or a chain that
+// no machine of this version wrote: either must not take the process down, and the next one that claims the work.
+func (m *machine) decide() (cmd Command, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			m.broken, err = fmt.Errorf("the machine panicked: %v", p), nil
+		}
+	}()
+	if err := m.learn(); err != nil {
+		return Command{}, err
+	}
+	return m.proceed(), nil
+}
 
 // learn turns the event into the part of the record that says what happened.
 func (m *machine) learn() error {
@@ -160,7 +190,8 @@ func (m *machine) learnOutcome(o *Outcome) error {
 	r := &Record{Step: ss.Name, Direction: dir, Attempt: e.Attempts, Class: o.Class, Error: o.Error}
 	switch o.Class {
 	case succeeded:
-		r.Kind, r.Class, r.ExternalID, r.Body, r.BodyDropped = KindDone, "", o.ExternalID, o.Output, o.Dropped
+		r.Kind, r.Class = KindDone, ""
+		r.bring(o.ExternalID, o.Output, o.Dropped)
 	case Unsent:
 		r.Kind = KindNotSent
 	case Refused:
@@ -190,7 +221,7 @@ func (m *machine) learnEvidence(f *Evidence) error {
 	r := &Record{Kind: f.Kind, Step: ss.Name, Direction: Forward, Attempt: ss.Forward.Attempts, Error: f.Error}
 	switch f.Kind {
 	case KindFound, KindUnfinished:
-		r.ExternalID, r.Body, r.BodyDropped = f.ExternalID, f.Output, f.Dropped
+		r.bring(f.ExternalID, f.Output, f.Dropped)
 	case KindSeveral:
 		r.Error = fmt.Sprintf("the destination has %d of them: %q", len(f.IDs), f.IDs)
 	case KindNotFound:
@@ -267,7 +298,7 @@ func (m *machine) proceed() Command {
 			return Command{Do: Wait, Until: deadline} // a late answer may still land
 		}
 		if err := m.lost(live); err != nil { // an open attempt can always be lost
-			panic(fmt.Sprintf("saga: %v", err))
+			return m.cannotBe(err)
 		}
 	}
 	if m.st.Newer != nil && (m.st.boundary() || m.turnsAtOnce()) {
@@ -295,7 +326,11 @@ func (m *machine) stay() {
 
 // forward decides on the first step that is not done.
 func (m *machine) forward() Command {
-	if m.st.Version != m.spec.Version { // the revision takes another version of the definition
+	switch newest := max(m.spec.Version, m.ev.Newest); {
+	case m.st.Version > newest: // CORE-3: it is due now, for a process that knows this version
+		m.moving()
+		return Command{Do: Rest}
+	case m.st.Version != m.spec.Version: // the revision takes another version of the definition
 		return m.again()
 	}
 	for i := range m.spec.Steps {

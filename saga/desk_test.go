@@ -158,7 +158,10 @@ func begin(t tester, lines string) *desk {
 
 func (d *desk) event(ev Event) Event {
 	ev.Now = Moment{Earliest: d.now.Add(-d.lag), Latest: d.now.Add(d.lag)}
-	ev.Slot, ev.Alone = !d.busy, d.alone
+	ev.Slot, ev.Alone, ev.Newest = !d.busy, d.alone, d.spec.Version
+	if d.next != nil {
+		ev.Newest = max(ev.Newest, d.next.Version)
+	}
 	return ev
 }
 
@@ -223,6 +226,9 @@ func (d *desk) store(r Record) {
 	d.t.Helper()
 	r.Seal(d.st.ID, d.st.Seq, d.st.Tail, 7)
 	r.At = d.now
+	if strings.Contains(r.Error, "panicked") || strings.Contains(r.Error, errNotFitting.Error()) {
+		d.t.Fatalf("M2: what cannot be, is: %+v", r)
+	}
 	if err := d.st.Apply(&r); err != nil {
 		d.t.Fatalf("R4: a decided record does not fold: %v\n%+v", err, r)
 	}

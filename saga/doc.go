@@ -97,7 +97,19 @@
 //
 // Further: pending signals are fed before anything is armed, so an event carries no slot while one is
 // pending. The slot in hand must be for the step that the decision arms. The definition's version must be the
-// work's; when nobody has it, the decision is [Park]. Only one goroutine decides for a work.
+// work's, or, for a work that has ended, the newest that this process knows. A process that does not know it leaves the
+// work alone: it stays due for one that does. Only one goroutine decides for a work.
+//
+// What cannot be stored, and what cannot be:
+//
+//   - M1: bodies are made valid UTF-8 where they enter: results, what lookups find, what signals bring (CORE-10).
+//   - M2: an external id is never altered. One that is too long, or no valid text, is left out, and the record says so:
+//     asking for it is a fault, as for a body that was dropped (CORE-17).
+//   - M3: nothing is appended that its own fold refuses ([State.After]; CORE-1). A record that does not fold, or that the
+//     ledger calls invalid, is decided again from the same event with [Event.Invalid]: first without the bodies and words
+//     that others gave it, then as a review, poison, with words of the machine alone. That consumes the signal, and
+//     leaves an attempt open until its deadline. A work that has ended stays so (CORE-10, 30).
+//   - M4: the machine does not panic: what it cannot decide is parked in the same way.
 //
 // # A step, forward
 //
@@ -184,7 +196,7 @@
 //
 //   - S1: a signal is consumed once, by a record that names it, and never while an attempt is open.
 //   - S2: a person's cancel turns the work, from any place before the pivot may have happened: during a backoff,
-//     in doubt, in review. It takes back a newer version that waits; only a still newer one opens the work again.
+//     in doubt, in review. No process reads it that does not know the definition (A0). It takes back a newer version that waits; only a still newer one opens the work again.
 //   - S3: a person's cancel when the pivot may have happened, in this revision or an earlier one, comes too late,
 //     and is noted. So is one behind the end.
 //   - S4: a person's cancel of a work that turned already is noted, unless a newer version waits.
@@ -199,9 +211,8 @@
 //     revision is noted.
 //   - S9: a late answer that names another external id than the recorded one is noted: look for a duplicate.
 //   - S10: a conflict is noted. The work goes on with what it was started with.
-//   - S11: a work whose version nobody knows is parked. Resume takes it up where it was. Verdicts and cancels
-//     are noted meanwhile: nobody here could act on them.
-//   - S12: what was decided about a parked work stays decided when it is parked again for another reason.
+//   - S13: a wake is noted: whoever reads it looks at the work. It takes up again what the machine gave up (M3), when no
+//     step is at issue that a verdict could be about.
 //
 // # Revisions
 //
@@ -221,7 +232,8 @@
 //   - V5: a step that needs no undo can be left in doubt when everything else is undone. Before the newer version
 //     begins it is looked up, or a person asked, unless it is Idempotent: else it would be made a second time.
 //   - V6: a revision begins at the first step, with a fresh policy, under keys of its own (F24) and with the newest
-//     version of the definition that was heard of.
+//     version of the definition that the signal or the work names or the process that begins it knows (CORE-32). When it
+//     does not know that version it lets go of the work, which is due at once for a process that does (CORE-3).
 //   - V7: each step is told what an earlier revision left at its destination ([Call.PreviousID], [Previous]) until
 //     it is done anew or undone. It changes that thing and must not make another. A lookup asks for the effect of
 //     this revision: what only an earlier one did is [NotFound]. Of a step that is done once (V9) it asks for the

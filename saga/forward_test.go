@@ -371,9 +371,8 @@ func TestF16NotFound(t *testing.T) {
 func TestF17NotFoundIsNoLicence(t *testing.T) {
 	d := begin(t, "a at-most-once lookup undo").fail(Unknown).due().found(KindNotFound).review(ReasonInDoubt)
 	d.wait(time.Hour).review(ReasonInDoubt)
-	// and not by way of another parking either (S12)
-	d.store(*Park(d.st, "nobody knows version 1").Record)
-	d.signal(Signal{Kind: SignalResume}).review(ReasonInDoubt)
+	// and not by way of another parking either
+	d.feed(Event{Invalid: 2}).review(ReasonPoison).signal(Signal{Kind: SignalWake}).review(ReasonPoison)
 	// a person may say so
 	d.verdict("").wants("act a forward", Running)
 	if a := d.armed(); a.Reissue != 1 {

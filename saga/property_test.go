@@ -240,9 +240,8 @@ func (w *world) others() bool {
 		}
 	case w.chance(3, "a conflict"):
 		w.say(Signal{Kind: SignalConflict})
-	case w.st.Reason != ReasonUnknownVersion && !w.st.Status.Terminal() && w.chance(3, "nobody knows the version"):
-		w.last = Park(w.st, "nobody knows it")
-		w.store(*w.last.Record)
+	case w.chance(2, "the ledger takes nothing"):
+		w.feedSafe(Event{Invalid: 2})
 	default:
 		return false
 	}
@@ -386,16 +385,16 @@ func (w *world) rest() {
 	if w.st.Status != Review {
 		return
 	}
-	if w.st.Reason == ReasonUnknownVersion {
-		if w.open() != nil {
-			w.pass(time.Minute + w.lag)
-			w.feedSafe(Event{})
-			return
-		}
-		w.say(Signal{Kind: SignalResume})
+	if w.open() != nil {
+		w.pass(time.Minute + w.lag)
+		w.feedSafe(Event{})
 		return
 	}
 	ss, dir := w.st.Issue(w.spec)
+	if w.st.Reason == ReasonPoison && (ss == nil || ss.effort(dir).Phase == Done) {
+		w.say(Signal{Kind: SignalWake})
+		return
+	}
 	if ss == nil {
 		w.brokenf("review %s, and no step is at issue", w.st.Reason)
 	}

@@ -30,7 +30,7 @@ const (
 	KindResolved   Kind = "resolved"   // a person's verdict on a step in review
 	KindCancelled  Kind = "cancelled"  // a cancel was accepted; the work turns to compensation
 	KindNoted      Kind = "noted"      // nothing was learned of a step: a signal that changes nothing, a policy used up, the end
-	KindParked     Kind = "parked"     // put aside for a person or for a process that knows more
+	KindParked     Kind = "parked"     // put aside for a person
 	KindResumed    Kind = "resumed"    // taken up again where it was parked
 	KindHeard      Kind = "heard"      // the source has a newer version; it waits for a step boundary. Body is its input, empty when the source cancelled
 	KindRevised    Kind = "revised"    // the work begins again for a newer version of its source object

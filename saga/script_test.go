@@ -135,7 +135,8 @@ func (s *story) play(command string) string {
 //	did-not-happen who the other one
 //	late step n id     attempt n's success comes after it was closed
 //	conflict           the work was started again with another identity
-//	park, resume       nobody knows the version; somebody does
+//	invalid            the ledger takes no record of what comes next
+//	wake               somebody says that it should have moved
 //	lose               the whole ledger is lost
 //	adopt rev words…   what stands is put on record; each line says it of one step (see parseEffect), or begins with
 //	                   quarantine. Among the words: cancelled, and records=n when it is cut off after n
@@ -184,11 +185,8 @@ func (s *story) do(verb string, args, lines []string) (err error) {
 	case "busy", "free":
 		s.busy = verb == "busy"
 		return s.try(Event{})
-	case "park":
-		dec := Park(s.st, strings.Join(args, " "))
-		s.store(*dec.Record)
-		s.last = dec
-		return nil
+	case "invalid":
+		return s.try(Event{Invalid: 2})
 	case "lose":
 		s.chain, s.st, s.tally = nil, &State{ID: order}, tally{}
 		return nil
@@ -233,7 +231,7 @@ func (s *story) post(verb string, args []string) error {
 	case "gone":
 		sig.Kind, sig.Actor, sig.Reason = SignalCancel, "", ""
 		sig.News = News{Revision: args[0]}
-	case "cancel", "conflict", "resume", "keep":
+	case "cancel", "conflict", "wake", "keep":
 	default:
 		return fmt.Errorf("unknown command %q", verb)
 	}

@@ -40,7 +40,7 @@ func TestS1ConsumedOnce(t *testing.T) {
 	if !strings.Contains(r.Error, "anna") || !strings.Contains(r.Error, "wrong order") {
 		t.Errorf("who and why are not on record: %q", r.Error)
 	}
-	for _, s := range []Signal{{Kind: "no such kind"}, {Kind: SignalResume}, {Kind: SignalConflict}, {Kind: SignalResolve}, {Kind: SignalLate}} {
+	for _, s := range []Signal{{Kind: "no such kind"}, {Kind: SignalWake}, {Kind: SignalConflict}, {Kind: SignalResolve}, {Kind: SignalLate}} {
 		d := begin(t, "a idempotent undo").fail(Unsent).signal(s)
 		if r := d.tail(); len(r.Signals) != 1 || !d.st.Saw(r.Signals[0]) {
 			t.Errorf("%s: recorded %+v", s.Kind, r)
@@ -277,75 +277,6 @@ func TestS10Conflict(t *testing.T) {
 	d.signal(Signal{Kind: SignalConflict}).noted("another identity").wants("wait", Retrying)
 	d = begin(t, "a at-most-once no-undo").fail(Unknown).review(ReasonInDoubt)
 	d.signal(Signal{Kind: SignalConflict}).noted("another identity").review(ReasonInDoubt)
-}
-
-// "S11: a work whose version nobody knows is parked. Resume takes it up where it was. Verdicts and cancels
-// are noted meanwhile: nobody here could act on them".
-func TestS11UnknownVersion(t *testing.T) {
-	park := func(d *desk) *desk {
-		dec := Park(d.st, "no running process knows order-to-invoice version 1")
-		d.store(*dec.Record)
-		d.last = dec
-		return d.review(ReasonUnknownVersion)
-	}
-	t.Run("parks and resumes", func(t *testing.T) {
-		d := park(begin(t, "a idempotent undo\nb find undo").succeed("1").fail(Unknown))
-		d.wait(time.Minute).review(ReasonUnknownVersion)
-		d.signal(Signal{Kind: SignalResume}).wants("look b forward", Running)
-		if d.tail().Kind != KindResumed {
-			t.Errorf("recorded %s", d.tail().Kind)
-		}
-	})
-	t.Run("on the way back", func(t *testing.T) {
-		park(begin(t, "a idempotent undo\nb find undo").succeed("1").cancelAfter(Unsent).fail(Unsent)).
-			wait(time.Minute).signal(Signal{Kind: SignalResume}).wants("act a undo", Compensating)
-	})
-	t.Run("with an attempt open", func(t *testing.T) {
-		d := park(begin(t, "a find undo"))
-		if err := d.try(Event{Signal: &Signal{ID: 9, Kind: SignalResume}}); err == nil {
-			t.Error("resumed over an open attempt")
-		}
-		d.tick().wants("wait until 12:00:30", Review)
-		d.due().review(ReasonUnknownVersion)
-		if d.tail().Kind != KindLost || d.st.Step("a").Forward.Phase != InDoubt {
-			t.Errorf("recorded %+v", d.tail())
-		}
-		d.signal(Signal{Kind: SignalResume}).wants("wait until 12:01:00", Retrying)
-	})
-	t.Run("an answer is kept", func(t *testing.T) {
-		d := park(begin(t, "a find undo\nb find undo")).succeed("1").review(ReasonUnknownVersion)
-		if d.st.Step("a").ExternalID != "1" {
-			t.Error("what was learned was dropped")
-		}
-		d.signal(Signal{Kind: SignalResume}).wants("act b forward", Running)
-	})
-	t.Run("cancel and verdict are noted", func(t *testing.T) {
-		d := park(begin(t, "a find undo").fail(Unknown))
-		d.cancel().noted("version").review(ReasonUnknownVersion)
-		d.verdict("1").noted("version").review(ReasonUnknownVersion)
-		if d.st.Note != "no running process knows order-to-invoice version 1" {
-			t.Errorf("the review is now about %q", d.st.Note)
-		}
-	})
-	t.Run("resume of anything else is noted", func(t *testing.T) {
-		begin(t, "a find undo").fail(Unknown).signal(Signal{Kind: SignalResume}).noted("nothing to resume").wants("wait", Retrying)
-		begin(t, "a at-most-once no-undo").fail(Unknown).signal(Signal{Kind: SignalResume}).noted("nothing to resume").review(ReasonInDoubt)
-	})
-}
-
-// "S12: what was decided about a parked work stays decided when it is parked again for another reason".
-func TestS12ParkedTwice(t *testing.T) {
-	for why, d := range map[Reason]*desk{
-		ReasonInDoubt:    begin(t, "a at-most-once lookup no-undo").fail(Unknown).due().found(KindNotFound),
-		ReasonAfterPivot: begin(t, "p idempotent undo pivot\nr find").succeed("1").fail(Refused),
-		ReasonExhausted:  begin(t, "a find undo attempts=1 give-up=review").fail(Unsent),
-		ReasonPoison:     begin(t, "a find undo").fail(Fault),
-		ReasonUndoFailed: begin(t, "a idempotent undo\nb find undo").succeed("1").fail(Refused).fail(Refused),
-	} {
-		d.review(why)
-		d.store(*Park(d.st, "nobody knows it").Record)
-		d.signal(Signal{Kind: SignalResume}).review(why)
-	}
 }
 
 // A verdict's result is any JSON a person typed; one that is none is not kept, and stops nothing.

@@ -14,14 +14,14 @@ type page struct {
 	Keep  []string        `json:"keep,omitempty"`  // steps that are done once for the whole work, and were
 }
 
-// reopens reports whether r may follow the end of a chain: a newer version of the source, or a signal that
-// changes nothing.
-func reopens(r *Record) bool {
+// reopens reports whether r may follow the end of a chain: a newer version of the source, or a note, which changes
+// nothing. A note need not name a signal: then a chain that has one too many still folds (CORE-1).
+func (st *State) reopens(r *Record) bool {
 	switch r.Kind {
 	case KindHeard, KindRevised:
 		return true
 	case KindNoted:
-		return len(r.Signals) > 0
+		return r.Status == st.Status
 	case KindCancelled:
 		return r.Revision != ""
 	default:
@@ -110,7 +110,7 @@ func (ss *StepState) standing() *Result {
 // boundary reports whether the work may begin a newer revision now: nothing is open, in doubt or half-made, and
 // it is not going back.
 func (st *State) boundary() bool {
-	if st.Turned && st.Status != Compensated || st.Reason == ReasonUnknownVersion {
+	if st.Turned && st.Status != Compensated {
 		return false
 	}
 	for i := range st.Steps {
@@ -190,12 +190,12 @@ func (m *machine) hearNews(s *Signal) error {
 		r.Revision = ""
 		return note(fmt.Sprintf("revision %s has no input that can be kept (JSON, at most %d bytes)", s.Revision, MaxInput))
 	case gone && m.st.Turned:
-		m.unparked = m.st.Reason != ReasonUnknownVersion // it may have waited for the newer version alone
+		m.unparked = true // it may have waited for the newer version alone
 		r.Kind, r.Error = KindCancelled, says(s, "the source cancelled it; it has turned already")
 		return m.foldSignal(s, r)
 	case !gone && m.ev.Same && !isSub(s.Revision) && !m.st.Turned && !m.st.Unmatched && (m.st.Newer == nil || !m.st.Newer.Gone):
 		return note("a newer version that says the same")
-	case gone && m.st.Reason != ReasonUnknownVersion && m.hasWayBack():
+	case gone && m.hasWayBack():
 		m.unparked = true
 		r.Kind, r.Error = KindCancelled, says(s, "the source cancelled it")
 		return m.foldSignal(s, r)
@@ -233,9 +233,9 @@ func (m *machine) revised(n Newer, input json.RawMessage) *Record {
 	}
 	body, err := json.Marshal(p)
 	if err != nil { // a valid input and names always marshal
-		panic(fmt.Sprintf("saga: %v", err))
+		m.cannotBe(err)
 	}
-	return &Record{Kind: KindRevised, Revision: n.Revision, Version: max(n.Version, m.st.Version), Body: body}
+	return &Record{Kind: KindRevised, Revision: n.Revision, Version: max(n.Version, m.st.Version, m.ev.Newest), Body: body}
 }
 
 // keeps reports whether the step, once done, stays done when the work is revised. One that nobody can tell of does:
@@ -261,7 +261,7 @@ func (m *machine) begin() Command {
 		r = &Record{Kind: KindCancelled, Revision: n.Revision, Error: "the source cancelled it"}
 	}
 	if err := m.fold(r); err != nil { // what waits at a boundary can always begin
-		panic(fmt.Sprintf("saga: %v", err))
+		return m.cannotBe(err)
 	}
 	m.moving()
 	if n.Gone {
@@ -271,10 +271,10 @@ func (m *machine) begin() Command {
 	return m.forward()
 }
 
-// turnsAtOnce reports whether the source's cancel, heard while nobody knew how to act on it, turns the work now: it
-// waits for no boundary where there is a way back, because going back settles every doubt by itself.
+// turnsAtOnce reports whether the source's cancel, heard while there was no way back, turns the work now that there is
+// one: it waits for no boundary, because going back settles every doubt by itself.
 func (m *machine) turnsAtOnce() bool {
-	return m.st.Newer.Gone && !m.st.Turned && m.st.Reason != ReasonUnknownVersion && m.hasWayBack()
+	return m.st.Newer.Gone && !m.st.Turned && m.hasWayBack()
 }
 
 // hasWayBack reports whether a cancel by the source can be followed: the pivot cannot have happened, or this version of

@@ -92,32 +92,6 @@ func TestV12GoneWithoutAPivot(t *testing.T) {
 	d.succeed("").wants("act a undo", Compensating).succeed("").wants("rest", Compensated)
 }
 
-// "V12": heard while nobody knew the definition, it turns the work as soon as somebody does, in doubt or not, and
-// nothing is sent forward first.
-func TestV12GoneWhileUnknown(t *testing.T) {
-	for what, reach := range map[string]func(*desk) *desk{
-		"backing off": func(d *desk) *desk { return d.succeed("c1").fail(Unsent) },
-		"in doubt":    func(d *desk) *desk { return d.succeed("c1").fail(Unknown) },
-	} {
-		d := reach(beginAt(t, mailLast))
-		forward := d.st.Step("invoice").Forward.Attempts
-		d.store(*Park(d.st, "nobody knows it").Record)
-		d.gone("2").runs("1", "2").review(ReasonUnknownVersion)
-		if d.st.Note != "nobody knows it" {
-			t.Errorf("%s: the review is now about %q", what, d.st.Note)
-		}
-		d.signal(Signal{Kind: SignalResume})
-		if !d.st.Turned || d.st.Step("invoice").Forward.Attempts != forward {
-			t.Errorf("%s: %s, turned %v, %d attempts", what, d.st.Status, d.st.Turned, d.st.Step("invoice").Forward.Attempts)
-		}
-	}
-	t.Run("a newer version waits, too", func(t *testing.T) {
-		d := beginAt(t, mailLast).succeed("c1").fail(Unsent)
-		d.store(*Park(d.st, "nobody knows it").Record)
-		d.revise("2").runs("1", "2").review(ReasonUnknownVersion).signal(Signal{Kind: SignalResume}).runs("2", "").wants("act customer forward", Running)
-	})
-}
-
 // "V12: a cancel by the source turns the work at once, in doubt or not and behind the pivot or its end, too".
 func TestV12GoneBehindThePivot(t *testing.T) {
 	const steps = "customer idempotent no-undo\ninvoice find undo\nmark-synced idempotent undo pivot\nreport find undo\nmail at-most-once no-undo"
@@ -254,7 +228,7 @@ func TestV14KeptAfterSomeWasMadeGood(t *testing.T) {
 func TestV14RestoredInConflict(t *testing.T) {
 	d := outgrown(t, mailLast, withoutMail).through().gone("3").review(ReasonConflict)
 	note := d.st.Note
-	for _, s := range []SignalKind{SignalCancel, SignalConflict, SignalResume} {
+	for _, s := range []SignalKind{SignalCancel, SignalConflict, SignalWake} {
 		d.signal(Signal{Kind: s}).review(ReasonConflict)
 	}
 	d.late("invoice", "invoice-2").review(ReasonConflict)
@@ -276,7 +250,7 @@ func TestC12SignalsBehindTheEnd(t *testing.T) {
 		Compensated: func() *desk { return beginAt(t, mailLast).succeed("c1").succeed("i1").fail(Refused).succeed("") },
 	} {
 		for _, s := range []Signal{
-			{Kind: SignalCancel, Actor: "anna"}, {Kind: SignalConflict}, {Kind: SignalResume}, {Kind: SignalKeep}, {Kind: "no such kind"},
+			{Kind: SignalCancel, Actor: "anna"}, {Kind: SignalConflict}, {Kind: SignalWake}, {Kind: SignalKeep}, {Kind: "no such kind"},
 			{Kind: SignalResolve, Verdict: Verdict{Step: "invoice", Attempt: 1, Happened: true}},
 			{Kind: SignalResolve, Verdict: Verdict{Step: "mail", Direction: Undo, Happened: true}},
 			{Kind: SignalLate, Verdict: Verdict{Step: "invoice", Direction: Forward, Attempt: 1, Happened: true, ExternalID: "i9"}},

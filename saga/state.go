@@ -148,7 +148,7 @@ func (st *State) stays(r *Record) bool {
 
 // learn folds what r says happened, and leaves what it arms and decides.
 func (st *State) learn(r *Record) error {
-	if st.Status.Terminal() && !reopens(r) {
+	if st.Status.Terminal() && !st.reopens(r) {
 		return fmt.Errorf("%s follows the end of the chain (%s)", r.Kind, st.Status)
 	}
 	if st.Adopting && !st.admits(r) {

@@ -10,7 +10,7 @@ const (
 	Compensating Status = "compensating" // turned: what may have happened is undone, newest first → compensated, review
 )
 
-// Parked: nobody works on it until a person, or a process that knows more, says something.
+// Parked: no process works on it until a person says something.
 const (
 	Review Status = "review" // a person must decide; [Reason] says why → running, compensating
 	Paused Status = "paused" // held back by an operator → as before
@@ -41,13 +41,12 @@ type Reason string
 
 // The reasons for a review.
 const (
-	ReasonInDoubt        Reason = "in-doubt"        // nobody can tell whether the step happened
-	ReasonUndoFailed     Reason = "undo-failed"     // a compensation was refused or gave up
-	ReasonAfterPivot     Reason = "after-pivot"     // refused behind the point of no return
-	ReasonExhausted      Reason = "exhausted"       // the retry policy is used up and the step asks for a person
-	ReasonUnknownVersion Reason = "unknown-version" // no process knows the definition the work started with
-	ReasonPoison         Reason = "poison"          // the step took its process down too often, or its definition is at fault
-	ReasonConflict       Reason = "conflict"        // the source cancelled it, and a step that stands is not in this version of the definition
+	ReasonInDoubt    Reason = "in-doubt"    // nobody can tell whether the step happened
+	ReasonUndoFailed Reason = "undo-failed" // a compensation was refused or gave up
+	ReasonAfterPivot Reason = "after-pivot" // refused behind the point of no return
+	ReasonExhausted  Reason = "exhausted"   // the retry policy is used up and the step asks for a person
+	ReasonPoison     Reason = "poison"      // the step took its process down too often, or its definition is at fault
+	ReasonConflict   Reason = "conflict"    // the source cancelled it, and a step that stands is not in this version of the definition
 )
 
 // Direction tells a step's action from its compensation.

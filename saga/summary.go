@@ -147,15 +147,12 @@ func nextInConflict(st *State, ss *StepState) string {
 }
 
 func nextInReview(spec *Spec, st *State) string {
-	if st.Reason == ReasonUnknownVersion {
-		return fmt.Sprintf("Start a program that registers %s version %d; the work then goes on by itself.", st.ID.Saga, st.Version)
-	}
 	ss, dir := st.Issue(spec)
 	if ss != nil && st.Reason == ReasonConflict {
 		return nextInConflict(st, ss)
 	}
-	if ss == nil {
-		return "Cancel it, or start a program that can run it."
+	if ss == nil || ss.effort(dir).Phase == Done {
+		return "No step is at issue: mend what the note says, or cancel it."
 	}
 	e := ss.effort(dir)
 	what := fmt.Sprintf("step %q", ss.Name)

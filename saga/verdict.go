@@ -5,20 +5,6 @@ import (
 	"fmt"
 )
 
-// Park decides that nobody here can run the work: its definition's version is unknown. One that has ended stays so.
-func Park(st *State, words string) Decision {
-	if st.Adopting {
-		return Decision{Do: Command{Do: Rest}}
-	}
-	if st.Status.Terminal() {
-		return Decision{Record: &Record{Kind: KindNoted, Status: st.Status, Error: clean(words, maxText)}, Do: Command{Do: Rest}}
-	}
-	return Decision{
-		Record: &Record{Kind: KindParked, Status: Review, Reason: ReasonUnknownVersion, Error: clean(words, maxText)},
-		Do:     Command{Do: Rest},
-	}
-}
-
 // learnSignal consumes a signal by a record that names it. A signal that comes too late, or speaks of an
 // attempt that has moved on, changes nothing and is noted.
 func (m *machine) learnSignal(s *Signal) error {
@@ -43,12 +29,8 @@ func (m *machine) learnSignal(s *Signal) error {
 		return m.resolve(s)
 	case SignalLate:
 		return m.lateAnswer(s)
-	case SignalResume:
-		if m.st.Status == Review && m.st.Reason == ReasonUnknownVersion {
-			m.unparked = true
-			return m.foldSignal(s, &Record{Kind: KindResumed, Error: says(s, "the definition is known again")})
-		}
-		return m.note(s, "nothing to resume")
+	case SignalWake:
+		return m.wake(s)
 	case SignalConflict:
 		return m.note(s, "the work was started again with another identity; it goes on with the first")
 	default:
@@ -62,8 +44,6 @@ func (m *machine) cancel(s *Signal) error {
 		return m.note(s, "cancel came too late: the work has ended")
 	case m.st.Turned && m.st.Newer == nil:
 		return m.note(s, "cancel: the work is being undone already")
-	case m.st.Reason == ReasonUnknownVersion:
-		return m.note(s, "cancel: nobody here knows how to undo the work; start a program with its version, then cancel again")
 	case !m.st.Turned && m.pastPivot():
 		return m.note(s, "cancel came too late: the pivot may have happened")
 	}
@@ -91,8 +71,6 @@ func (m *machine) resolve(s *Signal) error {
 		return m.note(s, fmt.Sprintf("verdict: the review is not about step %q", s.Step))
 	case s.Attempt != ss.effort(dir).Attempts:
 		return m.note(s, fmt.Sprintf("verdict: it speaks of attempt %d, and the step has moved on to %d", s.Attempt, ss.effort(dir).Attempts))
-	case m.st.Reason == ReasonUnknownVersion:
-		return m.note(s, "verdict: the review is about an unknown version, not about a step")
 	case ss.effort(dir).Phase == Done:
 		return m.note(s, "verdict: the step is done")
 	case !s.Happened && !m.st.Forgotten.IsZero() && !s.At.After(m.st.Forgotten):
@@ -103,10 +81,22 @@ func (m *machine) resolve(s *Signal) error {
 	m.unparked = true
 	r := &Record{Kind: KindResolved, Step: ss.Name, Direction: dir, Attempt: s.Attempt, Class: Unsent, Error: says(s, "it did not happen")}
 	if s.Happened {
-		r.Class, r.ExternalID, r.Error = "", s.ExternalID, says(s, "it happened")
-		r.Body, r.BodyDropped = keep(s.Output, MaxOutput)
+		r.Class, r.Error = "", says(s, "it happened")
+		r.bring(s.ExternalID, s.Output, false)
 	}
 	return m.foldSignal(s, r)
+}
+
+// wake takes up again a work that the machine has given up (M1), now that somebody has mended the cause. Else a work
+// that should have moved only needed a process that looks at it.
+func (m *machine) wake(s *Signal) error {
+	ss, dir := m.st.Issue(m.spec)
+	stuck := ss != nil && ss.effort(dir).Phase != Done
+	if m.st.Status != Review || m.st.Reason != ReasonPoison || stuck {
+		return m.note(s, "it was looked at again")
+	}
+	m.unparked = true
+	return m.foldSignal(s, &Record{Kind: KindResumed, Error: says(s, "it is taken up again")})
 }
 
 // lateAnswer takes an answer that came after its attempt was closed as evidence.
@@ -125,14 +115,14 @@ func (m *machine) lateAnswer(s *Signal) error {
 	if m.st.Status.Terminal() {
 		return m.note(s, fmt.Sprintf("a late answer of attempt %d of step %q says %q, and the work has ended: look for what it left", s.Attempt, s.Step, s.ExternalID))
 	}
-	if issue, dir := m.st.Issue(m.spec); issue == ss && dir == Forward && m.st.Reason != ReasonUnknownVersion {
+	if issue, dir := m.st.Issue(m.spec); issue == ss && dir == Forward {
 		m.unparked = true
 	}
 	r := &Record{
-		Kind: KindFound, Step: s.Step, Direction: Forward, Attempt: ss.Forward.Attempts, ExternalID: s.ExternalID,
+		Kind: KindFound, Step: s.Step, Direction: Forward, Attempt: ss.Forward.Attempts,
 		Error: fmt.Sprintf("the answer of attempt %d came late", s.Attempt),
 	}
-	r.Body, r.BodyDropped = keep(s.Output, MaxOutput)
+	r.bring(s.ExternalID, s.Output, false)
 	return m.foldSignal(s, r)
 }
 
@@ -168,10 +158,10 @@ func keep(body json.RawMessage, limit int) (kept json.RawMessage, dropped bool) 
 		return nil, false
 	}
 	b, err := json.Marshal(body)
-	if err != nil || len(b) > limit {
+	if err != nil {
 		return nil, true
 	}
-	return b, false
+	return sound(b, limit)
 }
 
 // says joins the machine's words with the actor's.

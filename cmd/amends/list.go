@@ -22,7 +22,7 @@ var (
 	}
 	reasons = []string{
 		string(saga.ReasonInDoubt), string(saga.ReasonUndoFailed), string(saga.ReasonAfterPivot), string(saga.ReasonExhausted),
-		string(saga.ReasonUnknownVersion), string(saga.ReasonPoison), string(saga.ReasonConflict),
+		string(saga.ReasonPoison), string(saga.ReasonConflict),
 	}
 )
 

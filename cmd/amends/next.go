@@ -39,7 +39,7 @@ type command struct{ when, line string }
 
 // commands are the choices a person has about a work in review.
 func (v *view) commands(db string) []command {
-	if v.state.Status != saga.Review || v.state.Reason == saga.ReasonUnknownVersion {
+	if v.state.Status != saga.Review {
 		return nil
 	}
 	ss, dir := v.state.Issue(v.spec)

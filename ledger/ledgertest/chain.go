@@ -199,7 +199,7 @@ func (b *bench) claimAs(t saga.Token, c ledger.Claim) []ledger.Head {
 // post posts a signal with a key of its own.
 func (b *bench) post(id saga.ID, key string) {
 	b.Helper()
-	s := saga.Signal{Kind: saga.SignalConflict, Key: key, Actor: "suite", Reason: "because"}
+	s := saga.Signal{Kind: saga.SignalWake, Key: key, Actor: "suite", Reason: "because"}
 	if err := b.Post(b.Context(), id, s); err != nil {
 		b.Fatalf("post %s to %s: %v", key, id, err)
 	}

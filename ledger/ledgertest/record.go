@@ -183,7 +183,7 @@ func recordWords(b *bench) {
 	}
 	for _, reason := range []saga.Reason{
 		saga.ReasonInDoubt, saga.ReasonUndoFailed, saga.ReasonAfterPivot, saga.ReasonExhausted,
-		saga.ReasonUnknownVersion, saga.ReasonPoison, saga.ReasonConflict,
+		saga.ReasonPoison, saga.ReasonConflict,
 	} {
 		r := reviewed()
 		r.Reason = reason

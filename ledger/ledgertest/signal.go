@@ -42,7 +42,7 @@ func signalFields(b *bench) {
 			Step: "receipt", Direction: saga.Undo, Attempt: math.MaxInt32, Happened: true, ExternalID: "msg-1",
 			Output: json.RawMessage(`{"z":1,"a":[1.0]}`),
 		}},
-		{Kind: saga.SignalConflict, Key: "k2"}, {Kind: saga.SignalLate, Key: "k3"}, {Kind: saga.SignalResume, Key: "k4"},
+		{Kind: saga.SignalConflict, Key: "k2"}, {Kind: saga.SignalLate, Key: "k3"}, {Kind: saga.SignalWake, Key: "k4"},
 		{Kind: saga.SignalKeep, Key: "k5", Actor: "anna@example.com"},
 		{Kind: saga.SignalRevise, Key: "k6", News: saga.News{Revision: "2/17", Version: 3, Input: json.RawMessage(`{"z":1,"a":[1.0]}`)}},
 		{Kind: saga.SignalCancel, Key: "k7", News: saga.News{Revision: "2026-11-20T10:00:00.25Z"}},

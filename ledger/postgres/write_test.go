@@ -163,7 +163,7 @@ func TestRacingWriters(t *testing.T) {
 				if _, err := l.Claim(t.Context(), token, ledger.Claim{Limit: 100, Known: []ledger.Version{{Saga: "s", Version: 1}}}); err != nil {
 					t.Errorf("writer %d: %v", w, err)
 				}
-				if err := l.Post(t.Context(), mine[w].ID, saga.Signal{Kind: saga.SignalResume, Key: fmt.Sprint(w)}); err != nil {
+				if err := l.Post(t.Context(), mine[w].ID, saga.Signal{Kind: saga.SignalWake, Key: fmt.Sprint(w)}); err != nil {
 					t.Errorf("writer %d: %v", w, err)
 				}
 			}

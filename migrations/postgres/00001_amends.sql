@@ -120,7 +120,7 @@ CREATE TABLE amends_records (
     CONSTRAINT amends_records_direction CHECK (direction IN ('forward', 'undo')),
     CONSTRAINT amends_records_review CHECK ((status = 'review') = (reason IS NOT NULL)),
     CONSTRAINT amends_records_reason CHECK (reason IN ('in-doubt', 'undo-failed', 'after-pivot', 'exhausted',
-        'unknown-version', 'poison', 'conflict')),
+        'poison', 'conflict')),
     CONSTRAINT amends_records_class CHECK (class IN ('unknown', 'not-sent', 'refused', 'fault', 'stopped')),
     CONSTRAINT amends_records_wait CHECK (wait_ms >= 0),
     CONSTRAINT amends_records_rank CHECK (rank BETWEEN 0 AND 2),
@@ -145,7 +145,7 @@ CREATE TABLE amends_signals (
     head    bigint      NOT NULL REFERENCES amends_heads (number),
     read    integer,              -- seq of the record that consumed it
     at      timestamptz NOT NULL,
-    kind    text        NOT NULL CHECK (kind IN ('cancel', 'resolve', 'conflict', 'late-answer', 'resume',
+    kind    text        NOT NULL CHECK (kind IN ('cancel', 'resolve', 'conflict', 'late-answer', 'wake',
         'revise', 'keep')),
     key     text        NOT NULL,
     actor   text        NOT NULL,

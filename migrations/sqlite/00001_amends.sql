@@ -131,7 +131,7 @@ CREATE TABLE amends_records (
     CONSTRAINT amends_records_review CHECK ((status = 'review') = (reason IS NOT NULL)),
     CONSTRAINT amends_records_reason CHECK (reason IS NULL OR CASE reason
         WHEN 'in-doubt' THEN 1 WHEN 'undo-failed' THEN 1 WHEN 'after-pivot' THEN 1
-        WHEN 'exhausted' THEN 1 WHEN 'unknown-version' THEN 1 WHEN 'poison' THEN 1
+        WHEN 'exhausted' THEN 1 WHEN 'poison' THEN 1
         WHEN 'conflict' THEN 1 ELSE 0 END),
     CONSTRAINT amends_records_class CHECK (class IS NULL OR CASE class
         WHEN 'unknown' THEN 1 WHEN 'not-sent' THEN 1 WHEN 'refused' THEN 1 WHEN 'fault' THEN 1 WHEN 'stopped' THEN 1
@@ -156,7 +156,7 @@ CREATE TABLE amends_signals (
     head    INTEGER NOT NULL REFERENCES amends_heads (number),
     read    INTEGER,          -- seq of the record that consumed it
     at      INTEGER NOT NULL,
-    kind    TEXT    NOT NULL CHECK (kind IN ('cancel', 'resolve', 'conflict', 'late-answer', 'resume',
+    kind    TEXT    NOT NULL CHECK (kind IN ('cancel', 'resolve', 'conflict', 'late-answer', 'wake',
         'revise', 'keep')),
     key     TEXT    NOT NULL,
     actor   TEXT    NOT NULL,

@@ -194,7 +194,7 @@ func (w *Works) Resume(ctx context.Context, key string, by repair.By) error {
 	}
 	h := &chains[0].Head
 	return w.c.Ledger.Post(ctx, id, saga.Signal{
-		Kind: saga.SignalResume, Key: fmt.Sprintf("stuck:%s", h.Updated.UTC().Format(time.RFC3339Nano)), Actor: by.Actor, Reason: by.Reason,
+		Kind: saga.SignalWake, Key: fmt.Sprintf("stuck:%s", h.Updated.UTC().Format(time.RFC3339Nano)), Actor: by.Actor, Reason: by.Reason,
 	})
 }
 

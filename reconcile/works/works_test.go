@@ -190,7 +190,7 @@ func TestResume(t *testing.T) {
 			t.Errorf("%+v, %v", r, err)
 		}
 		signals, err := l.Signals(t.Context(), saga.ID{Saga: orderSaga, Work: keyOf("1")})
-		if err != nil || len(signals) != 1 || signals[0].Kind != saga.SignalResume || signals[0].Actor != "reconcile orders" || !strings.Contains(signals[0].Reason, r.Plan) {
+		if err != nil || len(signals) != 1 || signals[0].Kind != saga.SignalWake || signals[0].Actor != "reconcile orders" || !strings.Contains(signals[0].Reason, r.Plan) {
 			t.Errorf("%+v, %v", signals, err)
 		}
 		p.begin()

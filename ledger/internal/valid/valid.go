@@ -58,7 +58,7 @@ func body(what string, b json.RawMessage) error {
 }
 
 var signals = []saga.SignalKind{
-	saga.SignalCancel, saga.SignalResolve, saga.SignalConflict, saga.SignalLate, saga.SignalResume, saga.SignalRevise,
+	saga.SignalCancel, saga.SignalResolve, saga.SignalConflict, saga.SignalLate, saga.SignalWake, saga.SignalRevise,
 	saga.SignalKeep,
 }
 
