@@ -16,7 +16,7 @@ import (
 // Limits.Patience. What was asked for is left for a later run.
 var ErrSpent = errors.New("no turn for now")
 
-// Limits say how often one system may be asked. Zero fields take the default named at each.
+// Limits say how often one system may be asked. Fields that are not positive take the default named at each.
 type Limits struct {
 	// PerSecond is how many calls a second are made at most, by each process, and Burst how many of them at once. 10,
 	// and as many as a second's.
@@ -30,22 +30,12 @@ type Limits struct {
 const reserved = 0.3
 
 func (l Limits) withDefaults() Limits {
-	l.PerSecond = cmp.Or(l.PerSecond, 10)
-	l.Burst = cmp.Or(l.Burst, max(1, int(l.PerSecond)))
-	l.Patience = cmp.Or(l.Patience, time.Minute)
+	if !(l.PerSecond > 0) || math.IsInf(l.PerSecond, 1) { // NaN is neither
+		l.PerSecond = 10
+	}
+	l.Burst = cmp.Or(max(l.Burst, 0), max(1, int(l.PerSecond)))
+	l.Patience = cmp.Or(max(l.Patience, 0), time.Minute)
 	return l
-}
-
-// Validate returns every fault of l.
-func (l Limits) Validate() error {
-	var faults []error
-	if !(l.PerSecond >= 0) || math.IsInf(l.PerSecond, 1) || l.Burst < 0 {
-		faults = append(faults, errors.New("PerSecond or Burst is not a number of calls"))
-	}
-	if l.Patience < 0 {
-		faults = append(faults, errors.New("the Patience is negative"))
-	}
-	return errors.Join(faults...)
 }
 
 // Quota bounds the rate of the calls to one system by this process: those of a [Hearer] on behalf of hints, and those of
@@ -60,7 +50,7 @@ type Quota struct {
 	paused time.Time     // the other side asked not to be asked before
 }
 
-// NewQuota returns a quota that is full. It takes limits that [Limits.Validate] has no fault to find with.
+// NewQuota returns a quota that is full.
 func NewQuota(l Limits) *Quota {
 	l = l.withDefaults()
 	const share = 1 - reserved

@@ -3,6 +3,7 @@ package reconcile_test
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -113,14 +114,18 @@ func TestTakeHeedsItsContext(t *testing.T) {
 	})
 }
 
-// Limits that make no sense are refused, all of them at once.
+// Limits that make no sense are the defaults: they neither stop the calls nor let all of them through.
 func TestLimits(t *testing.T) {
-	t.Parallel()
-	err := reconcile.Limits{PerSecond: -1, Patience: -1}.Validate()
-	if err == nil || strings.Count(err.Error(), "\n") != 1 {
-		t.Errorf("got %v", err)
-	}
-	if err := (reconcile.Limits{}).Validate(); err != nil {
-		t.Error(err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		q := reconcile.NewQuota(reconcile.Limits{PerSecond: math.NaN(), Burst: -1, Patience: -1})
+		began := time.Now()
+		for range 77 {
+			if err := q.Take(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if d := time.Since(began).Round(time.Second); d != 10*time.Second {
+			t.Errorf("77 turns of a sweep took %s, want seven a second behind a burst of seven", d)
+		}
+	})
 }

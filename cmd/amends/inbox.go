@@ -42,9 +42,6 @@ type ear interface {
 	io.Closer
 }
 
-// openEar opens what was heard.
-func (ad address) openEar(ctx context.Context) (ear, error) { return ad.openReconciler(ctx) }
-
 // listening opens what was heard for fn.
 func (a *app) listening(ctx context.Context, fn func(ear) error) error {
 	return a.reconciling(ctx, func(r reconciler) error { return fn(r) })

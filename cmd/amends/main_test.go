@@ -78,7 +78,7 @@ func hear() {
 		if err != nil {
 			return err
 		}
-		e, err := ad.openEar(ctx)
+		e, err := ad.openReconciler(ctx)
 		if err != nil {
 			return err
 		}

@@ -16,7 +16,7 @@ func inSync(n int) (sides func() drift.Sides) {
 		known[i] = drift.Head{Key: key, Known: *done()}
 	}
 	return func() drift.Sides {
-		return drift.Sides{Source: drift.Rows(rows), Destination: drift.Rows(rows), Ledger: drift.Rows(known)}
+		return drift.Sides{Source: stream(rows), Destination: stream(rows), Ledger: stream(known)}
 	}
 }
 

@@ -68,8 +68,19 @@ func drawWorld(r *rapid.T) *world {
 	return w
 }
 
+// stream hands out rows that are at hand.
+func stream[T any](rows []T) drift.Stream[T] {
+	return func(row *T) (bool, error) {
+		if len(rows) == 0 {
+			return false, nil
+		}
+		*row, rows = rows[0], rows[1:]
+		return true, nil
+	}
+}
+
 func (w *world) sides() drift.Sides {
-	return drift.Sides{Source: drift.Rows(w.source), Destination: drift.Rows(w.destination), Ledger: drift.Rows(w.ledger)}
+	return drift.Sides{Source: stream(w.source), Destination: stream(w.destination), Ledger: stream(w.ledger)}
 }
 
 func (w *world) compare(t interface{ Fatal(...any) }) ([]drift.Finding, *drift.Counts) {
@@ -225,7 +236,7 @@ func TestBrokenSides(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("cut off")
 	cut := func(rows []drift.Seen) drift.Stream[drift.Seen] {
-		next := drift.Rows(rows)
+		next := stream(rows)
 		return func(s *drift.Seen) (bool, error) {
 			if more, _ := next(s); more {
 				return true, nil
@@ -234,24 +245,24 @@ func TestBrokenSides(t *testing.T) {
 		}
 	}
 	good := func() drift.Sides {
-		return drift.Sides{Source: drift.Rows(seen("1", "2", "3")), Destination: drift.Rows(seen("1", "2", "3")), Ledger: drift.Rows(heads("1", "2", "3"))}
+		return drift.Sides{Source: stream(seen("1", "2", "3")), Destination: stream(seen("1", "2", "3")), Ledger: stream(heads("1", "2", "3"))}
 	}
 	for name, c := range map[string]struct {
 		change func(*drift.Sides)
 		says   string
 	}{
-		"source disordered":      {func(s *drift.Sides) { s.Source = drift.Rows(seen("1", "3", "2")) }, `the source is not in the order of its keys: "2" came after "3"`},
-		"destination disordered": {func(s *drift.Sides) { s.Destination = drift.Rows(seen("2", "1")) }, "the destination is not in the order"},
-		"ledger disordered":      {func(s *drift.Sides) { s.Ledger = drift.Rows(heads("1", "2", "10")) }, "the ledger is not in the order"},
-		"by another order":       {func(s *drift.Sides) { s.Source = drift.Rows(seen("a", "B")) }, "not in the order"},
+		"source disordered":      {func(s *drift.Sides) { s.Source = stream(seen("1", "3", "2")) }, `the source is not in the order of its keys: "2" came after "3"`},
+		"destination disordered": {func(s *drift.Sides) { s.Destination = stream(seen("2", "1")) }, "the destination is not in the order"},
+		"ledger disordered":      {func(s *drift.Sides) { s.Ledger = stream(heads("1", "2", "10")) }, "the ledger is not in the order"},
+		"by another order":       {func(s *drift.Sides) { s.Source = stream(seen("a", "B")) }, "not in the order"},
 		"source cut":             {func(s *drift.Sides) { s.Source = cut(seen("1")) }, "read the source: cut off"},
 		"destination cut":        {func(s *drift.Sides) { s.Destination = cut(nil) }, "read the destination: cut off"},
-		"no key":                 {func(s *drift.Sides) { s.Source = drift.Rows(seen("", "1")) }, "has no natural key"},
-		"no work id":             {func(s *drift.Sides) { s.Ledger = drift.Rows(heads("")) }, "a work without an id"},
+		"no key":                 {func(s *drift.Sides) { s.Source = stream(seen("", "1")) }, "has no natural key"},
+		"no work id":             {func(s *drift.Sides) { s.Ledger = stream(heads("")) }, "a work without an id"},
 		"no fields": {func(s *drift.Sides) {
 			rows := seen("1")
 			rows[0].Fields, rows[0].Fingerprint = nil, drift.Fingerprint{}
-			s.Source = drift.Rows(rows)
+			s.Source = stream(rows)
 		}, "came without fields"},
 	} {
 		sides := good()
@@ -262,7 +273,7 @@ func TestBrokenSides(t *testing.T) {
 		}
 	}
 	stop := errors.New("enough")
-	_, err := (&drift.Comparison{}).Compare(t.Context(), drift.Sides{Source: drift.Rows(seen("1")), Destination: drift.Rows(seen()), Ledger: drift.Rows(heads())}, func(*drift.Finding) error { return stop })
+	_, err := (&drift.Comparison{}).Compare(t.Context(), drift.Sides{Source: stream(seen("1")), Destination: stream(seen()), Ledger: stream(heads())}, func(*drift.Finding) error { return stop })
 	if !errors.Is(err, stop) {
 		t.Errorf("who is told says stop, and the comparison says %v", err)
 	}
@@ -284,7 +295,7 @@ func TestCrowd(t *testing.T) {
 		return n <= crowd, nil
 	}
 	var found []drift.Finding
-	_, err := (&drift.Comparison{}).Compare(t.Context(), drift.Sides{Source: drift.Rows(seen(key)), Destination: destination, Ledger: drift.Rows(heads(key))}, func(f *drift.Finding) error {
+	_, err := (&drift.Comparison{}).Compare(t.Context(), drift.Sides{Source: stream(seen(key)), Destination: destination, Ledger: stream(heads(key))}, func(f *drift.Finding) error {
 		found = append(found, *f)
 		return nil
 	})

@@ -18,9 +18,9 @@ func ExampleComparison_Compare() {
 		return drift.Head{Key: key, Known: drift.Known{Works: 1, Status: saga.Completed, Revision: "1"}}
 	}
 	sides := drift.Sides{
-		Source:      drift.Rows([]drift.Seen{listed("shop:order:1", "4200"), listed("shop:order:2", "1000"), listed("shop:order:3", "700")}),
-		Destination: drift.Rows([]drift.Seen{listed("shop:order:1", "4200"), listed("shop:order:2", "900"), listed("shop:order:3", "700")}),
-		Ledger:      drift.Rows([]drift.Head{known("shop:order:1"), known("shop:order:2")}),
+		Source:      stream([]drift.Seen{listed("shop:order:1", "4200"), listed("shop:order:2", "1000"), listed("shop:order:3", "700")}),
+		Destination: stream([]drift.Seen{listed("shop:order:1", "4200"), listed("shop:order:2", "900"), listed("shop:order:3", "700")}),
+		Ledger:      stream([]drift.Head{known("shop:order:1"), known("shop:order:2")}),
 	}
 
 	var found []drift.Finding

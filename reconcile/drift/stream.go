@@ -33,17 +33,6 @@ func Pages[T any](limit int, next func(last *T, limit int) ([]T, error)) Stream[
 	}
 }
 
-// Rows makes a stream of rows that are at hand.
-func Rows[T any](rows []T) Stream[T] {
-	return func(row *T) (bool, error) {
-		if len(rows) == 0 {
-			return false, nil
-		}
-		*row, rows = rows[0], rows[1:]
-		return true, nil
-	}
-}
-
 // cursor is a stream with its next row.
 type cursor[T any] struct {
 	side string

@@ -76,7 +76,7 @@
 //
 // # Reading what was seen
 //
-// [Sightings], or [Read], hands out a listing in the order of the bytes of (key, id), the same in every store, with two
+// [Read] hands out a listing in the order of the bytes of (key, id), the same in every store, with two
 // chunks of it in memory. It ends with an error or at the end, and never short.
 //
 // # Limits

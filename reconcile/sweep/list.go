@@ -31,15 +31,6 @@ func (s *Sweep) List(ctx context.Context, side Side) (Report, error) {
 	return l.report, nil
 }
 
-// Progress says how far the full listing of a side has come.
-func (s *Sweep) Progress(ctx context.Context, side Side) (Progress, error) {
-	l := s.listing(side)
-	if err := l.open(ctx); err != nil {
-		return Progress{}, fmt.Errorf("sweep %s: %w", s.Name, err)
-	}
-	return l.progress(), nil
-}
-
 // String is how far the listing has come, for people.
 func (p Progress) String() string {
 	switch {

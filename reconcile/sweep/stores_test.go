@@ -178,7 +178,7 @@ func TestListOnStores(t *testing.T) {
 			t.Errorf("complete is %+v", r.Listed)
 		}
 		var ids []string
-		for row, err := range sweep.Sightings(t.Context(), open(), sweep.SightingQuery{Name: "orders", Side: sweep.SourceSide, Limit: 13}) {
+		for row, err := range sightings(t.Context(), open(), sweep.SightingQuery{Name: "orders", Side: sweep.SourceSide, Limit: 13}) {
 			if err != nil {
 				t.Fatal(err)
 			}

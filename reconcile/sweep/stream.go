@@ -4,32 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 
 	"github.com/amends-dev/amends/reconcile/drift"
 )
 
 // chunk is how many rows a stream reads at once; another chunk is read ahead.
 const chunk = 5000
-
-// Sightings returns the rows of one listing in the order of the bytes of (key, id). It holds few of them at a time. An
-// error ends it.
-func Sightings(ctx context.Context, store Store, q SightingQuery) iter.Seq2[Sighting, error] {
-	return func(yield func(Sighting, error) bool) {
-		r := Read(ctx, store, q)
-		defer r.Close()
-		for {
-			row, err := r.Next()
-			switch {
-			case err != nil:
-				yield(Sighting{}, err)
-				return
-			case row == nil || !yield(*row, nil):
-				return
-			}
-		}
-	}
-}
 
 // Reader reads the rows of one listing in their order.
 type Reader struct {

@@ -31,7 +31,7 @@ func TestReadingEndsWhole(t *testing.T) {
 		t.Errorf("after %d of 100 rows it came to an end", read)
 	}
 	all := 0
-	for _, err := range sweep.Sightings(t.Context(), b.store, sweep.SightingQuery{Name: "orders", Side: sweep.SourceSide, Limit: 7}) {
+	for _, err := range sightings(t.Context(), b.store, sweep.SightingQuery{Name: "orders", Side: sweep.SourceSide, Limit: 7}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +56,7 @@ func TestReadingOneKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := 0
-	for _, err := range sweep.Sightings(t.Context(), b.store, sweep.SightingQuery{Name: "orders", Side: sweep.SourceSide, Limit: 7}) {
+	for _, err := range sightings(t.Context(), b.store, sweep.SightingQuery{Name: "orders", Side: sweep.SourceSide, Limit: 7}) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -36,7 +36,7 @@ func TestDestination(t *testing.T) {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	var got []string
-	for row, err := range sweep.Sightings(t.Context(), b.store, sweep.SightingQuery{Name: "orders", Side: sweep.DestinationSide}) {
+	for row, err := range sightings(t.Context(), b.store, sweep.SightingQuery{Name: "orders", Side: sweep.DestinationSide}) {
 		if err != nil {
 			t.Fatal(err)
 		}

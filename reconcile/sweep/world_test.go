@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -240,11 +241,29 @@ func (b *bench) current() {
 	}
 }
 
+// sightings are the rows of one listing, in their order.
+func sightings(ctx context.Context, store sweep.Store, q sweep.SightingQuery) iter.Seq2[sweep.Sighting, error] {
+	return func(yield func(sweep.Sighting, error) bool) {
+		r := sweep.Read(ctx, store, q)
+		defer r.Close()
+		for {
+			row, err := r.Next()
+			switch {
+			case err != nil:
+				yield(sweep.Sighting{}, err)
+				return
+			case row == nil || !yield(*row, nil):
+				return
+			}
+		}
+	}
+}
+
 // sightings are the rows of the newest listing of the source, by id.
 func (b *bench) sightings(generation int64) map[string]sweep.Sighting {
 	b.Helper()
 	seen := map[string]sweep.Sighting{}
-	for row, err := range sweep.Sightings(b.Context(), b.store, sweep.SightingQuery{Name: "orders", Side: sweep.SourceSide, Generation: generation}) {
+	for row, err := range sightings(b.Context(), b.store, sweep.SightingQuery{Name: "orders", Side: sweep.SourceSide, Generation: generation}) {
 		if err != nil {
 			b.Fatal(err)
 		}
