@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -164,6 +165,42 @@ func TestPanicIsAFailure(t *testing.T) {
 		b.after(time.Hour)
 		if panics != 3 || stacks != 1 || len(b.delivered) != 2 {
 			t.Fatalf("%d panics, %d stacks, delivered %v", panics, stacks, b.delivered)
+		}
+	})
+}
+
+// M5: an object whose accepted counter was never its source's own shows as blocked, a person is told once, the source is
+// asked all the same, and when its versions begin a new epoch the object goes on by itself.
+func TestFrozenObjectIsShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		var told atomic.Int64
+		b.opts.Listener = &reconcile.Listener{Blocked: func(reconcile.Object, string) { told.Add(1) }}
+		var epoch atomic.Int64
+		b.source.Fetch = func(context.Context, reconcile.Object) (reconcile.Fetched, error) {
+			f := shown(8)
+			f.Version.Epoch = epoch.Load()
+			return f, nil
+		}
+		b.pushes("1", 1<<50)
+		_, stop := b.run()
+		defer stop()
+		b.after(time.Minute)
+		b.pushes("1", 8)
+		b.after(5 * time.Hour)
+		blocked, err := b.store.Entries(t.Context(), reconcile.EntryFilter{Blocked: true})
+		if err != nil || len(blocked) != 1 || !strings.Contains(blocked[0].Blocked, "begin a new epoch") || told.Load() != 1 {
+			t.Fatalf("M5: %d blocked, told %d times, %v", len(blocked), told.Load(), err)
+		}
+		asked := len(b.fetched)
+		b.after(3 * time.Hour)
+		if len(b.fetched) == asked {
+			t.Error("M5: the source is not asked any more")
+		}
+		epoch.Store(1)
+		b.after(2 * time.Hour)
+		if e := b.entry("1"); e.Blocked != "" || !slices.Contains(b.delivered, "1@1/8") {
+			t.Errorf("M5: delivered %v, blocked %q", b.delivered, e.Blocked)
 		}
 	})
 }
