@@ -45,6 +45,9 @@ type Reader interface {
 	Entries(ctx context.Context, f EntryFilter) ([]Entry, error)
 	// Counts returns how many deliveries of each source met which verdict.
 	Counts(ctx context.Context) ([]Count, error)
+	// Stopped returns of which objects deliveries came to nothing because they were copies or told nothing new, those
+	// first of which one did last. It is about what is kept: the retention forgets.
+	Stopped(ctx context.Context, f StoppedFilter) ([]Stopped, error)
 	// Replay makes the deliveries that f selects unjudged again: they go through the gate once more. Their
 	// outcomes stay until then, which is how the gate knows a replay. why says who wants it and why; it becomes
 	// the Because of those that were judged, and is kept behind the next one. It answers how many f selects.
@@ -78,6 +81,22 @@ type EntryFilter struct {
 	Blocked bool
 	After   Object // the next page
 	Limit   int    // 0: 100
+}
+
+// StoppedFilter selects objects. Zero fields do not narrow.
+type StoppedFilter struct {
+	Object Object // its non-empty fields
+	Prefix string // names of objects that begin with this, as [Object.String] writes them
+	Limit  int    // 0: 100
+}
+
+// Stopped counts the deliveries about one object that could have been work done twice.
+type Stopped struct {
+	Object Object
+	Copies int64 // of events that had come before: the inbox has recognised them
+	Known  int64 // events of a version that was known or older: the version gate has turned them away
+	First  time.Time
+	Last   time.Time
 }
 
 // Count is how many deliveries met one verdict; an empty verdict counts the unjudged.

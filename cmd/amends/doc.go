@@ -96,7 +96,8 @@
 //	            bodyDropped, class, error, signals[] (the ids it consumed), status, reason, dueAt,
 //	            arm (null, or the attempt it set in motion): step, direction, attempt, key, reissue, deadline,
 //	            snapshot: as body
-//	duplicates  items[]: saga, workId, source, count, firstAt, lastAt
+//	duplicates  items[]: saga (empty where no work was started), workId, source, by (start, receiver, version: what
+//	            stopped it), count, firstAt, lastAt
 //	            more: whether --limit left some out
 //	resolve     workId, saga, signal: as in pendingSignals, plan[] (what follows), dryRun, stored,
 //	cancel      applied (only with --wait can it be true), answer (the words of the record that read it),

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -8,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/reconcile"
 )
 
 func (a *app) duplicates() *cobra.Command {
@@ -15,8 +18,10 @@ func (a *app) duplicates() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "duplicates [WORK] [flags]", Args: atMostOneWork,
 		Short: "Count the duplicates that were blocked, most recent first",
-		Long: `Count the duplicates that were blocked: starts of a work that was known already and got its recorded result
-instead of a second run. They are counted by work and by who sent them, and are written about once a second.`,
+		Long: `Count the duplicates that were blocked, wherever that was: starts of a work that was known already and got its
+recorded result instead of a second run (start), copies of a webhook that had come before (receiver), and webhooks of a
+version that was known or older (version). They are counted by work and by who sent them; starts are written about once
+a second. Of webhooks only those are counted that are kept still, and none with --saga: they are of no saga.`,
 		Example: `  amends duplicates                              # who sends things twice?
   amends duplicates shop:order:10492
   amends duplicates --prefix shop: -o json | jq '[.items[].count] | add'`,
@@ -37,26 +42,68 @@ instead of a second run. They are counted by work and by who sent them, and are 
 
 // duplicateJSON is a counter as JSON.
 type duplicateJSON struct {
-	Saga   string     `json:"saga"`
+	Saga   string     `json:"saga"` // "": it was stopped before it was a work
 	WorkID string     `json:"workId"`
 	Source string     `json:"source"`
+	By     string     `json:"by"` // start, receiver, version: what stopped it
 	Count  int64      `json:"count"`
 	First  *time.Time `json:"firstAt"`
 	Last   *time.Time `json:"lastAt"`
 }
 
 func duplicateToJSON(d *ledger.Duplicate) duplicateJSON {
-	return duplicateJSON{Saga: d.ID.Saga, WorkID: d.ID.Work, Source: d.Source, Count: d.Count, First: utc(d.First), Last: utc(d.Last)}
+	return duplicateJSON{Saga: d.ID.Saga, WorkID: d.ID.Work, Source: d.Source, By: "start", Count: d.Count, First: utc(d.First), Last: utc(d.Last)}
+}
+
+// stoppedToJSON are the counters of an object's deliveries.
+func stoppedToJSON(s *reconcile.Stopped) []duplicateJSON {
+	var js []duplicateJSON
+	for _, c := range []struct {
+		by    string
+		count int64
+	}{{"receiver", s.Copies}, {"version", s.Known}} {
+		if c.count > 0 {
+			js = append(js, duplicateJSON{WorkID: s.Object.String(), Source: s.Object.Source, By: c.by, Count: c.count, First: utc(s.First), Last: utc(s.Last)})
+		}
+	}
+	return js
+}
+
+// blocked reads the counters of starts, and those of the inbox, the most recent first.
+func (a *app) blocked(ctx context.Context, f ledger.Filter) ([]duplicateJSON, error) {
+	var all []duplicateJSON
+	err := a.with(ctx, func(s store) error {
+		ds, err := s.Duplicates(ctx, f)
+		for i := range ds {
+			all = append(all, duplicateToJSON(&ds[i]))
+		}
+		return err
+	})
+	of := reconcile.StoppedFilter{Prefix: f.Prefix, Limit: f.Limit}
+	named := f.Work == ""
+	if o, ok := reconcile.ParseObject(f.Work); ok {
+		of.Object, named = o, true
+	}
+	if err != nil || f.Saga != "" || !named { // a work that no object names has no deliveries
+		return all, err
+	}
+	err = a.listening(ctx, func(e ear) error {
+		stopped, err := e.Stopped(ctx, of)
+		for i := range stopped {
+			if f.Work == "" || stopped[i].Object == of.Object {
+				all = append(all, stoppedToJSON(&stopped[i])...)
+			}
+		}
+		return err
+	})
+	slices.SortStableFunc(all, func(a, b duplicateJSON) int { return timeOf(b.Last).Compare(timeOf(a.Last)) })
+	return all, err
 }
 
 func (a *app) runDuplicates(cmd *cobra.Command, f ledger.Filter) error {
 	limit := f.Limit
 	f.Limit++
-	var ds []ledger.Duplicate
-	err := a.with(cmd.Context(), func(s store) (err error) {
-		ds, err = s.Duplicates(cmd.Context(), f)
-		return err
-	})
+	ds, err := a.blocked(cmd.Context(), f)
 	if err != nil {
 		return err
 	}
@@ -65,20 +112,17 @@ func (a *app) runDuplicates(cmd *cobra.Command, f ledger.Filter) error {
 		out := struct {
 			Items []duplicateJSON `json:"items"`
 			More  bool            `json:"more"`
-		}{make([]duplicateJSON, len(ds)), more}
-		for i := range ds {
-			out.Items[i] = duplicateToJSON(&ds[i])
-		}
+		}{append([]duplicateJSON{}, ds...), more}
 		return a.printJSON(out)
 	}
 	if len(ds) == 0 {
 		a.sayf("no duplicate was blocked")
 		return nil
 	}
-	g := grid{header: []string{"saga", "work", "source", "blocked", "first", "last"}}
+	g := grid{header: []string{"saga", "work", "source", "by", "blocked", "first", "last"}}
 	for i := range ds {
 		d := &ds[i]
-		g.add(d.ID.Saga, d.ID.Work, d.Source, strconv.FormatInt(d.Count, 10), a.when(d.First), a.when(d.Last))
+		g.add(d.Saga, d.WorkID, d.Source, d.By, strconv.FormatInt(d.Count, 10), a.when(timeOf(d.First)), a.when(timeOf(d.Last)))
 	}
 	a.print(&g)
 	if more {

@@ -63,6 +63,14 @@ func utc(t time.Time) *time.Time {
 	return &t
 }
 
+// timeOf is a time of JSON; zero for none.
+func timeOf(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return *t
+}
+
 // pointInTime reads a moment as a person writes it: a time, a day, or how long ago. Empty is no moment.
 func pointInTime(text string, now time.Time) (time.Time, error) {
 	if text == "" {

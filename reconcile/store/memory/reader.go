@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/amends-dev/amends/reconcile"
@@ -111,6 +112,48 @@ func (s *Store) Counts(ctx context.Context) ([]reconcile.Count, error) {
 		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Verdict, b.Verdict))
 	})
 	return list, nil
+}
+
+// Stopped returns "of which objects deliveries came to nothing", "those first of which one did last".
+func (s *Store) Stopped(ctx context.Context, f reconcile.StoppedFilter) ([]reconcile.Stopped, error) {
+	_, unlock, err := s.enter(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("count what was stopped: %w", err)
+	}
+	defer unlock()
+	counts := map[reconcile.Object]*reconcile.Stopped{}
+	for _, d := range s.rows {
+		known := d.Outcome == reconcile.Stale || d.Outcome == reconcile.Duplicate
+		if d.Copies == 1 && !known || !within(d.Object, f.Object) || !strings.HasPrefix(d.Object.String(), f.Prefix) {
+			continue
+		}
+		c := counts[d.Object]
+		if c == nil {
+			c = &reconcile.Stopped{Object: d.Object, First: d.Received}
+			counts[d.Object] = c
+		}
+		last := d.Received
+		if c.Copies += int64(d.Copies - 1); d.Copies > 1 {
+			last = d.Last
+		}
+		if known {
+			c.Known++
+		}
+		if d.Received.Before(c.First) {
+			c.First = d.Received
+		}
+		if last.After(c.Last) {
+			c.Last = last
+		}
+	}
+	list := make([]reconcile.Stopped, 0, len(counts))
+	for _, c := range counts {
+		list = append(list, *c)
+	}
+	slices.SortFunc(list, func(a, b reconcile.Stopped) int {
+		return cmp.Or(b.Last.Compare(a.Last), compareObjects(a.Object, b.Object))
+	})
+	return list[:min(len(list), cmp.Or(f.Limit, pageSize))], nil
 }
 
 // Replay makes deliveries "unjudged again".

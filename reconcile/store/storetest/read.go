@@ -15,11 +15,61 @@ var readCases = []testCase{
 	{"an unknown delivery", readUnknown},
 	{"entries by filter", readEntries},
 	{"counts", readCounts},
+	{"what was stopped", readStopped},
 }
 
 var replayCases = []testCase{
 	{"unjudged again", replayAgain},
 	{"a part", replayPart},
+}
+
+// "of which objects deliveries came to nothing because they were copies or told nothing new, those first of which one did
+// last".
+func readStopped(b *bench) {
+	es := events(6)
+	es[0].Object = reconcile.Object{Source: "shop", Tenant: "a:b", Type: "order", ID: "%3A:1"}
+	es[1].Object, es[2].Object = es[0].Object, es[0].Object // three events about one object
+	b.accept(es[:4]...)
+	b.judgeAs(reconcile.Applied)
+	b.accept(es[4])
+	b.judgeAs(reconcile.Stale)
+	b.accept(es[5])
+	b.judgeAs(reconcile.Hint)
+	b.accept(es[1], es[1])
+	b.until(b.clock())
+	b.accept(es[2])
+	count := func(f reconcile.StoppedFilter) string {
+		all, err := b.Stopped(b.Context(), f)
+		if err != nil {
+			b.Fatal(err)
+		}
+		var text []string
+		for _, s := range all {
+			text = append(text, fmt.Sprintf("%s %d %d", s.Object, s.Copies, s.Known))
+			if s.First.IsZero() || s.Last.Before(s.First) {
+				b.Errorf("%s: first at %s, last at %s", s.Object, s.First, s.Last)
+			}
+		}
+		return strings.Join(text, ", ")
+	}
+	const copied, stale = "shop:a%3Ab:order:%253A%3A1 3 0", "shop:order:0004 0 1"
+	for want, f := range map[string]reconcile.StoppedFilter{
+		copied + ", " + stale: {},
+		copied:                {Limit: 1},
+		stale:                 {Object: es[4].Object},
+	} {
+		if got := count(f); got != want {
+			b.Errorf("%+v: %q; want %q", f, got, want)
+		}
+	}
+	for prefix, want := range map[string]string{"shop:": copied + ", " + stale, "shop:a%3Ab:order:%253A%3A": copied, "shop:o": stale, "shop:a:": "", "a": ""} {
+		if got := count(reconcile.StoppedFilter{Prefix: prefix}); got != want {
+			b.Errorf("prefix %s: %q; want %q", prefix, got, want)
+		}
+	}
+	if got := count(reconcile.StoppedFilter{Object: reconcile.Object{Tenant: "a:b"}, Limit: 10}); got != copied {
+		b.Errorf("of a tenant: %q; want %q", got, copied)
+	}
 }
 
 // Each field of a filter narrows.

@@ -84,6 +84,21 @@ func (c *Census) Row() reconcile.Count {
 	return reconcile.Count{Source: c.Source, Verdict: reconcile.Verdict(c.Verdict), Count: c.Count, Last: c.Last.Time()}
 }
 
+// Stopped is a row that counts deliveries of an object that came to nothing.
+type Stopped struct {
+	Source, Tenant, Type, ID string
+	Copies, Known            int64
+	First, Last              column.Moment
+}
+
+// Row returns what the row says.
+func (s *Stopped) Row() reconcile.Stopped {
+	return reconcile.Stopped{
+		Object: reconcile.Object{Source: s.Source, Tenant: s.Tenant, Type: s.Type, ID: s.ID},
+		Copies: s.Copies, Known: s.Known, First: s.First.Time(), Last: s.Last.Time(),
+	}
+}
+
 // OutcomeColumns are what Judge changes in a row of the inbox, in the order of [Outcome].
 var OutcomeColumns = []Column{{"number", Bigint}, {"outcome", Words}, {"because", Words}}
 
