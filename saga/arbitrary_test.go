@@ -95,7 +95,7 @@ func drawEvent(t *rapid.T, d *desk) Event {
 	switch rapid.IntRange(0, 7).Draw(t, "event") {
 	case 0:
 		class := rapid.SampledFrom([]Class{succeeded, succeeded, Unknown, Unsent, Refused, Fault, stopped, ""}).Draw(t, "class")
-		o := Outcome{Class: class, Error: id, RetryAfter: after, Shutdown: rapid.Bool().Draw(t, "shutdown")}
+		o := Outcome{Class: class, Error: id, RetryAfter: after, Maybe: rapid.Bool().Draw(t, "maybe"), Shutdown: rapid.Bool().Draw(t, "shutdown")}
 		if class == succeeded {
 			o.ExternalID, o.Output, o.Error = id, body, ""
 		}

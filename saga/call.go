@@ -133,7 +133,14 @@ func failed(g *Gate, err error) Outcome {
 	if class == Unknown && g != nil && g.Unsent() {
 		class = Unsent
 	}
-	return Outcome{Class: class, Error: err.Error(), RetryAfter: after, HoldBack: holdsBack(err)}
+	o := Outcome{Class: class, Error: err.Error(), RetryAfter: after, HoldBack: holdsBack(err)}
+	if g != nil && g.Again() { // CORE-20: the error is about the last request, and an earlier one may have taken effect
+		o.Maybe = class == Refused
+		if class == Unsent {
+			o.Class = Unknown
+		}
+	}
+	return o
 }
 
 // recovered turns a panic into an outcome: a fault when nothing was sent, unknown otherwise. An action that

@@ -196,6 +196,9 @@ func (m *machine) learnOutcome(o *Outcome) error {
 		r.Kind = KindNotSent
 	case Refused:
 		r.Kind = KindRefused
+		if o.Maybe {
+			r.Class = Unknown
+		}
 	case Fault:
 		r.Kind = KindFault
 	default:

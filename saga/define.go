@@ -176,16 +176,31 @@ func (d *Definition[In]) Accept(work string, input any) (Accepted, error) {
 	if err := errors.Join(faults...); err != nil {
 		return Accepted{}, fmt.Errorf("%s %q is not accepted:\n%w", d.spec.Saga, work, err)
 	}
+	id, err := d.identify(in)
+	if err != nil {
+		return Accepted{}, fmt.Errorf("%s %q is not accepted: %w", d.spec.Saga, work, err)
+	}
+	return Accepted{Input: body, Identity: id}, nil
+}
+
+// identify hashes the part of the input that makes two starts the same. A user's Identity that panics, on the input of a
+// newer version of the source perhaps, has no identity: it must not take down every process that reads it (CORE-16).
+func (d *Definition[In]) identify(in In) (id string, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("its Identity panicked: %v", p)
+		}
+	}()
 	same := any(in)
 	if d.identity != nil {
 		same = d.identity(in)
 	}
 	b, err := json.Marshal(same)
 	if err != nil {
-		return Accepted{}, fmt.Errorf("%s %q is not accepted: its identity is not serialisable: %w", d.spec.Saga, work, err)
+		return "", fmt.Errorf("its identity is not serialisable: %w", err)
 	}
 	sum := sha256.Sum256(b)
-	return Accepted{Input: body, Identity: fmt.Sprintf("%x", sum[:16])}, nil
+	return fmt.Sprintf("%x", sum[:16]), nil
 }
 
 func (d *Definition[In]) input(input any) (in In, body json.RawMessage, err error) {

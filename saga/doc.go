@@ -125,7 +125,8 @@
 //   - F6: refused, up to and including the pivot, and no earlier attempt may have happened: the saga turns to
 //     compensation, and the step is owed nothing.
 //   - F7: refused, but an earlier attempt may have happened: the saga turns, and the step is owed an undo. A
-//     refusal of attempt k proves nothing about attempt k−1.
+//     refusal of attempt k proves nothing about attempt k−1. Nor does one of an attempt's second request say anything of
+//     its first: the gate counts what it lets out (CORE-20). Not sent after a second request is in doubt likewise (F5).
 //   - F8: refused behind the pivot: review. There is no automatic way back.
 //   - F9: every other end of an attempt (time-out, cut, 5xx, cancelled, a panic behind the gate) leaves the
 //     step in doubt. Unknown is not failed.

@@ -20,7 +20,7 @@ type Gate struct {
 	admit func() error
 
 	mu     sync.Mutex
-	passed bool
+	passes int  // requests that were let out
 	turned bool // somebody stood at the gate and was turned away
 	closed bool
 }
@@ -42,9 +42,9 @@ func (g *Gate) Pass() error {
 	}
 	switch {
 	case err == nil:
-		g.passed = true
+		g.passes++
 		return nil
-	case g.passed: // this request was turned away, but an earlier one of the attempt has left
+	case g.passes > 0: // this request was turned away, but an earlier one of the attempt has left
 		return err
 	default:
 		g.turned = true
@@ -63,14 +63,22 @@ func (g *Gate) Close() {
 func (g *Gate) Passed() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.passed
+	return g.passes > 0
+}
+
+// Again reports whether more than one request may have left. What is said of the last of them then says nothing about
+// those before it.
+func (g *Gate) Again() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.passes > 1
 }
 
 // Unsent reports that the action stood at its gate and was turned away before anything left.
 func (g *Gate) Unsent() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.turned && !g.passed
+	return g.turned && g.passes == 0
 }
 
 type gateKey struct{}

@@ -52,13 +52,13 @@ func (m *machine) cannotBe(err error) Command {
 // bare is the event without the bodies and the words that others gave it. What is known of the effect stays.
 func (ev Event) bare() Event {
 	if o := ev.Outcome; o != nil {
-		ev.Outcome = &Outcome{Class: o.Class, ExternalID: o.ExternalID, Dropped: o.Dropped || o.Output != nil, RetryAfter: o.RetryAfter, Shutdown: o.Shutdown}
+		ev.Outcome = &Outcome{Class: o.Class, ExternalID: o.ExternalID, Dropped: o.Dropped || o.Output != nil, Maybe: o.Maybe, RetryAfter: o.RetryAfter, HoldBack: o.HoldBack, Shutdown: o.Shutdown}
 		if !o.Done() {
 			ev.Outcome.Error = "the ledger refused the error's text"
 		}
 	}
 	if f := ev.Evidence; f != nil {
-		ev.Evidence = &Evidence{Step: f.Step, Kind: f.Kind, ExternalID: f.ExternalID, Dropped: f.Dropped || f.Output != nil, IDs: f.IDs, RetryAfter: f.RetryAfter}
+		ev.Evidence = &Evidence{Step: f.Step, Kind: f.Kind, ExternalID: f.ExternalID, Dropped: f.Dropped || f.Output != nil, IDs: f.IDs, RetryAfter: f.RetryAfter, HoldBack: f.HoldBack}
 	}
 	if ev.Signal != nil {
 		s := *ev.Signal

@@ -46,6 +46,7 @@ type Outcome struct {
 	ExternalID string
 	Output     json.RawMessage
 	Dropped    bool // the output could not be kept
+	Maybe      bool // refused, and an earlier request of the same attempt may have taken effect
 	Error      string
 	RetryAfter time.Duration
 	HoldBack   bool // RetryAfter is for everything that is sent to the destination, not for this step alone

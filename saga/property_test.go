@@ -264,7 +264,7 @@ func (w *world) act() {
 	s := r.step
 	fate := "answered"
 	if !w.quiet {
-		fate = rapid.SampledFrom([]string{"answered", "answered", "answered", "refused", "not sent", "at fault", "stopped",
+		fate = rapid.SampledFrom([]string{"answered", "answered", "answered", "refused", "refused in part", "not sent", "at fault", "stopped",
 			"answer lost", "late", "lost", "crash before", "crash behind", "crash with a late answer"}).Draw(w.t, "fate")
 	}
 	soon := w.now.Add(w.span(deadline.Sub(w.now)/2, "answer time"))
@@ -279,6 +279,10 @@ func (w *world) act() {
 	case "refused":
 		w.pass(soon.Sub(w.now))
 		w.outcomeNow(Outcome{Class: Refused, Error: "refused"})
+	case "refused in part": // created, and then refused to be posted (CORE-20)
+		r.half = s.Repeat == RepeatFind && r.dir == Forward && !r.finish
+		w.send(r, soon)
+		w.outcomeNow(Outcome{Class: Refused, Maybe: true, Error: "refused"})
 	case "not sent":
 		w.outcomeNow(Outcome{Class: Unsent, Error: "connection refused"})
 	case "at fault":

@@ -231,6 +231,9 @@ func (ss *StepState) endAttempt(e *Effort, r *Record) {
 		}
 	case KindRefused:
 		e.Phase = Rebuff
+		if r.Class == Unknown { // of its last request; an earlier one may have taken effect
+			e.Unanswered = later(e.Unanswered, e.Deadline)
+		}
 	case KindLost:
 		e.Crashes++
 		fallthrough
