@@ -60,8 +60,8 @@ func (m *machine) undo(s *StepSpec, ss *StepState) Command {
 		return m.park(ReasonInDoubt)
 	case u.Stuck != "":
 		return m.park(u.Stuck)
-	case u.Crashes >= maxCrashes:
-		return m.park(ReasonPoison)
+	case m.poisonous(u):
+		return m.poison(u)
 	case u.Phase == Rebuff, m.exhausted(s, u):
 		return m.park(ReasonUndoFailed)
 	}

@@ -233,7 +233,7 @@ func TestC8UndoFailed(t *testing.T) {
 	})
 	t.Run("poison", func(t *testing.T) {
 		d := begin(t, "a idempotent undo\nb find undo").succeed("1").fail(Refused)
-		for range maxCrashes - 1 {
+		for range defaultMaxCrashes - 1 {
 			d.crash()
 			if d.last.Do.Do == Wait {
 				d.due()

@@ -39,6 +39,10 @@ type Event struct {
 	// not fold. The first time the machine leaves out the bodies and words that others gave it; from the second on it
 	// parks the work with words of its own (M1).
 	Invalid int
+	// MaxCrashes is how often a step may have been in flight when its process died before a person is asked; 0: 20.
+	MaxCrashes int
+	// Bystanders is how many other steps were in flight when the process of a lost attempt died, as far as is known.
+	Bystanders int
 
 	Start    *Start    // the work begins
 	Outcome  *Outcome  // of the armed attempt
@@ -94,7 +98,6 @@ func (c Command) String() string {
 // Bounds of the machine itself.
 const (
 	maxLookups    = 12 // lookups in a row that cannot tell before a person is asked
-	maxCrashes    = 5  // attempts in flight when a process died before the step counts as poison
 	snapshotEvery = 64 // records between snapshots: what loading a chain costs at most
 	maxText       = 2 << 10
 	maxExternalID = 512
@@ -250,22 +253,6 @@ func (m *machine) neverOnALookup(step string) bool {
 	return s == nil || s.Repeat == RepeatAtMostOnce
 }
 
-// lost records that the armed attempt's process is gone.
-func (m *machine) lost(ss *StepState) error {
-	dir := ss.open()
-	r := &Record{
-		Kind: KindLost, Step: ss.Name, Direction: dir, Attempt: ss.effort(dir).Attempts, Class: Unknown,
-		Error: "the process that held the attempt ended, or its lease did, before an answer was recorded",
-	}
-	if err := m.fold(r); err != nil {
-		return err
-	}
-	if e := m.st.Step(ss.Name).effort(dir); e.Crashes > 1 { // the first time is the process's fault, not the step's
-		m.backOff(ss.Name, dir, 0)
-	}
-	return nil
-}
-
 // fold makes r the record and folds it into the provisional state.
 func (m *machine) fold(r *Record) error {
 	r.Status, r.Reason = m.st.Status, m.st.Reason
@@ -282,7 +269,7 @@ func (m *machine) backOff(step string, dir Direction, after time.Duration) {
 	if m.rec.Class == stopped {
 		return
 	}
-	d := s.Retry.Backoff(e.Key, max(1, e.Tries+e.Lookups, e.Crashes))
+	d := s.Retry.Backoff(e.Key, max(1, e.Tries+e.Lookups))
 	d = max(d, min(after, maxRetryAfter))
 	e.NotBefore = m.ev.Now.Earliest.Add(d)
 }
@@ -355,8 +342,8 @@ func (m *machine) resume(i int, s *StepSpec, ss *StepState) Command {
 	switch {
 	case e.Stuck != "":
 		return m.park(e.Stuck)
-	case e.Crashes >= maxCrashes:
-		return m.park(ReasonPoison)
+	case m.poisonous(e):
+		return m.poison(e)
 	case e.Phase == Rebuff:
 		return m.refused(i)
 	case e.Phase == InDoubt && !m.resendable(s, e):

@@ -136,6 +136,7 @@ type desk struct {
 	chain []Record
 	now   time.Time     // the database's clock
 	lag   time.Duration // what this process knows of it is this much too early, and too late
+	most  int           // crashes before a step is poison; 0: the default
 	busy  bool          // no send slot is to be had
 	alone bool
 	sigs  int64
@@ -158,7 +159,7 @@ func begin(t tester, lines string) *desk {
 
 func (d *desk) event(ev Event) Event {
 	ev.Now = Moment{Earliest: d.now.Add(-d.lag), Latest: d.now.Add(d.lag)}
-	ev.Slot, ev.Alone, ev.Newest = !d.busy, d.alone, d.spec.Version
+	ev.Slot, ev.Alone, ev.Newest, ev.MaxCrashes = !d.busy, d.alone, d.spec.Version, d.most
 	if d.next != nil {
 		ev.Newest = max(ev.Newest, d.next.Version)
 	}

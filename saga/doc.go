@@ -148,8 +148,10 @@
 //   - F18: a lookup that cannot tell is repeated after a backoff, at most 12 times in a row. Then, or as soon as
 //     more than one was found: review, with all ids.
 //   - F19: AtMostOnce in doubt without a lookup: review.
-//   - F20: a step that was in flight at 5 crashes is poison: review. An announced shutdown is no crash, and
-//     does not count as a try.
+//   - F20: what was in flight when its process died is mostly a bystander (realworld 2). So from its second crash on a
+//     step that may be repeated pauses, 1 s and twice as long each time, to 15 min; and after [Event.MaxCrashes] crashes
+//     it is poison: review, with how many other steps were in flight each time. A crash does not count as a try, nor
+//     does an announced shutdown, which is no crash.
 //   - F21: an action or definition at fault (it asked for a step that is not done) has sent nothing: review.
 //   - F22: when the next try comes is the [Retry] policy's: exponential, capped, spread by a jitter derived
 //     from key and try. A Retry-After lengthens a wait and never shortens it. None of it decides whether a

@@ -119,7 +119,7 @@ func TestF26PivotMayStand(t *testing.T) {
 	}
 	t.Run("refused before it", func(t *testing.T) { at(t).fail(Refused).review(ReasonAfterPivot) })
 	t.Run("given up before it", func(t *testing.T) { at(t).fail(Unsent).review(ReasonExhausted) })
-	t.Run("with the attempt open", func(t *testing.T) { begin(t, steps).lose(0).due().review(ReasonExhausted) })
+	t.Run("with the attempt open", func(t *testing.T) { begin(t, steps).lose(0).due().fail(Unsent).review(ReasonExhausted) })
 	t.Run("cancelled", func(t *testing.T) { at(t).fail(Fault).cancel().noted("too late").review(ReasonPoison) })
 }
 

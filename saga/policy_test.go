@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// "F20: a step that was in flight at 5 crashes is poison: review".
+// "F20: ... after MaxCrashes crashes it is poison: review".
 func TestF20Poison(t *testing.T) {
 	for _, repeat := range []string{"idempotent", "keyed=24h"} {
 		d := begin(t, "a "+repeat+" undo")
-		for range maxCrashes - 1 {
+		for range defaultMaxCrashes - 1 {
 			d.crash()
 			if d.last.Do.Do == Wait {
 				d.due()
@@ -19,7 +19,7 @@ func TestF20Poison(t *testing.T) {
 		d.crash().review(ReasonPoison)
 	}
 	d := begin(t, "a find undo")
-	for range maxCrashes - 1 {
+	for range defaultMaxCrashes - 1 {
 		d.crash().due().found(KindNotFound)
 	}
 	d.tick().due().review(ReasonPoison)

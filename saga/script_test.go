@@ -124,7 +124,7 @@ func (s *story) play(command string) string {
 //	                   retry-after=d, and shutdown when the process was told to stop
 //	lookup answer ids  the lookup answers: found, unfinished, not-found, unclear, several
 //	wait [d]           time passes: as long as the machine said, or d
-//	crash [alone]      the process dies; another one (proven alone) looks at the chain
+//	crash [alone [n]]  the process dies with n other steps in flight; another one (proven alone) looks at the chain
 //	busy, free         no send slot is to be had; or one is
 //	cancel who why…    a person cancels
 //	revise rev [same]  the source has a newer version; it says the same as before
@@ -135,6 +135,7 @@ func (s *story) play(command string) string {
 //	did-not-happen who the other one
 //	late step n id     attempt n's success comes after it was closed
 //	conflict           the work was started again with another identity
+//	max-crashes n      so often a step may be in flight when its process dies
 //	invalid            the ledger takes no record of what comes next
 //	wake               somebody says that it should have moved
 //	lose               the whole ledger is lost
@@ -168,7 +169,11 @@ func (s *story) do(verb string, args, lines []string) (err error) {
 	case "crash":
 		s.alone = len(args) > 0
 		defer func() { s.alone = false }()
-		return s.try(Event{})
+		n := 0
+		if len(args) > 1 {
+			n, err = strconv.Atoi(args[1])
+		}
+		return errors.Join(err, s.try(Event{Bystanders: n}))
 	case "revise":
 		version := 1
 		if s.next != nil {
@@ -185,6 +190,9 @@ func (s *story) do(verb string, args, lines []string) (err error) {
 	case "busy", "free":
 		s.busy = verb == "busy"
 		return s.try(Event{})
+	case "max-crashes":
+		s.most, err = strconv.Atoi(args[0])
+		return err
 	case "invalid":
 		return s.try(Event{Invalid: 2})
 	case "lose":

@@ -160,8 +160,8 @@ func TestS6CrashesCountAnew(t *testing.T) {
 				d.due()
 			}
 		}
-		if got := d.st.Step("a").Forward.Crashes; got != maxCrashes {
-			t.Fatalf("%d crashes, want %d", got, maxCrashes)
+		if got := d.st.Step("a").Forward.Crashes; got != defaultMaxCrashes {
+			t.Fatalf("%d crashes, want %d", got, defaultMaxCrashes)
 		}
 		d.review(ReasonPoison).verdict("").due().wants("act a forward", Running)
 	}

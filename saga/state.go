@@ -69,6 +69,7 @@ type Effort struct {
 	Tries    int    `json:"tries,omitempty"`    // of those, the ones that count against the retry policy
 	Lookups  int    `json:"lookups,omitempty"`  // in a row that could not tell
 	Crashes  int    `json:"crashes,omitempty"`  // attempts whose process died, since the last verdict
+	Beside   []int  `json:"beside,omitempty"`   // at each of the latest, how many other steps were in flight
 	Reissue  int    `json:"reissue,omitempty"`
 	Key      string `json:"key,omitempty"`
 
@@ -235,7 +236,7 @@ func (ss *StepState) endAttempt(e *Effort, r *Record) {
 			e.Unanswered = later(e.Unanswered, e.Deadline)
 		}
 	case KindLost:
-		e.Crashes++
+		e.crashed(r)
 		fallthrough
 	default: // KindUnknown
 		e.Phase = InDoubt
@@ -278,7 +279,7 @@ func (ss *StepState) resolve(e *Effort, r *Record) {
 }
 
 func (ss *StepState) done(e *Effort, r *Record) {
-	e.Phase, e.Stuck, e.Class, e.Crashes = Done, "", "", 0
+	e.Phase, e.Stuck, e.Class, e.Crashes, e.Beside = Done, "", "", 0, nil
 	if r.Direction == Undo {
 		ss.Previous = nil // whoever made it, it is gone
 		return
