@@ -130,13 +130,18 @@ func (c *committer) next() []*commit {
 	return batch
 }
 
-// write appends one batch, again and again until the ledger has answered.
+// write appends one batch.
 func (c *committer) write(batch []*commit) {
 	entries := make([]ledger.Entry, len(batch))
 	for i, op := range batch {
 		entries[i] = op.entry
 	}
 	defer c.outage.ask()()
+	c.send(batch, entries)
+}
+
+// send appends a batch until it is answered. One that takes longer than a call may take goes on in halves.
+func (c *committer) send(batch []*commit, entries []ledger.Entry) {
 	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		sent := time.Now()
 		answers, err := c.ledger.Append(c.ctx, batch[0].token, entries)
@@ -160,5 +165,10 @@ func (c *committer) write(batch []*commit) {
 			return
 		}
 		c.outage.failed(callAppend, err)
+		if half := len(batch) / 2; half > 0 && errors.Is(err, context.DeadlineExceeded) {
+			c.send(batch[:half], entries[:half])
+			c.send(batch[half:], entries[half:])
+			return
+		}
 	}
 }

@@ -100,16 +100,14 @@ func (h *hand) room() int {
 	return min(claimBatch, h.free())
 }
 
-// free is how many more works there is room for, should each be as large as an input can be.
+// free is how many more works there is room for, should each be as large as an input can be. A work that is larger
+// than there is room for altogether is taken alone.
 func (h *hand) free() int {
-	free := h.maxWorks - len(h.works)
-	if large := int((h.maxBytes - h.bytes) / saga.MaxInput); large < free {
-		free = large
-		if len(h.works) == 0 {
-			free = 1
-		}
+	large := int((h.maxBytes - h.bytes) / saga.MaxInput)
+	if len(h.works) == 0 {
+		large = max(1, large)
 	}
-	return max(0, free)
+	return max(0, min(h.maxWorks-len(h.works), large))
 }
 
 // claimed notes whether a claim of so many works got as many as there was room for, and fewer than it would take.

@@ -1,0 +1,65 @@
+package coordinator_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/ledger/ledgertest"
+	"github.com/amends-dev/amends/ledger/memory"
+	"github.com/amends-dev/amends/saga"
+)
+
+// Realworld 1: a process that is killed every eight seconds, with six steps of half a second at a destination that takes
+// one request at a time, and more works than it can finish. What is furthest along goes first, so that every life
+// completes at least one.
+func TestEveryLifeOfACrashLoopCompletesOne(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := memory.New(nil)
+		program := func(p *process) saga.Program {
+			var parts []saga.Step[order]
+			for i := range 6 {
+				parts = append(parts, saga.Do(fmt.Sprintf("step%d", i), func(context.Context, saga.Call[order]) (thing, error) {
+					<-time.After(500 * time.Millisecond)
+					if p.isDead() {
+						return thing{}, errDead
+					}
+					return thing{ID: "x"}, nil
+				}).Idempotent().NoUndo("it stays").To("books").Timeout(2*time.Second).Settle(0))
+			}
+			d, err := saga.Define("sync", 1, parts...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		}
+		cfg := config{program: program, opts: quick()}
+		cfg.opts.Lease = 3 * time.Second
+		cfg.opts.MaxWorks = 64
+		cfg.opts.Destinations = map[string]coordinator.Limit{"books": {Concurrent: 1}}
+		web := boot(t, l, &world{}, config{program: program, idle: true})
+		web.starts("sync", 150)
+		completed := 0
+		for life := range 20 {
+			p := boot(t, l, &world{}, cfg)
+			pass(8 * time.Second)
+			p.kill()
+			n := in(t, l, "sync")[saga.Completed]
+			if n == completed {
+				t.Errorf("life %d completed none; %d are completed", life+1, n)
+			}
+			completed = n
+			pass(cfg.opts.Lease)
+		}
+		count := in(t, l, "sync")
+		t.Logf("%v after 20 lives", count)
+		if count[saga.Review] > 0 {
+			t.Errorf("%d works wait for a person", count[saga.Review])
+		}
+		ledgertest.MustCheck(t, l)
+	})
+}

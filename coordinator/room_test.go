@@ -1,0 +1,142 @@
+package coordinator_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/ledger/memory"
+	"github.com/amends-dev/amends/saga"
+)
+
+// CORE-15: a backlog is not worked off at MaxWorks per Poll: what is let go makes room, and room is claimed at once.
+func TestABacklogDoesNotWaitForThePoll(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := memory.New(nil)
+		web := several(t, l, config{idle: true}, oneStep(t, "billing", 1, "", nil))
+		web.starts("billing", 400)
+		begun := time.Now()
+		p := several(t, l, config{opts: coordinator.Options{MaxWorks: 8}}, oneStep(t, "billing", 1, "", nil))
+		for in(t, l, "billing")[saga.Completed] < 400 && time.Since(begun) < time.Minute {
+			pass(10 * time.Millisecond)
+		}
+		if took := time.Since(begun); took > quick().Poll {
+			t.Errorf("400 works that take no time took %s with MaxWorks 8 and a poll of %s", took, quick().Poll)
+		}
+		if err := p.halt(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// CORE-27: starts that come at five times what a process can do do not keep what is due from running: a retry, a
+// compensation, the works of a process that died. Starts keep going forward, too.
+func TestStartsLeaveRoomForWhatIsDue(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, sent := memory.New(nil), &diary{}
+		act := func(_ context.Context, c saga.Call[order]) (thing, error) {
+			if n := sent.note(c.Work); c.Work == "first" && n == 1 {
+				return thing{}, saga.RetryAfter(6*time.Second, saga.NotSent(errTooBusy))
+			}
+			<-time.After(time.Second)
+			sent.note("all")
+			return thing{ID: "x"}, nil
+		}
+		p := several(t, l, config{opts: coordinator.Options{MaxWorks: 4}}, oneStep(t, "billing", 1, "", act))
+		synctest.Wait()
+		start := func(work string) {
+			if _, err := p.Start(t.Context(), "billing", work, order{}, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		begun := time.Now()
+		start("first")
+		for i := 0; time.Since(begun) < 2*time.Minute; i++ { // twenty a second, where four can be done
+			start(fmt.Sprint("w", i))
+			pass(50 * time.Millisecond)
+		}
+		at := sent.of("first")
+		if len(at) < 2 || at[1].Sub(begun) > 15*time.Second {
+			t.Errorf("a retry that was due after 6 s was made at %v; starts came from %s on", at, begun)
+		}
+		if n := len(sent.of("all")); n < 4*100 {
+			t.Errorf("%d works were done in two minutes, where 480 can be", n)
+		}
+		p.kill()
+	})
+}
+
+// T9: what is in hand is bounded in bytes, whether it was started here or claimed; everything is done in the end.
+func TestWhatIsInHandIsBoundedInBytes(t *testing.T) {
+	t.Parallel()
+	for name, claimed := range map[string]bool{"started": false, "claimed": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l := memory.New(nil)
+				act := func(context.Context, saga.Call[string]) (thing, error) {
+					<-time.After(10 * time.Second)
+					return thing{ID: "x"}, nil
+				}
+				d, err := saga.Define("large", 1, saga.Do("make", act).Idempotent().NoUndo("it stays").Timeout(time.Hour))
+				if err != nil {
+					t.Fatal(err)
+				}
+				const each, most = 200 << 10, 4 << 20
+				p := several(t, l, config{opts: coordinator.Options{MaxBytes: most}}, d)
+				from := p
+				if claimed {
+					from = several(t, l, config{idle: true}, d)
+				}
+				synctest.Wait()
+				input, _ := json.Marshal(strings.Repeat("x", each))
+				for i := range 60 {
+					if _, err := from.Start(t.Context(), "large", fmt.Sprint("w", i), json.RawMessage(input), nil); err != nil {
+						t.Fatal(err)
+					}
+				}
+				pass(5 * time.Second)
+				if n := held(t, l, p); n*each > most || n < most/each/2 {
+					t.Errorf("%d works of %d bytes are in hand, with room for %d bytes", n, each, most)
+				}
+				pass(2 * time.Minute)
+				if n := in(t, l, "large")[saga.Completed]; n != 60 {
+					t.Errorf("%d of 60 are completed", n)
+				}
+			})
+		})
+	}
+}
+
+// CORE-28: a source that adds a time to every redelivery makes a record and a signal of the first few only; all of them
+// are counted and told that they are in conflict.
+func TestConflictsAreKeptAFewTimes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := memory.New(nil)
+		p := several(t, l, config{}, oneStep(t, "billing", 1, "", nil))
+		synctest.Wait()
+		for i := range 200 {
+			_, err := p.Start(t.Context(), "billing", "w", order{Total: i}, nil)
+			if i > 0 && !errors.Is(err, coordinator.ErrConflict) || i == 0 && err != nil {
+				t.Fatal(err)
+			}
+			pass(time.Second)
+		}
+		id := saga.ID{Saga: "billing", Work: "w"}
+		records, err := l.History(t.Context(), id)
+		signals, serr := l.Signals(t.Context(), id)
+		if err != nil || serr != nil || len(records) > 10 || len(signals) > 5 {
+			t.Errorf("%d records and %d signals after two hundred redeliveries, %v, %v", len(records), len(signals), err, serr)
+		}
+		counted(t, l, 199)
+	})
+}
