@@ -273,6 +273,7 @@ func orders(p *process, o tuning) saga.Program {
 		_, err := p.send(ctx, c, saga.Undo, target)
 		return err
 	}
+	void := func(ctx context.Context, c saga.Call[order], made thing) error { return back(ctx, c, &made) }
 	find := func(ctx context.Context, c saga.Call[order]) (saga.Finding[thing], error) {
 		if p.remote != nil {
 			return p.remote.find(ctx, c)
@@ -296,8 +297,8 @@ func orders(p *process, o tuning) saga.Program {
 	}
 	parts := []saga.Step[order]{
 		step("customer").Idempotent().NoUndo("customers outlive their orders").To("books"),
-		step("invoice").Find(find).Undo(back).To("books"),
-		step("mark").Keyed(24 * time.Hour).Undo(back).Pivot().To("shop"),
+		step("invoice").Find(find).Undo(void).To("books"),
+		step("mark").Keyed(24 * time.Hour).UndoMaybe(back).Pivot().To("shop"),
 		step("receipt").AtMostOnce().NoUndo("the shop tells the customer").To("post"),
 	}
 	if o.identity != nil {

@@ -53,7 +53,7 @@ func papers(t *testing.T, b *paper, version int, mailless bool) saga.Program {
 		return thing{ID: id}, nil
 	}
 	void := func(_ context.Context, c saga.Call[order], made *thing) error {
-		if err := c.Sending(); err != nil {
+		if err := c.Sending(); err != nil || made == nil {
 			return err
 		}
 		b.mu.Lock()
@@ -70,7 +70,7 @@ func papers(t *testing.T, b *paper, version int, mailless bool) saga.Program {
 		return thing{ID: "mail"}, nil
 	}
 	steps := []saga.Step[order]{
-		saga.Do("invoice", invoice).Idempotent().Undo(void).Pivot(),
+		saga.Do("invoice", invoice).Idempotent().UndoMaybe(void).Pivot(),
 		saga.Identity(func(o order) any { return o.Memo }),
 	}
 	if !mailless {

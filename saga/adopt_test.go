@@ -411,8 +411,8 @@ func TestD6Quarantine(t *testing.T) {
 	if ss := d.st.Step("b"); ss.Forward.Phase != Done || ss.ExternalID != "b_9" || ss.Evidence != KindResolved {
 		t.Errorf("ours: %+v", ss)
 	}
-	d = start().cancel().review(ReasonInDoubt).verdict("b_9").wants("act b undo", Compensating)
-	d.succeed("").due().found(KindNotFound).wants("rest", Compensated)
+	d = start().cancel().review(ReasonInDoubt).verdict("b_9").wants("look b undo", Compensating)
+	d.found(KindFound, "b_9").wants("act b undo", Compensating).succeed("").due().found(KindNotFound).wants("rest", Compensated)
 }
 
 // D6: nobody knows what that says which did not match, so the next version is news although it says what the input says. The

@@ -1,5 +1,10 @@
 package saga
 
+import (
+	"cmp"
+	"fmt"
+)
+
 // The way back: what is undone, in which order, and what comes after it.
 
 // turn begins the way back. It is on record before anything is done about it.
@@ -78,5 +83,58 @@ func (m *machine) undo(s *StepSpec, ss *StepState) Command {
 	if m.ev.Now.Earliest.Before(until) {
 		return m.wait(until, Compensating)
 	}
+	if m.owesResult(ss) {
+		m.moving()
+		return Command{Do: Look, Step: s.Name, Direction: Undo}
+	}
 	return m.arm(s, Undo)
+}
+
+// owesResult reports whether the next thing about the step is a lookup that tells its undo what it made (C5): the undo
+// takes no nil, and what made it is settled.
+func (m *machine) owesResult(ss *StepState) bool {
+	s, f := m.step(ss.Name), &ss.Forward
+	settled := f.Phase == Done || f.Phase != InDoubt && f.unsettled().IsZero()
+	return m.st.Turned && s != nil && s.Undo && !s.UndoMaybe && settled && ss.stands(m.spec) && !ss.undoing().known()
+}
+
+// learnResult takes a lookup's answer that was to tell what the step made. One that does not tell it brings the work to
+// review: an undo that has to guess could undo another's thing.
+func (m *machine) learnResult(ss *StepState, f *Evidence) error {
+	r := &Record{Kind: f.Kind, Step: ss.Name, Direction: Undo, Attempt: ss.Undo.Attempts, Error: f.Error}
+	recorded := ""
+	if known := ss.undoing(); known != nil {
+		recorded = known.ExternalID
+	}
+	why := ""
+	switch f.Kind {
+	case KindFound, KindUnfinished:
+		r.ExternalID, r.Body, r.BodyDropped = cmp.Or(f.ExternalID, recorded), f.Output, f.Dropped
+		if recorded != "" && f.ExternalID != "" && f.ExternalID != recorded {
+			r.Kind, why = KindSeveral, fmt.Sprintf("found %q beside the recorded %q", f.ExternalID, recorded)
+			r.ExternalID, r.Body, r.BodyDropped = "", nil, false
+		} else if !(&Result{Output: r.Body}).known() {
+			why = "found it with a result that cannot be kept"
+		}
+	case KindSeveral:
+		why = fmt.Sprintf("found %d of them: %q", len(f.IDs), f.IDs)
+	case KindNotFound:
+		why = "found nothing"
+	default:
+		r.Kind = KindUnclear
+		if ss.Undo.Lookups+1 >= maxLookups {
+			why = "could not tell: " + f.Error
+		}
+	}
+	if why != "" {
+		r.Class = Unknown
+		r.Error = fmt.Sprintf("what step %q made is not on record, and the lookup that was to tell it %s", ss.Name, why)
+	}
+	if err := m.fold(r); err != nil {
+		return err
+	}
+	if r.Kind == KindUnclear {
+		m.backOff(ss.Name, Undo, f.RetryAfter)
+	}
+	return nil
 }

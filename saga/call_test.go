@@ -13,7 +13,7 @@ import (
 // run defines a saga of one step more than the done ones and runs an attempt of that step.
 func run(t *testing.T, action func(context.Context, Call[string]) (thing, error), gate *Gate) Outcome {
 	t.Helper()
-	d, err := Define(order.Saga, 1, good("customer"), good("quote"), Do("invoice", action).Idempotent().Undo(undo))
+	d, err := Define(order.Saga, 1, good("customer"), good("quote"), Do("invoice", action).Idempotent().UndoMaybe(undo))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestCallFaultBehindGate(t *testing.T) {
 // An input or a step that the program does not have is a fault, not a panic.
 func TestActFaults(t *testing.T) {
 	t.Parallel()
-	d, err := Define(order.Saga, 1, Do("invoice", act).Find(find).Undo(undo))
+	d, err := Define(order.Saga, 1, Do("invoice", act).Find(find).Undo(undoKnown))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +183,7 @@ func TestPanics(t *testing.T) {
 func TestLook(t *testing.T) {
 	t.Parallel()
 	look := func(fn func(context.Context, Call[string]) (Finding[thing], error)) Evidence {
-		d, err := Define(order.Saga, 1, Do("invoice", act).Find(fn).Undo(undo))
+		d, err := Define(order.Saga, 1, Do("invoice", act).Find(fn).Undo(undoKnown))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -214,6 +214,20 @@ func TestLook(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", c.f.kind, got, c.want)
 		}
 	}
+	for recorded, want := range map[string]Kind{"2": KindFound, "3": KindSeveral, "": KindSeveral} { // C5: for its undo
+		d, err := Define(order.Saga, 1, Do("invoice", act).Find(answer(Found(thing{"1"}, thing{"2"}))).Undo(undoKnown))
+		if err != nil {
+			t.Fatal(err)
+		}
+		inv := invoice(nil)
+		inv.Direction, inv.Undoing = Undo, &Result{ExternalID: recorded}
+		if f := d.Look(t.Context(), inv); f.Kind != want || want == KindFound && f.ExternalID != recorded {
+			t.Errorf("with %q on record the undo is told %+v", recorded, f)
+		}
+		if inv.Direction = Forward; d.Look(t.Context(), inv).Kind != KindSeveral {
+			t.Errorf("with %q on record a duplicate is not seen", recorded)
+		}
+	}
 	f := look(func(context.Context, Call[string]) (Finding[thing], error) {
 		return Found(thing{"1"}), RetryAfter(time.Minute, errors.New("429"))
 	})
@@ -226,26 +240,65 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// "Undo gets *Out, nil when the result is not known".
+// A4: "the quick start teaches two bugs: an undo dereferences a result that is nil when the outcome is unknown". Undo gets
+// a result that is known, or is not called; only UndoMaybe takes a nil.
 func TestUndoGetsTheResult(t *testing.T) {
 	t.Parallel()
+	paid := Permanent(errors.New("paid meanwhile"))
 	var got []*thing
-	d, err := Define(order.Saga, 1, Do("invoice", act).Idempotent().Undo(func(_ context.Context, _ Call[string], out *thing) error {
+	maybe := Do("invoice", act).Idempotent().UndoMaybe(func(_ context.Context, _ Call[string], out *thing) error {
 		got = append(got, out)
-		return Permanent(errors.New("paid meanwhile"))
-	}))
+		return paid
+	})
+	known := Do("invoice", act).Find(find).Undo(func(_ context.Context, _ Call[string], out thing) error {
+		got = append(got, &out)
+		return paid
+	})
+	for i, r := range []*Result{nil, {ExternalID: "1"}, {Output: []byte("null")}, {Output: output("1")}} {
+		for _, step := range []Step[string]{maybe, known} {
+			d, err := Define(order.Saga, 1, step)
+			if err != nil {
+				t.Fatal(err)
+			}
+			inv := invoice(NewGate(nil))
+			got, inv.Direction, inv.Undoing = nil, Undo, r
+			o := d.Act(t.Context(), inv)
+			switch {
+			case i == 3:
+				if len(got) != 1 || got[0] == nil || got[0].ID != "1" || o.Class != Refused || o.Error != "paid meanwhile" {
+					t.Errorf("the undo got %v, the outcome is %+v", got, o)
+				}
+			case step == maybe:
+				if len(got) != 1 || got[0] != nil || o.Class != Refused {
+					t.Errorf("%+v: the undo got %v, the outcome is %+v", r, got, o)
+				}
+			default:
+				if got != nil || o.Class != Fault || !strings.Contains(o.Error, "its undo needs it") {
+					t.Errorf("%+v: the undo got %v, the outcome is %+v", r, got, o)
+				}
+			}
+		}
+	}
+}
+
+// A result without content is always known, so its step needs no lookup.
+func TestUndoOfNothing(t *testing.T) {
+	t.Parallel()
+	undone := 0
+	d, err := Define(order.Saga, 1, Do("invoice", func(context.Context, Call[string]) (struct{}, error) { return struct{}{}, nil }).
+		Idempotent().Undo(func(context.Context, Call[string], struct{}) error { undone++; return nil }))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range []*Result{nil, {ExternalID: "1"}, {Output: output("1")}} {
+	for _, r := range []*Result{nil, {ExternalID: "1"}, {Output: []byte("{}")}} {
 		inv := invoice(NewGate(nil))
 		inv.Direction, inv.Undoing = Undo, r
-		if o := d.Act(t.Context(), inv); o.Class != Refused || o.Error != "paid meanwhile" {
+		if o := d.Act(t.Context(), inv); !o.Done() {
 			t.Errorf("the outcome is %+v", o)
 		}
 	}
-	if got[0] != nil || got[1] != nil || got[2] == nil || got[2].ID != "1" {
-		t.Errorf("the undo got %v", got)
+	if undone != 3 || !d.Spec().Steps[0].UndoMaybe {
+		t.Errorf("undone %d times, %+v", undone, d.Spec().Steps[0])
 	}
 }
 
@@ -257,7 +310,7 @@ func TestUnfinished(t *testing.T) {
 		d, err := Define(order.Saga, 1, Do("invoice", func(_ context.Context, c Call[string]) (thing, error) {
 			out, ok = Unfinished[thing](c)
 			return thing{}, nil
-		}).Find(find).Undo(undo))
+		}).Find(find).Undo(undoKnown))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -333,8 +386,8 @@ func TestDroppedOutput(t *testing.T) {
 func TestID(t *testing.T) {
 	t.Parallel()
 	d, err := Define("s", 1,
-		Do("a", func(context.Context, Call[string]) (int, error) { return 7, nil }).ID(func(n int) string { return fmt.Sprint("no. ", n) }).Idempotent().Undo(func(context.Context, Call[string], *int) error { return nil }),
-		Do("b", act).ID(func(thing) string { return "by ID" }).Idempotent().Undo(undo),
+		Do("a", func(context.Context, Call[string]) (int, error) { return 7, nil }).ID(func(n int) string { return fmt.Sprint("no. ", n) }).Idempotent().UndoMaybe(func(context.Context, Call[string], *int) error { return nil }),
+		Do("b", act).ID(func(thing) string { return "by ID" }).Idempotent().UndoMaybe(undo),
 		Do("c", func(context.Context, Call[string]) (int, error) { return 7, nil }).Idempotent().NoUndo("x"),
 		Do("d", func(context.Context, Call[string]) (byPointer, error) { return byPointer{7}, nil }).Idempotent().NoUndo("x"),
 		Do("e", func(context.Context, Call[string]) (*byPointer, error) { return &byPointer{8}, nil }).Idempotent().NoUndo("x"),

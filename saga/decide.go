@@ -224,6 +224,9 @@ func (m *machine) learnEvidence(f *Evidence) error {
 	if ss == nil || m.st.live() != nil { // nobody looks while an attempt is open
 		return errNotFitting
 	}
+	if m.owesResult(ss) {
+		return m.learnResult(ss, f)
+	}
 	r := &Record{Kind: f.Kind, Step: ss.Name, Direction: Forward, Attempt: ss.Forward.Attempts, Error: f.Error}
 	switch f.Kind {
 	case KindFound, KindUnfinished:

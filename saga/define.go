@@ -103,11 +103,13 @@ func (d *Definition[In]) stepFaults(i int) []string {
 		wrong("it does not say how it is safe to repeat: Idempotent, Keyed, Find or AtMostOnce")
 	}
 	pivot := d.spec.pivot()
-	if !s.Undo && s.NoUndo == "" {
-		wrong("it does not say how it is undone: Undo, or NoUndo with the reason")
-	}
-	if s.Undo && s.NoUndo != "" {
-		wrong("it says both Undo and NoUndo")
+	switch {
+	case len(p.undoes) > 1:
+		wrong(fmt.Sprintf("it says two things about its undo (%s, %s)", p.undoes[0], p.undoes[1]))
+	case len(p.undoes) == 0:
+		wrong("it does not say how it is undone: Undo or UndoMaybe, or NoUndo with the reason")
+	case s.Undo && !s.UndoMaybe && !s.Find:
+		wrong("its Undo needs the result, and after a lost answer nothing could tell it: say Find, too, or say UndoMaybe and take a nil")
 	}
 	if s.Repeat == RepeatAtMostOnce && !s.Find {
 		for j := i + 1; j < len(d.spec.Steps); j++ {

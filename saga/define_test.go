@@ -14,8 +14,10 @@ func find(context.Context, Call[string]) (Finding[thing], error) { return NotFou
 
 func undo(context.Context, Call[string], *thing) error { return nil }
 
+func undoKnown(context.Context, Call[string], thing) error { return nil }
+
 // good is a step without fault, to stand beside the one a test is about.
-func good(name string) *Action[string, thing] { return Do(name, act).Idempotent().Undo(undo) }
+func good(name string) *Action[string, thing] { return Do(name, act).Idempotent().UndoMaybe(undo) }
 
 // Every fault of a definition, by the words a person reads.
 func TestDefineFaults(t *testing.T) {
@@ -35,21 +37,26 @@ func TestDefineFaults(t *testing.T) {
 		{`step "a b": its name "a b" may only have letters, digits, '-', '_' and '.', and starts with a letter or digit`, steps{good("a b")}},
 		{`step "-a": its name "-a" may only have`, steps{good("-a")}},
 		{`step "ä": its name "ä" may only have`, steps{good("ä")}},
-		{`step "a": it has no action`, steps{Do[string, thing]("a", nil).Idempotent().Undo(undo)}},
-		{`step "a": it does not say how it is safe to repeat: Idempotent, Keyed, Find or AtMostOnce`, steps{Do("a", act).Undo(undo)}},
+		{`step "a": it has no action`, steps{Do[string, thing]("a", nil).Idempotent().UndoMaybe(undo)}},
+		{`step "a": it does not say how it is safe to repeat: Idempotent, Keyed, Find or AtMostOnce`, steps{Do("a", act).UndoMaybe(undo)}},
 		{`step "a": it says two things about repeating (idempotent, keyed)`, steps{good("a").Keyed(time.Hour)}},
 		{`step "a": it says two things about repeating (idempotent, at-most-once)`, steps{good("a").AtMostOnce()}},
-		{`step "a": Keyed needs the time for which the destination remembers a key`, steps{Do("a", act).Keyed(0).Undo(undo)}},
-		{`step "a": the destination forgets its key before one attempt is over and settled`, steps{Do("a", act).Keyed(time.Minute).Undo(undo)}},
+		{`step "a": Keyed needs the time for which the destination remembers a key`, steps{Do("a", act).Keyed(0).UndoMaybe(undo)}},
+		{`step "a": the destination forgets its key before one attempt is over and settled`, steps{Do("a", act).Keyed(time.Minute).UndoMaybe(undo)}},
 		{`step "a": Find needs a function`, steps{good("a").Find(nil)}},
 		{`step "a": Undo needs a function; say NoUndo(reason) when there is nothing to undo`, steps{Do("a", act).Idempotent().Undo(nil)}},
 		{`step "a": NoUndo needs a reason`, steps{Do("a", act).Idempotent().NoUndo("")}},
-		{`step "a": it says both Undo and NoUndo`, steps{good("a").NoUndo("why not")}},
-		{`step "a": it does not say how it is undone: Undo, or NoUndo with the reason`, steps{Do("a", act).Idempotent(), good("b").Pivot()}},
-		{`step "b": it does not say how it is undone: Undo, or NoUndo with the reason`, steps{good("a"), Do("b", act).Idempotent().Pivot()}},
-		{`step "b": it does not say how it is undone: Undo, or NoUndo with the reason`, steps{good("a").Pivot(), Do("b", act).AtMostOnce()}},
-		{`step "a": nobody can tell whether it happened, so it must come after step "b", which can be repeated or looked up`, steps{Do("a", act).AtMostOnce().Undo(undo), good("b")}},
-		{`step "a": nobody can tell whether it happened, so it must come after step "b"`, steps{Do("a", act).AtMostOnce().Undo(undo), Do("b", act).AtMostOnce().Find(find).Undo(undo)}},
+		{`step "a": UndoMaybe needs a function; say NoUndo(reason) when there is nothing to undo`, steps{Do("a", act).Idempotent().UndoMaybe(nil)}},
+		{`step "a": it says two things about its undo (UndoMaybe, NoUndo)`, steps{good("a").NoUndo("why not")}},
+		{`step "a": it says two things about its undo (Undo, UndoMaybe)`, steps{Do("a", act).Find(find).Undo(undoKnown).UndoMaybe(undo)}},
+		{`step "a": its Undo needs the result, and after a lost answer nothing could tell it: say Find, too, or say UndoMaybe and take a nil`, steps{Do("a", act).Idempotent().Undo(undoKnown)}},
+		{`step "a": its Undo needs the result`, steps{Do("a", act).Keyed(time.Hour).Undo(undoKnown)}},
+		{`step "a": its Undo needs the result`, steps{Do("a", act).AtMostOnce().Undo(undoKnown)}},
+		{`step "a": it does not say how it is undone: Undo or UndoMaybe, or NoUndo with the reason`, steps{Do("a", act).Idempotent(), good("b").Pivot()}},
+		{`step "b": it does not say how it is undone: Undo or UndoMaybe, or NoUndo with the reason`, steps{good("a"), Do("b", act).Idempotent().Pivot()}},
+		{`step "b": it does not say how it is undone: Undo or UndoMaybe, or NoUndo with the reason`, steps{good("a").Pivot(), Do("b", act).AtMostOnce()}},
+		{`step "a": nobody can tell whether it happened, so it must come after step "b", which can be repeated or looked up`, steps{Do("a", act).AtMostOnce().UndoMaybe(undo), good("b")}},
+		{`step "a": nobody can tell whether it happened, so it must come after step "b"`, steps{Do("a", act).AtMostOnce().UndoMaybe(undo), Do("b", act).AtMostOnce().Find(find).UndoMaybe(undo)}},
 		{`step "b": it stands after the pivot and can only give up to review`, steps{good("a").Pivot(), Do("b", act).Idempotent().Retry(Retry{GiveUp: ToCompensation})}},
 		{`step "a": its Timeout must be at least a millisecond`, steps{good("a").Timeout(time.Microsecond)}},
 		{`step "a": its Settle must not be negative`, steps{good("a").Settle(-time.Second)}},
@@ -84,9 +91,9 @@ func TestDefineReportsEverythingAtOnce(t *testing.T) {
 	t.Parallel()
 	_, err := Define("bad name", 0,
 		Do("a", act),
-		Do("a", act).Idempotent().AtMostOnce().Undo(undo).NoUndo("x").Timeout(0).Settle(-time.Second),
+		Do("a", act).Idempotent().AtMostOnce().UndoMaybe(undo).NoUndo("x").Timeout(0).Settle(-time.Second),
 		good("p").Pivot(),
-		Do("mail", act).AtMostOnce().Undo(undo).Retry(Retry{GiveUp: ToCompensation, Attempts: -1}),
+		Do("mail", act).AtMostOnce().UndoMaybe(undo).Retry(Retry{GiveUp: ToCompensation, Attempts: -1}),
 		good("q").Pivot(),
 	)
 	if err == nil {
@@ -96,10 +103,10 @@ func TestDefineReportsEverythingAtOnce(t *testing.T) {
 the saga's name "bad name" may only have letters, digits, '-', '_' and '.', and starts with a letter or digit
 the version is 0; versions start at 1
 step "a": it does not say how it is safe to repeat: Idempotent, Keyed, Find or AtMostOnce
-step "a": it does not say how it is undone: Undo, or NoUndo with the reason
+step "a": it does not say how it is undone: Undo or UndoMaybe, or NoUndo with the reason
 step "a": the name is used twice
 step "a": it says two things about repeating (idempotent, at-most-once)
-step "a": it says both Undo and NoUndo
+step "a": it says two things about its undo (UndoMaybe, NoUndo)
 step "a": its Timeout must be at least a millisecond
 step "a": its Settle must not be negative
 step "mail": nobody can tell whether it happened, so it must come after step "q", which can be repeated or looked up

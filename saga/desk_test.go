@@ -36,7 +36,7 @@ func (t thing) ExternalID() string { return t.ID }
 
 // structure returns the structure of a definition written one step a line: its name, how it is safe to
 // repeat, and options. It goes through Define, so no test works on a definition a user could not have. A step that does
-// not say undo says NoUndo.
+// not say undo says NoUndo, and one that says undo without find or lookup says UndoMaybe.
 //
 //	invoice keyed=1h lookup undo settle=10s
 func structure(t tester, lines string) *Spec {
@@ -72,7 +72,7 @@ func parseStep(words []string) (*Action[string, thing], error) {
 	a := Do(words[0], func(context.Context, Call[string]) (thing, error) { return thing{}, nil })
 	find := func(context.Context, Call[string]) (Finding[thing], error) { return NotFound[thing](), nil }
 	var retry Retry
-	if !slices.Contains(words, "undo") {
+	if !slices.Contains(words, "undo") && !slices.Contains(words, "undo-maybe") {
 		a.NoUndo("nothing to undo")
 	}
 	for _, w := range words[1:] {
@@ -100,7 +100,13 @@ func parseStep(words []string) (*Action[string, thing], error) {
 		case "once":
 			a.Once()
 		case "undo":
-			a.Undo(func(context.Context, Call[string], *thing) error { return nil })
+			if slices.Contains(words, "find") || slices.Contains(words, "lookup") {
+				a.Undo(func(context.Context, Call[string], thing) error { return nil })
+				continue
+			}
+			fallthrough // nothing could tell it what the step made
+		case "undo-maybe":
+			a.UndoMaybe(func(context.Context, Call[string], *thing) error { return nil })
 		case "no-undo":
 		case "pivot":
 			a.Pivot()

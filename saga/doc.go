@@ -25,7 +25,7 @@
 //	saga.Define("order-to-invoice", 1,
 //		saga.Do("customer", s.ensureCustomer).Idempotent().NoUndo("customers outlive their orders"),
 //		saga.Do("invoice", s.createInvoice).Find(s.findInvoice).Undo(s.voidInvoice),
-//		saga.Do("mark-synced", s.markSynced).Idempotent().Undo(s.clearSynced).Pivot(),
+//		saga.Do("mark-synced", s.markSynced).Idempotent().UndoMaybe(s.clearSynced).Pivot(),
 //		saga.Do("receipt", s.sendReceipt).AtMostOnce().NoUndo("the shop tells the customer that the order is cancelled"),
 //	)
 //
@@ -182,8 +182,11 @@
 //     was not there when a settled lookup asked, of which a person said so, or that needs no undo.
 //   - C4: nothing is undone before every unanswered attempt of it has settled, even when it is done: a late
 //     arrival would outlive its undo.
-//   - C5: a step in doubt with a lookup is looked up first, to learn its external id.
-//   - C6: the undo gets the result, or what a lookup found half-made, or nil when nothing is known.
+//   - C5: a step in doubt with a lookup is looked up first, to learn its result. So is one whose result is not on record
+//     (a person's verdict, an adoption, a result too large to keep), where its undo takes no nil. When that does not tell
+//     it: review, undo-failed. Of what an adoption counts as done and a lookup does not find, nothing is owed.
+//   - C6: the undo gets the result, or what a lookup found half-made. It gets nil when nothing is known only where the
+//     step says UndoMaybe.
 //   - C7: an undo is a step of its own: its own key, attempts, retry policy and crashes. In doubt it is
 //     repeated under the same key.
 //   - C8: an undo that is refused or given up: review, undo-failed. Never silently compensated.

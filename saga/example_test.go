@@ -37,10 +37,7 @@ func (b *Books) findInvoice(context.Context, saga.Call[Order]) (saga.Finding[Inv
 	return saga.NotFound[Invoice](), nil
 }
 
-func (b *Books) voidInvoice(_ context.Context, _ saga.Call[Order], i *Invoice) error {
-	if i == nil { // nobody knows whether there is one: look for our reference, and be content with nothing
-		return nil
-	}
+func (b *Books) voidInvoice(_ context.Context, _ saga.Call[Order], i Invoice) error {
 	fmt.Println("void", i.Number)
 	return nil
 }
@@ -60,7 +57,7 @@ func orderToInvoice(b *Books) (*saga.Definition[Order], error) {
 	return saga.Define("order-to-invoice", 1,
 		saga.Do("customer", b.ensureCustomer).ID(itself).Idempotent().NoUndo("customers outlive their orders"),
 		saga.Do("invoice", b.createInvoice).Find(b.findInvoice).Undo(b.voidInvoice),
-		saga.Do("mark-synced", b.markSynced).Idempotent().Undo(b.clearSynced).Pivot(),
+		saga.Do("mark-synced", b.markSynced).Idempotent().UndoMaybe(b.clearSynced).Pivot(),
 	)
 }
 
@@ -86,14 +83,15 @@ func ExampleDefine_faults() {
 	_, err := saga.Define("order-to-invoice", 1,
 		saga.Do("invoice", b.createInvoice).Undo(b.voidInvoice),
 		saga.Do("mark synced", b.markSynced).Idempotent().Pivot(),
-		saga.Do("again", b.markSynced).Idempotent().Undo(b.clearSynced),
+		saga.Do("again", b.markSynced).Idempotent().UndoMaybe(b.clearSynced),
 	)
 	fmt.Println(err)
 	// Output:
 	// saga "order-to-invoice" version 1 is wrong:
 	// step "invoice": it does not say how it is safe to repeat: Idempotent, Keyed, Find or AtMostOnce
+	// step "invoice": its Undo needs the result, and after a lost answer nothing could tell it: say Find, too, or say UndoMaybe and take a nil
 	// step "mark synced": its name "mark synced" may only have letters, digits, '-', '_' and '.', and starts with a letter or digit
-	// step "mark synced": it does not say how it is undone: Undo, or NoUndo with the reason
+	// step "mark synced": it does not say how it is undone: Undo or UndoMaybe, or NoUndo with the reason
 }
 
 // The smallest caller of the machine: it keeps the chain in a slice, acts, and feeds back what came of it. The

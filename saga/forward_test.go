@@ -411,7 +411,7 @@ func TestF18Several(t *testing.T) {
 	}
 	// which one stays is a person's choice, on the way back too
 	d.cancel().review(ReasonInDoubt)
-	d.verdict("inv_2").wants("act a undo", Compensating)
+	d.verdict("inv_2").wants("look a undo", Compensating).found(KindFound, "inv_2").wants("act a undo", Compensating) // C5
 	if in := d.st.Invocation(d.last.Do); in.Undoing == nil || in.Undoing.ExternalID != "inv_2" {
 		t.Errorf("the undo gets %+v", in.Undoing)
 	}

@@ -74,7 +74,8 @@ func TestF17NoPathToASecondSend(t *testing.T) {
 	t.Run("CORE-31, and the newer version comes on the way back", func(t *testing.T) {
 		d := beginAt(t, undo).succeed("a1").fail(Unknown).cancel().revise("2").due().found(KindNotFound)
 		d.wants("act a undo", Compensating).succeed("").review(ReasonInDoubt)
-		d.verdict("m1").wants("act m undo", Compensating).succeed("").runs("2", "") // it stands, so it is undone first
+		d.verdict("m1").wants("look m undo", Compensating).found(KindFound, "m1")
+		d.wants("act m undo", Compensating).succeed("").runs("2", "") // it stands, so it is undone first
 	})
 	t.Run("a fail-over, and another step is not found", func(t *testing.T) {
 		d := begin(t, "z find undo\nm at-most-once no-undo")

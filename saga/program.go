@@ -20,12 +20,12 @@ type Invocation struct {
 	Work       string
 	Revision   string
 	Step       string
-	Direction  Direction
+	Direction  Direction // Undo of a lookup: it is to tell the undo what the step made
 	Attempt    int
 	Key        string
 	Input      json.RawMessage
 	Results    map[string]Result // of the steps that are done
-	Undoing    *Result           // Undo: the result to undo; nil when it is not known
+	Undoing    *Result           // Undo: what is known of what is to be undone; nil when nothing is
 	Unfinished *Result           // Forward: what a lookup found half-made
 	Previous   *Result           // what an earlier revision left at the destination
 	Gate       *Gate             // attempts only
@@ -35,6 +35,11 @@ type Invocation struct {
 type Result struct {
 	ExternalID string
 	Output     json.RawMessage // nil when it was dropped or never known
+}
+
+// known reports whether r says what the action made, and not only what the destination calls it.
+func (r *Result) known() bool {
+	return r != nil && len(r.Output) > 0 && string(r.Output) != "null"
 }
 
 // succeeded is the class of an attempt without error.
@@ -83,16 +88,27 @@ func (st *State) Invocation(c Command) *Invocation {
 		if ss.Name != c.Step {
 			continue
 		}
-		e := ss.effort(c.Direction)
-		inv.Attempt, inv.Key, inv.Unfinished, inv.Previous = e.Attempts, e.Key, ss.Unfinished, ss.Previous
-		switch {
-		case ss.Forward.Phase == Done:
-			inv.Undoing = &Result{ExternalID: ss.ExternalID, Output: ss.Output}
-		case ss.Unfinished != nil:
-			inv.Undoing = ss.Unfinished
-		default:
-			inv.Undoing = ss.Previous
+		dir := c.Direction
+		if c.Do == Look { // it asks for what was sent forward, also when its undo wants to know
+			dir = Forward
+		}
+		e := ss.effort(dir)
+		inv.Attempt, inv.Key, inv.Undoing, inv.Unfinished, inv.Previous = e.Attempts, e.Key, ss.undoing(), ss.Unfinished, ss.Previous
+		if inv.Key == "" { // adopted, or left by an earlier revision: the key under which it would be sent
+			inv.Key = StepKey(RootKey(st.ID.Saga, st.ID.Work, st.Revision), ss.Name, dir, e.Reissue)
 		}
 	}
 	return inv
+}
+
+// undoing is what is known of what the step has to undo; nil when nothing is.
+func (ss *StepState) undoing() *Result {
+	switch {
+	case ss.Forward.Phase == Done:
+		return &Result{ExternalID: ss.ExternalID, Output: ss.Output}
+	case ss.Unfinished != nil:
+		return ss.Unfinished
+	default:
+		return ss.Previous
+	}
 }

@@ -108,12 +108,12 @@ func drawDefinition(t *rapid.T, more ...string) string {
 
 // drawUndo draws what step i says about its undo.
 func drawUndo(t *rapid.T, i, pivot int) string {
-	says := []string{" no-undo", " undo"}
+	says := []string{" no-undo", " undo", " undo-maybe"}
 	switch {
 	case i < pivot:
-		says = []string{" no-undo", " undo", " undo", " undo"}
+		says = []string{" no-undo", " undo", " undo", " undo-maybe"}
 	case i == pivot:
-		says = []string{" pivot no-undo", " pivot undo"}
+		says = []string{" pivot no-undo", " pivot undo", " pivot undo-maybe"}
 	}
 	return rapid.SampledFrom(says).Draw(t, "undo")
 }
@@ -275,7 +275,11 @@ func (w *world) act() {
 		var id string
 		r.answered = func(got string) { id = got }
 		w.send(r, soon)
-		w.outcomeNow(Outcome{Class: succeeded, ExternalID: id, Output: output(id)})
+		o := Outcome{Class: succeeded, ExternalID: id, Output: output(id)}
+		if w.chance(15, "a result too large to keep") {
+			o.Output, o.Dropped = nil, true
+		}
+		w.outcomeNow(o)
 	case "refused":
 		w.pass(soon.Sub(w.now))
 		w.outcomeNow(Outcome{Class: Refused, Error: "refused"})
@@ -310,6 +314,9 @@ func (w *world) request() (request, time.Time) {
 	in := w.st.Invocation(cmd)
 	r := request{step: &w.spec.Steps[w.spec.index(cmd.Step)], dir: cmd.Direction, key: arm.Key, attempt: arm.Attempt}
 	r.finish, r.says, r.settled = in.Unfinished != nil && cmd.Direction == Forward, content(w.st.Input), deadline.Add(r.step.Settle)
+	if r.dir == Undo && !r.step.UndoMaybe && !in.Undoing.known() {
+		w.brokenf("C6: the undo of %s takes no nil, and its result is not known", cmd.Step)
+	}
 	if in.Undoing != nil {
 		r.id = in.Undoing.ExternalID
 	}

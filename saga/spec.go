@@ -30,18 +30,19 @@ type Spec struct {
 
 // StepSpec is the structure of one step. Durations are nanoseconds in JSON.
 type StepSpec struct {
-	Name    string        `json:"name"`
-	Repeat  Repeat        `json:"repeat"`
-	TTL     time.Duration `json:"ttl,omitempty"`  // RepeatKeyed
-	Find    bool          `json:"find,omitempty"` // the step has a lookup
-	Undo    bool          `json:"undo,omitempty"` // the step has a compensation
-	NoUndo  string        `json:"noUndo,omitempty"`
-	Pivot   bool          `json:"pivot,omitempty"`
-	Once    bool          `json:"once,omitempty"` // done once for the work, whatever revisions follow
-	To      string        `json:"to,omitempty"`   // destination, for limits
-	Retry   Retry         `json:"retry"`
-	Timeout time.Duration `json:"timeout"`
-	Settle  time.Duration `json:"settle"`
+	Name      string        `json:"name"`
+	Repeat    Repeat        `json:"repeat"`
+	TTL       time.Duration `json:"ttl,omitempty"`       // RepeatKeyed
+	Find      bool          `json:"find,omitempty"`      // the step has a lookup
+	Undo      bool          `json:"undo,omitempty"`      // the step has a compensation
+	UndoMaybe bool          `json:"undoMaybe,omitempty"` // which is called also when the result is not known
+	NoUndo    string        `json:"noUndo,omitempty"`
+	Pivot     bool          `json:"pivot,omitempty"`
+	Once      bool          `json:"once,omitempty"` // done once for the work, whatever revisions follow
+	To        string        `json:"to,omitempty"`   // destination, for limits
+	Retry     Retry         `json:"retry"`
+	Timeout   time.Duration `json:"timeout"`
+	Settle    time.Duration `json:"settle"`
 }
 
 // Structure is a hash over what must not change under one version number: names and order of the steps, how

@@ -185,7 +185,7 @@ func (st *State) learn(r *Record) error {
 	if r.Wait > 0 {
 		e.NotBefore = r.due()
 	}
-	if r.Kind == KindNotFound || r.Kind == KindUnfinished {
+	if r.Direction == Forward && (r.Kind == KindNotFound || r.Kind == KindUnfinished) {
 		st.acquit(ss)
 	}
 	return ss.learn(e, r)
@@ -202,6 +202,10 @@ func (ss *StepState) learn(e *Effort, r *Record) error {
 	case KindFound, KindUnfinished, KindNotFound, KindUnclear, KindSeveral:
 		if e.Phase == Started || e.Phase == Done {
 			return fmt.Errorf("%s is a lookup's answer on step %q, which is %s", r.Kind, r.Step, e.Phase)
+		}
+		if r.Direction == Undo {
+			ss.taught(e, r)
+			break
 		}
 		ss.evidence(e, r)
 	case KindResolved:
@@ -264,6 +268,27 @@ func (ss *StepState) evidence(e *Effort, r *Record) {
 	}
 	if r.Class == Unknown { // F17: it stays a person's matter, whatever happens to the work until then
 		e.Stuck = ReasonInDoubt
+	}
+}
+
+// taught folds the answer of a lookup that was to tell the undo what the step made.
+func (ss *StepState) taught(e *Effort, r *Record) {
+	if e.Lookups++; r.Kind != KindUnclear {
+		e.Lookups = 0
+	}
+	result := &Result{ExternalID: r.ExternalID, Output: r.Body}
+	switch {
+	case r.Class == "" && r.Kind == KindUnclear:
+	case r.Kind == KindNotFound && ss.Unconfirmed: // it counted as done because nobody could tell
+		e.Phase = Skipped
+	case r.Class != "":
+		e.Stuck = ReasonUndoFailed
+	case ss.Forward.Phase == Done:
+		ss.ExternalID, ss.Output, ss.Dropped = result.ExternalID, result.Output, false
+	case ss.Unfinished != nil:
+		ss.Unfinished = result
+	default:
+		ss.Previous = result
 	}
 }
 
@@ -363,7 +388,7 @@ func (st *State) Issue(spec *Spec) (*StepState, Direction) {
 		switch {
 		case ss.Undo.Phase == Done || !ss.stands(spec) || spec.needsNoUndo(ss.Name):
 			continue
-		case ss.Forward.Phase == Done || ss.Undo.Attempts > 0:
+		case ss.Forward.Phase == Done || ss.Undo.Attempts > 0 || ss.Undo.Stuck != "":
 			return ss, Undo
 		default:
 			return ss, Forward

@@ -3,6 +3,7 @@ package saga
 import (
 	"context"
 	"encoding/json"
+	"reflect"
 	"time"
 )
 
@@ -17,6 +18,7 @@ type Step[In any] interface {
 type Action[In, Out any] struct {
 	spec   StepSpec
 	says   []Repeat // what the step said about repeating, to find steps that say nothing or two things
+	undoes []string // what it said about its undo, likewise
 	faults []string
 
 	run  func(context.Context, Call[In]) (Out, error)
@@ -77,7 +79,7 @@ func (a *Action[In, Out]) Keyed(ttl time.Duration) *Action[In, Out] {
 // Find says that the destination can be asked for our reference. Said alone it is how the step is safe to
 // repeat: after a crash it waits until the attempt has settled, asks, and adopts, resumes or redoes. Said
 // beside Keyed it takes over when the key has expired; beside AtMostOnce it is evidence only, never a
-// licence to send again; beside Idempotent it serves to learn the external id before an undo.
+// licence to send again; beside Idempotent it serves to learn the result before an undo.
 //
 // Where newer versions of the source object run the work again, the question is whether the effect of c.Revision is
 // there. A thing that only an earlier revision left, which [Call.PreviousID] names, is [NotFound] until it shows
@@ -94,20 +96,33 @@ func (a *Action[In, Out]) Find(fn func(context.Context, Call[In]) (Finding[Out],
 // twice unasked.
 func (a *Action[In, Out]) AtMostOnce() *Action[In, Out] { return a.repeat(RepeatAtMostOnce) }
 
-// Undo says how the action is undone. fn gets the result, or nil when it is not known, and must be a no-op
-// when there is nothing to undo: it is repeated under its own key until it succeeds. Returning [Permanent]
-// means "cannot be undone" and brings the work to review.
-func (a *Action[In, Out]) Undo(fn func(context.Context, Call[In], *Out) error) *Action[In, Out] {
-	a.undo, a.spec.Undo = fn, fn != nil
+// Undo says how the action is undone. fn gets the result, and is called only when it is known: so the step has a
+// [Action.Find] by which a result is learned whose answer was lost. fn must be a no-op when there is nothing to undo: it
+// is repeated under its own key until it succeeds. Returning [Permanent] means "cannot be undone" and brings the work to
+// review.
+func (a *Action[In, Out]) Undo(fn func(context.Context, Call[In], Out) error) *Action[In, Out] {
+	a.undoes, a.spec.Undo = append(a.undoes, "Undo"), true
 	if fn == nil {
 		a.fault("Undo needs a function; say NoUndo(reason) when there is nothing to undo")
+	}
+	a.undo = func(ctx context.Context, c Call[In], out *Out) error { return fn(ctx, c, *out) }
+	return a
+}
+
+// UndoMaybe is [Action.Undo] for a step that can be undone without its result, by c.Key or c.Work: fn gets nil when the
+// result is not known, because the answer was lost, or was too large to keep, or a person said that it happened.
+func (a *Action[In, Out]) UndoMaybe(fn func(context.Context, Call[In], *Out) error) *Action[In, Out] {
+	a.undoes, a.undo = append(a.undoes, "UndoMaybe"), fn
+	a.spec.Undo, a.spec.UndoMaybe = true, true
+	if fn == nil {
+		a.fault("UndoMaybe needs a function; say NoUndo(reason) when there is nothing to undo")
 	}
 	return a
 }
 
 // NoUndo says why the step need not be undone.
 func (a *Action[In, Out]) NoUndo(reason string) *Action[In, Out] {
-	a.spec.NoUndo = reason
+	a.undoes, a.spec.NoUndo = append(a.undoes, "NoUndo"), reason
 	if reason == "" {
 		a.fault("NoUndo needs a reason")
 	}
@@ -165,13 +180,17 @@ func (a *Action[In, Out]) part(d *Definition[In], _ In) {
 	case spec.Find:
 		spec.Repeat = RepeatFind
 	}
+	if reflect.TypeFor[Out]().Size() == 0 { // a result without content is always known
+		spec.UndoMaybe = spec.Undo
+	}
 	d.spec.Steps = append(d.spec.Steps, spec)
-	d.parts = append(d.parts, bound[In]{says: a.says, faults: a.faults, run: a.runJSON, find: a.findJSON, undo: a.undoJSON})
+	d.parts = append(d.parts, bound[In]{says: a.says, undoes: a.undoes, faults: a.faults, run: a.runJSON, find: a.findJSON, undo: a.undoJSON})
 }
 
 // bound is an action with its result type taken off: results travel as JSON between steps.
 type bound[In any] struct {
 	says   []Repeat
+	undoes []string
 	faults []string
 	run    func(context.Context, Call[In]) Outcome
 	find   func(context.Context, Call[In]) Evidence
@@ -194,6 +213,9 @@ func (a *Action[In, Out]) findJSON(ctx context.Context, c Call[In]) Evidence {
 		_, after := Classify(err)
 		return Evidence{Kind: KindUnclear, Error: err.Error(), RetryAfter: after, HoldBack: holdsBack(err)}
 	}
+	if one, ok := a.recorded(c, f); ok {
+		f = one
+	}
 	switch f.kind {
 	case "":
 		return Evidence{Kind: KindUnclear, Error: "the lookup answered with a zero Finding"}
@@ -213,13 +235,32 @@ func (a *Action[In, Out]) findJSON(ctx context.Context, c Call[In]) Evidence {
 	}
 }
 
+// recorded is what f found of the step whose undo wants to know what it made: of several the one whose id is on record.
+func (a *Action[In, Out]) recorded(c Call[In], f Finding[Out]) (one Finding[Out], ok bool) {
+	if f.kind != KindSeveral || c.inv.Direction != Undo || c.inv.Undoing == nil || c.inv.Undoing.ExternalID == "" {
+		return f, false
+	}
+	for _, out := range f.outs {
+		if id, _, _ := a.result(out); id == c.inv.Undoing.ExternalID {
+			one.outs = append(one.outs, out)
+		}
+	}
+	one.kind = KindFound
+	return one, len(one.outs) == 1
+}
+
 func (a *Action[In, Out]) undoJSON(ctx context.Context, c Call[In], r *Result) Outcome {
 	var out *Out
-	if r != nil && len(r.Output) > 0 {
+	if r.known() || reflect.TypeFor[Out]().Size() == 0 {
 		out = new(Out)
+	}
+	if r.known() {
 		if err := json.Unmarshal(r.Output, out); err != nil {
 			return Outcome{Class: Fault, Error: "the recorded result of " + c.Step + " does not decode: " + err.Error()}
 		}
+	}
+	if out == nil && !a.spec.UndoMaybe { // the machine looks it up first (C5)
+		return Outcome{Class: Fault, Error: "the result of " + c.Step + " is not known, and its undo needs it"}
 	}
 	if err := a.undo(ctx, c, out); err != nil {
 		return failed(c.gate, err)

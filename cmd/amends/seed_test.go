@@ -62,7 +62,7 @@ func invoicing(version int) (*saga.Definition[shopOrder], error) {
 			}
 			return made{fmt.Sprintf("inv_%d", c.Input.Number)}, nil
 		}).Idempotent().
-			Undo(func(_ event, c call, _ *made) error {
+			UndoMaybe(func(_ event, c call, _ *made) error {
 				if c.Input.Number == 6 {
 					return saga.Permanent(errors.New("the invoice is paid"))
 				}
@@ -73,7 +73,7 @@ func invoicing(version int) (*saga.Definition[shopOrder], error) {
 				return made{}, saga.Permanent(errors.New("the order was cancelled \x1b[2Kmeanwhile"))
 			}
 			return made{fmt.Sprintf("mark_%d", c.Input.Number)}, nil
-		}).Idempotent().Pivot().Undo(func(event, call, *made) error { return nil }),
+		}).Idempotent().Pivot().UndoMaybe(func(event, call, *made) error { return nil }),
 	}
 	if version == 1 {
 		steps = append(steps, saga.Do("receipt", receipt).AtMostOnce().NoUndo("a mail cannot be unsent").Timeout(timeout).Settle(settle))

@@ -38,7 +38,7 @@ func (s *Sync) Saga() (*saga.Definition[shop.Order], error) {
 		saga.Do("invoice", s.createInvoice).To("books").Timeout(s.timeout).Settle(s.settle).Retry(retry).
 			Find(s.findInvoice).Undo(s.voidInvoice),
 		saga.Do("mark-synced", s.markSynced).To("shop").Timeout(s.timeout).Settle(s.settle).Retry(retry).
-			Idempotent().Undo(s.clearSynced).Pivot(),
+			Idempotent().UndoMaybe(s.clearSynced).Pivot(),
 		saga.Do("receipt", s.sendReceipt).To("mail").Timeout(s.timeout).Settle(s.settle).Retry(retry).
 			AtMostOnce().NoUndo("the shop tells the customer that the order is cancelled"),
 	)
@@ -106,17 +106,10 @@ func (s *Sync) findInvoice(ctx context.Context, c saga.Call[shop.Order]) (saga.F
 	return saga.Found(live...), nil
 }
 
-// voidInvoice undoes createInvoice. Where the coordinator has looked and found nothing, it does not ask for an undo.
-// So without a result there is an invoice all the same, of which only the id is known: a person said that it happened,
-// or the result was too large to keep. Without an id either, asking for it brings the work to a person.
-func (s *Sync) voidInvoice(ctx context.Context, c saga.Call[shop.Order], inv *books.Invoice) error {
-	var id string
-	if inv != nil {
-		id = inv.ID
-	} else {
-		id = c.ExternalID(c.Step)
-	}
-	_, err := s.books.Do(ctx, effect.Request{Method: http.MethodPost, Path: effect.Path("invoices", id, "void"), Key: c.Key})
+// voidInvoice undoes createInvoice. Where the answer was lost, or a person named the id only, the coordinator has looked
+// before: an invoice that is not there needs no undo, and one that is there is known.
+func (s *Sync) voidInvoice(ctx context.Context, c saga.Call[shop.Order], inv books.Invoice) error {
+	_, err := s.books.Do(ctx, effect.Request{Method: http.MethodPost, Path: effect.Path("invoices", inv.ID, "void"), Key: c.Key})
 	return err
 }
 
@@ -131,7 +124,7 @@ func (s *Sync) markSynced(ctx context.Context, c saga.Call[shop.Order]) (shop.Or
 	return marked, err
 }
 
-// clearSynced takes the mark off. An order that was deleted has none.
+// clearSynced takes the mark off, known or not. An order that was deleted has none.
 func (s *Sync) clearSynced(ctx context.Context, c saga.Call[shop.Order], _ *shop.Order) error {
 	answer, err := s.shop.Do(ctx, effect.Request{Method: http.MethodDelete, Path: effect.Path("orders", c.Input.ID, "synced"), Key: c.Key})
 	if answer != nil && answer.Status == http.StatusNotFound {

@@ -13,13 +13,24 @@ import (
 
 type Trip struct{ From, To string }
 
+var tickets = map[string]string{} // the railway's, by idempotency key
+
 func bookTrain(_ context.Context, c saga.Call[Trip]) (string, error) {
 	fmt.Println("train to", c.Input.To, "booked") // a real one sends c.Key along: the same on every attempt
-	return "ticket_1", nil
+	tickets[c.Key] = "ticket_1"
+	return tickets[c.Key], nil
 }
 
-func cancelTrain(_ context.Context, _ saga.Call[Trip], ticket *string) error {
-	fmt.Println("cancelled", *ticket)
+// findTrain is asked when the answer of bookTrain was lost.
+func findTrain(_ context.Context, c saga.Call[Trip]) (saga.Finding[string], error) {
+	if ticket, ok := tickets[c.Key]; ok {
+		return saga.Found(ticket), nil
+	}
+	return saga.NotFound[string](), nil
+}
+
+func cancelTrain(_ context.Context, _ saga.Call[Trip], ticket string) error {
+	fmt.Println("cancelled", ticket)
 	return nil
 }
 
@@ -30,8 +41,8 @@ func bookHotel(_ context.Context, c saga.Call[Trip]) (string, error) {
 func main() {
 	ctx, stop := context.WithCancel(context.Background())
 	trip := must(saga.Define("book-trip", 1,
-		saga.Do("train", bookTrain).Idempotent().Undo(cancelTrain),
-		saga.Do("hotel", bookHotel).Idempotent().NoUndo("it is the last step, and free of charge until noon").Pivot(),
+		saga.Do("train", bookTrain).Find(findTrain).Undo(cancelTrain),
+		saga.Do("hotel", bookHotel).Idempotent().NoUndo("a room that is not paid lapses by itself"),
 	))
 	c := must(coordinator.New(must(sqlite.Open(ctx, "trips.db", nil)), nil))
 	must(0, c.Register(ctx, trip))

@@ -26,8 +26,8 @@ func invoicing(books *Books) (*saga.Definition[Order], error) {
 		}
 		return saga.Found(ids...), nil
 	}
-	void := func(_ context.Context, c saga.Call[Order], _ *string) error {
-		books.Edit(c.ExternalID(c.Step), func(inv *Invoice) { inv.Void = true })
+	void := func(_ context.Context, _ saga.Call[Order], id string) error {
+		books.Edit(id, func(inv *Invoice) { inv.Void = true })
 		return nil
 	}
 	mail := func(context.Context, saga.Call[Order]) (string, error) {

@@ -44,11 +44,14 @@ func invoicing(out io.Writer) (*saga.Definition[Order], error) {
 		_, err := fmt.Fprintf(out, "%s says %s (version %s of the order)\n", id, c.Input.Total, c.Revision)
 		return id, err
 	}
-	void := func(_ context.Context, _ saga.Call[Order], id *string) error {
+	void := func(_ context.Context, c saga.Call[Order], id *string) error {
+		if id == nil { // its answer was lost, so it may be there or not: voiding what is not there changes nothing
+			id = new("invoice for " + c.Input.ID)
+		}
 		_, err := fmt.Fprintf(out, "%s is void\n", *id)
 		return err
 	}
-	return saga.Define("invoice-order", 1, saga.Do("invoice", write).Idempotent().ID(func(id string) string { return id }).Undo(void))
+	return saga.Define("invoice-order", 1, saga.Do("invoice", write).Idempotent().ID(func(id string) string { return id }).UndoMaybe(void))
 }
 
 // run hears what the shop tells, in the order in which it comes, and prints what followed.

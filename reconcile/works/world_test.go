@@ -118,7 +118,7 @@ func (w *world) program(t *testing.T) saga.Program {
 	t.Helper()
 	d, err := saga.Define(orderSaga, 1,
 		saga.Identity(func(o order) any { return o.Total }),
-		saga.Do("invoice", w.write).Find(w.find).Undo(w.void).Timeout(max(saga.DefaultTimeout, 2*w.slow)),
+		saga.Do("invoice", w.write).Find(w.find).UndoMaybe(w.void).Timeout(max(saga.DefaultTimeout, 2*w.slow)),
 		saga.Do("receipt", w.mail).AtMostOnce().NoUndo("the shop tells the customer"),
 	)
 	if err != nil {

@@ -29,7 +29,7 @@ func (d *desk) program() (saga.Program, error) {
 	retry := saga.Retry{Attempts: 200, Initial: time.Second, Max: 20 * time.Second}
 	return saga.Define(sagaName, 1,
 		saga.Identity(func(c content) any { return c.Total }),
-		saga.Do("invoice", d.write).Timeout(10*time.Second).Settle(settle).Retry(retry).Find(d.find).Undo(d.void),
+		saga.Do("invoice", d.write).Timeout(10*time.Second).Settle(settle).Retry(retry).Find(d.find).UndoMaybe(d.void),
 		saga.Do("receipt", d.mail).Timeout(10*time.Second).Settle(settle).Retry(retry).AtMostOnce().NoUndo("the shop tells the customer"),
 	)
 }
