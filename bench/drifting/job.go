@@ -112,7 +112,7 @@ func (j *Job) wire(ctx context.Context) error {
 	j.repair, faults[2] = repair.New(repair.Config{
 		Sweep: j.sweep, Works: j.works, Plans: j.store, Drifts: j.store,
 		Deliver: func(context.Context, reconcile.Change) error { return errors.New("nothing is done here") },
-		Effects: func(*sweep.Object, []drift.Document) (map[string]repair.Effect, error) { return nil, nil },
+		Effects: func(_ *sweep.Object, _, _ []drift.Document) (map[string]repair.Effect, error) { return nil, nil },
 	})
 	return errors.Join(faults[:]...)
 }

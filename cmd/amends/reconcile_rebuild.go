@@ -15,7 +15,7 @@ import (
 
 const rebuildHelp = `The job lists its source and its destination whole, and writes into the ledger what stands already:
 
-  - what matches the source exactly is adopted, so that it is never made again, and mails count as sent;
+  - what matches the source exactly is adopted, so that it is never made again; mails count as sent, unless the program knows better;
   - what does not match, or stands twice, is recorded in review, so that nothing is started for it;
   - what the ledger knows already is left as it is.
 

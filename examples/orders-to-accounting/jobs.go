@@ -86,9 +86,10 @@ func fieldsOfInput(input json.RawMessage) (drift.Fields, error) {
 	return fields(o.Customer.Ref(), invoiceLines(o)), err
 }
 
-// effects says which steps stand, as order and invoice show it. Whether a receipt went out nobody can say: what is not
-// named here and cannot be asked for counts as sent. But before the mark there is none.
-func effects(o *sweep.Object, live []drift.Document) (map[string]repair.Effect, error) {
+// effects says which steps stand, as order and invoice show it. Neither shows whether a receipt went out: what is not named
+// here and cannot be asked for counts as sent. But before the mark there is none, unless a void invoice shows that the
+// mark may have been taken off again.
+func effects(o *sweep.Object, live, void []drift.Document) (map[string]repair.Effect, error) {
 	var order shop.Order
 	if err := json.Unmarshal(o.Body, &order); err != nil {
 		return nil, err
@@ -104,9 +105,12 @@ func effects(o *sweep.Object, live []drift.Document) (map[string]repair.Effect, 
 		stands["invoice"] = repair.Effect{Output: inv}
 		marked = marked || order.InvoiceID == inv.ID
 	}
-	if marked {
+	switch {
+	case marked:
 		stands["mark-synced"] = repair.Effect{Output: order}
-	} else {
+	case len(void) > 0:
+		stands["mark-synced"] = repair.Effect{NotDone: true}
+	default:
 		stands["mark-synced"], stands["receipt"] = repair.Effect{NotDone: true}, repair.Effect{NotDone: true}
 	}
 	return stands, nil

@@ -2,7 +2,6 @@ package repair
 
 import (
 	"fmt"
-	"maps"
 
 	"github.com/amends-dev/amends/reconcile/drift"
 	"github.com/amends-dev/amends/saga"
@@ -10,28 +9,19 @@ import (
 
 // adoption is what stands of the object of s, to be recorded.
 func (r *Reconciler) adoption(s *sight) (Adoption, error) {
-	live := livingOf(s.item.Documents)
+	live, void := apart(s.item.Documents)
 	a := Adoption{Key: s.item.Key, Change: s.change(r.source.Object)}
 	err := guard(func() (err error) {
-		a.Effects, err = r.effects(s.object, live)
+		a.Effects, err = r.effects(s.object, live, void)
 		return err
 	})
 	if err != nil {
 		return a, fmt.Errorf("tell the effects that stand: %w", err)
 	}
-	if len(live) < len(s.item.Documents) {
-		a.doubt()
-	}
 	if len(live) == 1 {
 		a.date(live[0].Revision, len(s.finding.Changes) == 0)
 	}
 	return a, nil
-}
-
-// doubt drops what is said not to have been done. A void document shows that the work was undone before: what looks as if
-// it never happened may have happened then, and a mail is not sent twice.
-func (a *Adoption) doubt() {
-	maps.DeleteFunc(a.Effects, func(_ string, e Effect) bool { return e.NotDone })
 }
 
 // id is the external id of the effect.
@@ -61,11 +51,18 @@ func (a *Adoption) date(revision string, exact bool) {
 
 // livingOf returns the documents that count.
 func livingOf(docs []drift.Document) []drift.Document {
-	var live []drift.Document
+	live, _ := apart(docs)
+	return live
+}
+
+// apart returns the documents that count, and those that are void.
+func apart(docs []drift.Document) (live, void []drift.Document) {
 	for _, d := range docs {
-		if !d.Void {
+		if d.Void {
+			void = append(void, d)
+		} else {
 			live = append(live, d)
 		}
 	}
-	return live
+	return live, void
 }

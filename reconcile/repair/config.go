@@ -29,9 +29,11 @@ type Config struct {
 	// Deliver turns the state of an object into work, as [reconcile.Source] has it: a start, a newer revision, a
 	// withdrawal. Told the same twice it changes nothing.
 	Deliver func(ctx context.Context, c reconcile.Change) error
-	// Effects says which steps' results the documents of an object show, by the names of the steps. What it does not
-	// name is as [Adoption.Effects] has it. It is pure.
-	Effects func(o *sweep.Object, live []drift.Document) (map[string]Effect, error)
+	// Effects says which steps' results the documents of an object show, by the names of the steps: those that count, and
+	// those that are void. What it does not name is as [Adoption.Effects] has it; what it says is believed. A void document
+	// shows that the work was undone before, so that a mail may have been sent: then say [Effect.NotDone] of it only with
+	// evidence that outlives an undo, such as the mail server's log. It is pure.
+	Effects func(o *sweep.Object, live, void []drift.Document) (map[string]Effect, error)
 
 	// Policy is what the job may do beyond its defaults, and Bounds how much of it in one run. Zero is careful.
 	Policy drift.Policy
@@ -64,7 +66,7 @@ type Reconciler struct {
 	destination *sweep.Destination
 	works       Works
 	deliver     func(context.Context, reconcile.Change) error
-	effects     func(*sweep.Object, []drift.Document) (map[string]Effect, error)
+	effects     func(o *sweep.Object, live, void []drift.Document) (map[string]Effect, error)
 	policy      drift.Policy
 	bounds      drift.Bounds
 	plans       drift.Plans

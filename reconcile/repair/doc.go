@@ -68,6 +68,8 @@
 //	none                                        nothing; the next run starts what is missing
 //	one, and the source has no object           nothing; it is an orphan for a person
 //
+// A mail counts as sent unless Config.Effects says that it was not, which is believed: the next version sends it.
+//
 // Rebuilding twice gives the same ledger, and so does rebuilding after a crash. Then the incremental sweeps begin anew.
 //
 // # What is not guaranteed

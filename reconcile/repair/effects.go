@@ -7,8 +7,8 @@ import (
 
 // Made is Config.Effects of a saga that makes one document in one step: where one stands, the step has made it. output is
 // what the step's action returned for a document; nil: its id.
-func Made(step string, output func(d *drift.Document) (any, error)) func(*sweep.Object, []drift.Document) (map[string]Effect, error) {
-	return func(_ *sweep.Object, live []drift.Document) (map[string]Effect, error) {
+func Made(step string, output func(d *drift.Document) (any, error)) func(*sweep.Object, []drift.Document, []drift.Document) (map[string]Effect, error) {
+	return func(_ *sweep.Object, live, _ []drift.Document) (map[string]Effect, error) {
 		stands := map[string]Effect{}
 		for i := range live {
 			d := &live[i]

@@ -30,7 +30,7 @@ func TestMade(t *testing.T) {
 		},
 		{name: "unread", live: one, output: func(*drift.Document) (any, error) { return nil, unread }, err: unread},
 	} {
-		got, err := repair.Made("invoice", c.output)(nil, c.live)
+		got, err := repair.Made("invoice", c.output)(nil, c.live, nil)
 		if !errors.Is(err, c.err) || !maps.Equal(got, c.want) {
 			t.Errorf("%s: %v, %v, want %v, %v", c.name, got, err, c.want, c.err)
 		}

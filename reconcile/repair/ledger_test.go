@@ -93,7 +93,7 @@ func (w ledger) Adopt(_ context.Context, as []repair.Adoption, _ repair.By) ([]r
 }
 
 // effects says what a document shows.
-func effects(_ *sweep.Object, live []drift.Document) (map[string]repair.Effect, error) {
+func effects(_ *sweep.Object, live, _ []drift.Document) (map[string]repair.Effect, error) {
 	if len(live) == 0 {
 		return nil, nil
 	}

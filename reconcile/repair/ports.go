@@ -50,7 +50,7 @@ type Effect struct {
 	Output     any    // as the step's action would return it; nil when it is not known
 	Revision   string // of the object, which the effect shows; empty: the present one
 	Unknown    bool   // nobody can tell; it counts as done and is never done again
-	NotDone    bool   // there is evidence that it was not done
+	NotDone    bool   // there is evidence that it was not done, or is gone; it is done when the work goes on, a mail, too
 	Foreign    bool   // it stands under our mark, and is not what it should be: Adoption.Quarantine says why
 }
 

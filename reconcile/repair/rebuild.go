@@ -317,17 +317,14 @@ func (b *rebuilding) quarantine(s *sight) *Adoption {
 	if f.Propose != "" {
 		a.Quarantine += "; " + f.Propose
 	}
-	live := livingOf(s.item.Documents)
+	live, void := apart(s.item.Documents)
 	if shows := oldest(live); !s.item.Truth.Wanted && shows != "" && saga.CompareRevisions(shows, a.Change.Revision) < 0 {
 		a.Change.Revision, a.Change.Deleted = shows, false // so that the saga can hear that it was cancelled since
 	}
 	_ = guard(func() (err error) { // what does not match may show nothing that can be read
-		a.Effects, err = b.effects(s.object, live)
+		a.Effects, err = b.effects(s.object, live, void)
 		return err
 	})
-	if len(live) < len(s.item.Documents) {
-		a.doubt()
-	}
 	for step, e := range a.Effects {
 		id := e.id()
 		if slices.ContainsFunc(live, func(d drift.Document) bool { return d.ID == id }) {

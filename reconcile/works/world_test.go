@@ -359,8 +359,8 @@ func (w *world) destination() sweep.Destination {
 }
 
 // effects says what stands: the invoice, and the mail where the mail server keeps a record of what it has sent.
-func (w *world) effects(mailed bool) func(*sweep.Object, []drift.Document) (map[string]repair.Effect, error) {
-	return func(o *sweep.Object, live []drift.Document) (map[string]repair.Effect, error) {
+func (w *world) effects(mailed bool) func(*sweep.Object, []drift.Document, []drift.Document) (map[string]repair.Effect, error) {
+	return func(o *sweep.Object, live, _ []drift.Document) (map[string]repair.Effect, error) {
 		es := map[string]repair.Effect{}
 		for _, d := range live {
 			var made invoice

@@ -108,7 +108,7 @@ func deliver(ctx context.Context, c *coordinator.Coordinator, change *reconcile.
 }
 
 // effects says what an invoice shows. Of the mail nobody can tell.
-func effects(_ *sweep.Object, live []drift.Document) (map[string]repair.Effect, error) {
+func effects(_ *sweep.Object, live, _ []drift.Document) (map[string]repair.Effect, error) {
 	es := map[string]repair.Effect{}
 	for i := range live {
 		es["invoice"] = repair.Effect{ExternalID: live[i].ID, Output: paper{live[i].ID, live[i].Fields["total"]}}
