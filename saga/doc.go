@@ -272,7 +272,7 @@
 //     that shows an older version of the source object is to be brought up to date: it is told what it left (V7), unless
 //     it is done once for the whole work (V9).
 //   - D3: a step of which nobody can tell counts as done and is never done again, not by a later revision either, unless it
-//     is Idempotent or follows each revision. It is shown as unconfirmed.
+//     is Idempotent. It is shown as unconfirmed.
 //   - D4: of a step that nobody speaks of: what is AtMostOnce, or Keyed without a lookup, is one of which nobody can tell
 //     (when its key was used first, nobody knows). What can be asked for is in doubt, as after a fail-over (F26), and is
 //     looked up when the work goes on; that an earlier step was not there proves nothing about it. A lookup sees what

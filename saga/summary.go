@@ -122,7 +122,7 @@ func Next(spec *Spec, st *State) string {
 	case Completed:
 		return "Nothing: every step is done. Starting it again returns this result."
 	case Compensated:
-		return "Nothing: whatever had happened is undone. Only a newer version of its source runs it again."
+		return nextUndone(st)
 	case Review:
 		return nextInReview(spec, st)
 	case Paused:
@@ -137,6 +137,19 @@ func Next(spec *Spec, st *State) string {
 	default:
 		return "It is being worked on, or will be as soon as a coordinator runs. Nothing to do."
 	}
+}
+
+// nextUndone: everything is undone, and the source may want it all the same.
+func nextUndone(st *State) string {
+	newest := st.Revision
+	if CompareRevisions(st.Heard, newest) > 0 {
+		newest = st.Heard
+	}
+	if newest == "" {
+		return "Whatever had happened is undone. Starting it again returns this result; a start with a newer revision runs it again."
+	}
+	return fmt.Sprintf("Whatever had happened is undone. If that is wrong, change the object at its source: a version newer than %s "+
+		"runs it again, by a webhook when it says something new, else by the next reconciliation.", newest)
 }
 
 // nextInConflict: the source cancelled what stands, and one step does not say how it is undone.

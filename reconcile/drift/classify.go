@@ -225,13 +225,16 @@ func (c *classifier) absence() Class {
 	return Missing
 }
 
-// reopened: the work was undone or closed, and the object is wanted.
+// reopened: the work was undone, and the object is wanted.
 func (c *classifier) reopened() Finding {
 	t, k := c.item.Truth, c.item.Known
-	if saga.CompareRevisions(t.Revision, k.Revision) > 0 && k.Status == saga.Compensated {
+	if saga.CompareRevisions(t.Revision, k.Revision) > 0 {
 		return Finding{Class: Stale, Do: Revise, Why: "it was undone at " + k.Revision + ", and the source has " + t.Revision}
 	}
-	return Finding{Class: Missing, Do: Ask, Why: "the work is " + string(k.Status) + ", and the source still wants it", Propose: "amends show " + c.item.Key}
+	return Finding{
+		Class: Missing, Do: Ask, Why: "the work was undone at " + k.Revision + ", and the source still wants it at that version",
+		Propose: "amends history " + c.item.Key + " says why it was undone. To run it again, change the object at its source: the next run starts a version newer than " + k.Revision,
+	}
 }
 
 // compare: the object is wanted, and there is one document.

@@ -278,3 +278,38 @@ func TestFaultsAreSaidAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// Adoption 11: of an order whose work was undone, and that its source still wants, the plan says why nothing is done and
+// what helps, and so does the work. What they say is so: a newer version at the source, though it says the same, is
+// started by the next run.
+func TestUndoneRunsAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.orders["1"] = &order{Version: 1, Total: "10"}
+		w.faults = []string{"", "refused"} // the mail
+		p := w.boot(t, ledgers.New(nil), memory.New(nil), false).begin()
+		defer p.halt()
+		p.hears("1")
+		pass(time.Hour)
+		if _, err := p.Reconciler.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		const helps = "change the object at its source"
+		if text := p.planned(); !strings.Contains(text, "was undone at 1") || !strings.Contains(text, helps) || !strings.Contains(text, "newer than 1") {
+			t.Errorf("the plan says %s", text)
+		}
+		s, err := p.Show(t.Context(), saga.ID{Saga: orderSaga, Work: keyOf("1")})
+		if err != nil || s.Status != saga.Compensated || !strings.Contains(s.Next, helps) || !strings.Contains(s.Next, "newer than 1") {
+			t.Errorf("the work says %q (%s, %v)", s.Next, s.Status, err)
+		}
+		w.orders["1"] = &order{Version: 2, Total: "10"}
+		if r, err := p.Reconciler.Run(t.Context()); err != nil || r.Applied != 1 {
+			t.Errorf("%+v, %v", r, err)
+		}
+		pass(time.Hour)
+		if k := p.known("1"); k.Status != saga.Completed || k.Revision != "2" || len(w.live(keyOf("1"))) != 1 {
+			t.Errorf("%+v", k)
+		}
+	})
+}
