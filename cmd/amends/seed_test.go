@@ -208,7 +208,7 @@ func invoiced(ctx context.Context, l store) error {
 				return err
 			}
 		}
-		for _, source := range []string{"cron", "webhook", "webhook"} { // duplicates of 1
+		for _, source := range []string{"webhook", "webhook", "cron"} { // duplicates of 1; cron is the latest, or counted at the same moment
 			if err := start("order-to-invoice", 1, shopOrder{1, canary}, source); err != nil {
 				return err
 			}
