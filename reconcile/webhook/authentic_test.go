@@ -79,6 +79,29 @@ func TestUnreadableSignatures(t *testing.T) {
 	}
 }
 
+// M6: a signature of a scheme that nobody here knows, in whatever form, keeps no genuine one beside it from being believed.
+func TestUnknownSchemesAreSkipped(t *testing.T) {
+	t.Parallel()
+	d := open(t, nil, shop(t), Source{Name: "stripe", Provider: Stripe(), Secrets: []Secret{{"only", "whsec_stripe_test_secret_0001"}}, Tolerance: NoTolerance})
+	genuine := signed(t, "msg_1", paid)
+	good := genuine.Get("Webhook-Signature")
+	for _, list := range []string{good + " v2,ab_-cd", good + " v2:x", "v2,*** " + good, "v9,AAAA " + good, good + " v1", good + "  "} {
+		h := genuine.Clone()
+		h.Set("Webhook-Signature", list)
+		if got := d.post(t, "shop", h, paid); got != 200 {
+			t.Errorf("M6: %q: answer %d", strings.ReplaceAll(list, good, "GOOD"), got)
+		}
+	}
+	v := independent(t)[0]
+	for _, extra := range []string{",v1=invalid", ",v2=abc", ",v2:x", ",v1="} {
+		h := http.Header{}
+		h.Set("Stripe-Signature", v.header["Stripe-Signature"]+extra)
+		if got := d.post(t, "stripe", h, v.body); got != 200 {
+			t.Errorf("M6: Stripe, %q behind the genuine one: answer %d", extra, got)
+		}
+	}
+}
+
 // A3, of the schemes in hexadecimal: an odd number of digits, and what is no digit.
 func TestUnreadableHex(t *testing.T) {
 	t.Parallel()

@@ -62,13 +62,18 @@ func standardClaim(h http.Header, body []byte) (Claim, error) {
 	if c.At, err = signedTime(stamp); err != nil {
 		return Claim{}, err
 	}
-	for item := range strings.SplitSeq(list, " ") {
-		scheme, text, ok := strings.Cut(item, ",")
-		sum, err := base64.StdEncoding.Strict().DecodeString(text)
-		if !ok || err != nil || len(c.Signatures) > maxSignatures {
-			return Claim{}, errBadSignature
+	items := strings.SplitN(list, " ", maxSignatures+1)
+	if len(items) > maxSignatures {
+		return Claim{}, errBadSignature
+	}
+	for _, item := range items { // a sender may add schemes whose form is not known here
+		scheme, text, _ := strings.Cut(item, ",")
+		if sum, err := base64.StdEncoding.Strict().DecodeString(text); err == nil && len(sum) > 0 {
+			c.Signatures = append(c.Signatures, Signature{Scheme: scheme, Bytes: sum})
 		}
-		c.Signatures = append(c.Signatures, Signature{Scheme: scheme, Bytes: sum})
+	}
+	if len(c.Signatures) == 0 {
+		return Claim{}, errBadSignature
 	}
 	return c, nil
 }

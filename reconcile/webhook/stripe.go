@@ -37,13 +37,15 @@ func stripe(live bool) Provider {
 	}
 }
 
-// stripeClaim reads t=1492774577,v1=5257a8…,v1=…,v0=…. Only v1 counts; v0 is for tests of Stripe's own.
+// stripeClaim reads t=1492774577,v1=5257a8…,v1=…,v0=…. Only v1 counts, as far as it can be read; v0 is for tests of
+// Stripe's own.
 func stripeClaim(h http.Header, body []byte) (Claim, error) {
 	text, err := one(h, "Stripe-Signature")
 	if err != nil {
 		return Claim{}, err
 	}
 	var c Claim
+	signatures := 0
 	for item := range strings.SplitSeq(text, ",") {
 		name, value, _ := strings.Cut(strings.TrimSpace(item), "=")
 		switch {
@@ -52,16 +54,17 @@ func stripeClaim(h http.Header, body []byte) (Claim, error) {
 			c.At, err = signedTime(value)
 		case name == "t":
 			err = errBadSignature
-		case name == "v1" && len(c.Signatures) <= maxSignatures:
-			var s Signature
-			s, err = hexSignature("v1", value)
-			c.Signatures = append(c.Signatures, s)
+		case name == "v1":
+			signatures++
+			if s, bad := hexSignature("v1", value); bad == nil && signatures <= maxSignatures {
+				c.Signatures = append(c.Signatures, s)
+			}
 		}
 		if err != nil {
 			return Claim{}, err
 		}
 	}
-	if c.Signed == nil {
+	if c.Signed == nil || signatures > maxSignatures || signatures > 0 && len(c.Signatures) == 0 {
 		return Claim{}, errBadSignature
 	}
 	return c, nil
