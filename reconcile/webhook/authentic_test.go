@@ -1,6 +1,8 @@
 package webhook
 
 import (
+	"bytes"
+	"encoding/base64"
 	"errors"
 	"net/http"
 	"slices"
@@ -259,12 +261,10 @@ func TestReplay(t *testing.T) {
 // that refuses keeps the sender trying; neither says anything to who cannot sign.
 func TestStates(t *testing.T) {
 	t.Parallel()
-	in := func(name string, state State) Source {
-		s := shop(t)
-		s.Name, s.State = name, state
-		return s
+	in := func(name, secret string, state State) Source {
+		return Source{Name: name, Provider: orders(t), Secrets: []Secret{{"only", secret}}, State: state}
 	}
-	d := open(t, nil, in("hidden", Hidden), in("ignoring", Ignoring), in("refusing", Refusing))
+	d := open(t, nil, in("hidden", "whsec_c29tZSBvdGhlciBzZWNyZXQ=", Hidden), in("ignoring", newSecret, Ignoring), in("refusing", oldSecret, Refusing))
 	genuine := signed(t, "msg_1", paid)
 	hidden := d.send(t, http.MethodPost, "/webhooks/hidden", genuine, strings.NewReader(paid))
 	for _, path := range []string{"/webhooks/nobody", "/webhooks/", "/webhooks/hidden/", "/webhooks/ignoring/x", "/ignoring", "/"} {
@@ -276,6 +276,11 @@ func TestStates(t *testing.T) {
 		}
 	}
 	for source, want := range map[string]int{"ignoring": 200, "refusing": 503} {
+		if source == "refusing" {
+			genuine = signedAt(t, "msg_1", paid, oldSecret, noon)
+		} else {
+			genuine = signed(t, "msg_1", paid)
+		}
 		if got := d.post(t, source, genuine, paid); got != want {
 			t.Errorf("A10: %s answers %d; want %d", source, got, want)
 		}
@@ -327,9 +332,30 @@ func TestConfigFaults(t *testing.T) {
 	if _, err := New(&inbox{}, make([]Source, maxSources+1), nil); err == nil || !strings.Contains(err.Error(), "1025 sources") {
 		t.Error("too many sources were accepted")
 	}
+	one, two := woo(), gitSource()
+	two.Secrets = one.Secrets
+	if _, err := New(&inbox{}, []Source{one, two}, nil); err == nil || !strings.Contains(err.Error(), `source "woo" has the same`) || strings.Contains(err.Error(), wooSecret) {
+		t.Errorf("L2: one secret of two sources: %v", err)
+	}
 	double := woo()
 	if _, err := New(&inbox{}, []Source{double, double}, nil); err == nil || !strings.Contains(err.Error(), "another source of this name") {
 		t.Errorf("A11: the same name twice: %v", err)
+	}
+}
+
+// L2: what may be a public key, or can be guessed, is no secret.
+func TestNoSecrets(t *testing.T) {
+	t.Parallel()
+	for secret, fault := range map[string]string{
+		"6kpsY+KcUgq+9VB7Ey7F+ZVHdq6+vnuSQh7qaRRG0iw=":                              "begin with whsec_",
+		"whpk_" + base64.StdEncoding.EncodeToString(make([]byte, 32)):               "one byte over and over",
+		"whsec_" + base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("a"), 16)): "one byte over and over",
+		"": "begin with whsec_",
+	} {
+		_, err := New(&inbox{}, []Source{{Name: "shop", Provider: orders(t), Secrets: []Secret{{"only", secret}}}}, nil)
+		if err == nil || !strings.Contains(err.Error(), fault) {
+			t.Errorf("L2: %q: %v; want %q", secret, err, fault)
+		}
 	}
 }
 

@@ -30,27 +30,30 @@ func (c capture) under(pairs ...string) capture {
 	return c
 }
 
-const capturedSecret = "a-secret-for-tests-only"
+const (
+	shopifySecret = "a-secret-for-shopify"
+	githubSecret  = "a-secret-for-github"
+)
 
 // shopSource, gitSource are sources of providers that sign nothing but the body.
 func shopSource() Source {
-	return Source{Name: "shopify", Provider: Shopify(), Secrets: []Secret{{"only", capturedSecret}}, Tenants: []string{"a.example"}, Types: []string{"order", "product"}}
+	return Source{Name: "shopify", Provider: Shopify(), Secrets: []Secret{{"only", shopifySecret}}, Tenants: []string{"a.example"}, Types: []string{"order", "product"}}
 }
 
 func gitSource() Source {
-	return Source{Name: "github", Provider: GitHub(), Secrets: []Secret{{"only", capturedSecret}}, Types: []string{"issue", "repository", "issue_comment"}}
+	return Source{Name: "github", Provider: GitHub(), Secrets: []Secret{{"only", githubSecret}}, Types: []string{"issue", "repository", "issue_comment"}}
 }
 
 func shopifyCapture(body string) capture {
 	h := http.Header{}
-	h.Set("X-Shopify-Hmac-SHA256", sum64([]byte(capturedSecret), []byte(body)))
+	h.Set("X-Shopify-Hmac-SHA256", sum64([]byte(shopifySecret), []byte(body)))
 	return capture{"shopify", h, body}.under("X-Shopify-Topic", "orders/updated", "X-Shopify-Shop-Domain", "a.example", "X-Shopify-Event-Id", "e0")
 }
 
 func wooCapture(body string) capture { return capture{"woo", wooSigned(body), body} }
 
 func githubCapture(event, body string) capture {
-	return capture{"github", http.Header{"X-Hub-Signature-256": {hexOf(capturedSecret, body)}}, body}.under("X-GitHub-Event", event, "X-GitHub-Delivery", "d0")
+	return capture{"github", http.Header{"X-Hub-Signature-256": {hexOf(githubSecret, body)}}, body}.under("X-GitHub-Event", event, "X-GitHub-Delivery", "d0")
 }
 
 func (h *hall) deliver(t *testing.T, c capture) {

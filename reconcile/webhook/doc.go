@@ -107,7 +107,7 @@
 //
 // # What the operator sets up
 //
-//   - Secrets: at least one per source, of at least 16 bytes. To rotate, put the new one first and keep the old one.
+//   - Secrets: at least one per source, of at least 16 bytes, and none that another source has. To rotate, put the new one first and keep the old one.
 //     [Receiver.Secrets] says when the old one was used last; every stored event names the secret that signed it.
 //     All faults of all sources are reported at once by [New], and a source that cannot verify is never opened.
 //   - Types: which objects are wanted. Other ones are kept as unknown.

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"bytes"
 	"crypto/ed25519"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -140,11 +141,17 @@ func (r *Receiver) Secrets() []SecretUse {
 // minSecret is the shortest secret we take, in bytes: what is shorter can be guessed.
 const minSecret = 16
 
+// uniform reports whether a key is one byte over and over: a placeholder.
+func uniform(key []byte) bool { return bytes.Count(key, key[:1]) == len(key) }
+
 // hmacKey returns the key for HMAC-SHA256 signatures of one scheme. The sum is computed once, and every candidate
 // is compared with it in constant time.
 func hmacKey(scheme string, secret []byte) (Key, error) {
 	if len(secret) < minSecret {
 		return nil, fmt.Errorf("it has %d bytes; at least %d are needed, because a signature can be tried against guesses", len(secret), minSecret)
+	}
+	if uniform(secret) {
+		return nil, errors.New("it is one byte over and over, which can be guessed")
 	}
 	return func(c Claim) bool {
 		mac := hmac.New(sha256.New, secret)
@@ -166,6 +173,9 @@ func plainKey(secret string) (Key, error) { return hmacKey("", []byte(secret)) }
 func ed25519Key(scheme string, public []byte) (Key, error) {
 	if len(public) != ed25519.PublicKeySize {
 		return nil, fmt.Errorf("the public key has %d bytes; ed25519 has %d", len(public), ed25519.PublicKeySize)
+	}
+	if uniform(public) {
+		return nil, errors.New("the public key is one byte over and over, which is none")
 	}
 	return func(c Claim) bool {
 		message, found := slices.Concat(c.Signed...), false

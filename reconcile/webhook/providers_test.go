@@ -245,7 +245,9 @@ func TestHandshakes(t *testing.T) {
 	t.Parallel()
 	greeted := 0
 	const plain = "a-secret-for-tests-only"
-	d := open(t, &Options{Listener: &Listener{Greeted: func(string) { greeted++ }}}, woo(),
+	shop := woo()
+	shop.Secrets = []Secret{{"only", "another-secret-for-tests"}}
+	d := open(t, &Options{Listener: &Listener{Greeted: func(string) { greeted++ }}}, shop,
 		Source{Name: "xero", Provider: Xero(), Secrets: []Secret{{"only", "xero_webhook_test_secret"}}},
 		Source{Name: "github", Provider: GitHub(), Secrets: []Secret{{"only", plain}}, Types: []string{"issue"}})
 	form := http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}

@@ -29,11 +29,13 @@ func New(inbox reconcile.Inbox, sources []Source, options *Options) (*Receiver, 
 	wrong.whenf(inbox == nil, "there is no inbox: what was verified has to be stored")
 	wrong.whenf(len(sources) == 0 || len(sources) > maxSources, "there are %d sources; 1 to %d are possible", len(sources), maxSources)
 	r := &Receiver{inbox: inbox, opts: opts, sources: make(map[string]*source), log: newRefusalLog(&opts)}
+	signers := map[string]string{}
 	for _, config := range sources {
 		s, err := newSource(config)
 		if r.sources[config.Name] != nil {
 			err = errors.Join(err, errors.New("there is another source of this name"))
 		}
+		err = errors.Join(err, shared(signers, &config))
 		wrong.whenf(err != nil, "source %q: %w", config.Name, err)
 		if err == nil {
 			r.sources[config.Name] = s
@@ -43,6 +45,18 @@ func New(inbox reconcile.Inbox, sources []Source, options *Options) (*Receiver, 
 		return nil, fmt.Errorf("webhook receiver:\n%w", err)
 	}
 	return r, nil
+}
+
+// shared says which secrets of a source another one has, too: what is signed for one would be believed of the other.
+// signers are the sources by secret, to which it adds.
+func shared(signers map[string]string, s *Source) error {
+	var wrong faults
+	for i, secret := range s.Secrets {
+		other, known := signers[secret.Text]
+		wrong.whenf(known && other != s.Name, "secret %d (%q): source %q has the same, so a delivery of one would be believed of the other", i+1, secret.Name, other)
+		signers[secret.Text] = s.Name
+	}
+	return wrong.err()
 }
 
 // ServeHTTP verifies one delivery, stores it and answers: 200 with an empty body once it is stored, and

@@ -35,10 +35,14 @@ func Standard(m Mapping) (Provider, error) {
 	}, nil
 }
 
-// standardKey reads whsec_ and whpk_. A secret without prefix is one of the first kind.
+// standardKey reads whsec_ and whpk_. Without either it might be a public key, which is no secret.
 func standardKey(secret string) (Key, error) {
 	text, public := strings.CutPrefix(secret, "whpk_")
-	bytes, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(text, "whsec_"))
+	text, private := strings.CutPrefix(text, "whsec_")
+	if public == private {
+		return nil, errors.New("it has to begin with whsec_, or with whpk_ where it is a public key")
+	}
+	bytes, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
 		return nil, errors.New("it is not base64 behind whsec_ or whpk_")
 	}
