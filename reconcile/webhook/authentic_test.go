@@ -1,8 +1,6 @@
 package webhook
 
 import (
-	"bytes"
-	"encoding/base64"
 	"errors"
 	"net/http"
 	"slices"
@@ -78,29 +76,6 @@ func TestUnreadableSignatures(t *testing.T) {
 	d := open(t, nil, shop(t))
 	if got := d.post(t, "shop", set("Webhook-Signature", strings.Repeat("v1,AAAA ", 15)+good), paid); got != 200 {
 		t.Errorf("A3: the sixteenth signature is genuine: answer %d", got)
-	}
-}
-
-// M6: a signature of a scheme that nobody here knows, in whatever form, keeps no genuine one beside it from being believed.
-func TestUnknownSchemesAreSkipped(t *testing.T) {
-	t.Parallel()
-	d := open(t, nil, shop(t), Source{Name: "stripe", Provider: Stripe(), Secrets: []Secret{{"only", "whsec_stripe_test_secret_0001"}}, Tolerance: NoTolerance})
-	genuine := signed(t, "msg_1", paid)
-	good := genuine.Get("Webhook-Signature")
-	for _, list := range []string{good + " v2,ab_-cd", good + " v2:x", "v2,*** " + good, "v9,AAAA " + good, good + " v1", good + "  "} {
-		h := genuine.Clone()
-		h.Set("Webhook-Signature", list)
-		if got := d.post(t, "shop", h, paid); got != 200 {
-			t.Errorf("M6: %q: answer %d", strings.ReplaceAll(list, good, "GOOD"), got)
-		}
-	}
-	v := independent(t)[0]
-	for _, extra := range []string{",v1=invalid", ",v2=abc", ",v2:x", ",v1="} {
-		h := http.Header{}
-		h.Set("Stripe-Signature", v.header["Stripe-Signature"]+extra)
-		if got := d.post(t, "stripe", h, v.body); got != 200 {
-			t.Errorf("M6: Stripe, %q behind the genuine one: answer %d", extra, got)
-		}
 	}
 }
 
@@ -340,22 +315,6 @@ func TestConfigFaults(t *testing.T) {
 	double := woo()
 	if _, err := New(&inbox{}, []Source{double, double}, nil); err == nil || !strings.Contains(err.Error(), "another source of this name") {
 		t.Errorf("A11: the same name twice: %v", err)
-	}
-}
-
-// L2: what may be a public key, or can be guessed, is no secret.
-func TestNoSecrets(t *testing.T) {
-	t.Parallel()
-	for secret, fault := range map[string]string{
-		"6kpsY+KcUgq+9VB7Ey7F+ZVHdq6+vnuSQh7qaRRG0iw=":                              "begin with whsec_",
-		"whpk_" + base64.StdEncoding.EncodeToString(make([]byte, 32)):               "one byte over and over",
-		"whsec_" + base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("a"), 16)): "one byte over and over",
-		"": "begin with whsec_",
-	} {
-		_, err := New(&inbox{}, []Source{{Name: "shop", Provider: orders(t), Secrets: []Secret{{"only", secret}}}}, nil)
-		if err == nil || !strings.Contains(err.Error(), fault) {
-			t.Errorf("L2: %q: %v; want %q", secret, err, fault)
-		}
 	}
 }
 

@@ -107,9 +107,10 @@
 //
 // # What the operator sets up
 //
-//   - Secrets: at least one per source, of at least 16 bytes, and none that another source has. To rotate, put the new one first and keep the old one.
-//     [Receiver.Secrets] says when the old one was used last; every stored event names the secret that signed it.
-//     All faults of all sources are reported at once by [New], and a source that cannot verify is never opened.
+//   - Secrets: at least one per source, of at least 16 bytes, and none that another source has. To rotate, put the new
+//     one first and keep the old one. [Receiver.Secrets] says when the old one was used last; every stored event names
+//     the secret that signed it. All faults of all sources are reported at once by [New], and a source that cannot
+//     verify is never opened.
 //   - Types: which objects are wanted. Other ones are kept as unknown.
 //   - Tenants: which accounts of the source are ours. An event of another is kept as unknown, and nothing comes of it
 //     until the tenant is added and the delivery replayed.

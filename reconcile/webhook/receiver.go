@@ -107,7 +107,7 @@ func (r *Receiver) receive(t *turn, s *source, req *http.Request) *refusal {
 func (r *Receiver) accept(t *turn, s *source, req *http.Request, body []byte, h *hold) *refusal {
 	now := r.opts.Now()
 	k, why := s.verify(req.Header, body, now)
-	if skew, n := s.clock.note(why); n > 0 {
+	if skew, n := s.clock.note(why, now); n > 0 {
 		r.opts.Listener.clockAlarm(s.Name, skew, n)
 		r.log.clockAlarm(s.Name, skew, n)
 	}
