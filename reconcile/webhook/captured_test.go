@@ -191,6 +191,25 @@ func TestSilentBodies(t *testing.T) {
 	}
 }
 
+// H1: where the header says something else than the body, the event is a hint about what the body names, also when it is
+// the first that is heard of it.
+func TestHeaderAgainstBody(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]capture{
+		"shopify":     shopifyCapture(shopifyOrder).under("X-Shopify-Topic", "products/update"),
+		"deletion":    shopifyCapture(shopifyOrder).under("X-Shopify-Topic", "orders/delete"),
+		"woocommerce": wooCapture(wooOrder).under(wooTopic, "customer.updated"),
+		"github":      githubCapture("repository", githubIssue),
+	} {
+		h := openHall(t, shopSource(), woo(), gitSource())
+		h.deliver(t, c)
+		got, es := h.judge(t), h.entries(t)
+		if !slices.Equal(got, []reconcile.Verdict{reconcile.Hint}) || len(es) != 1 || es[0].Accepted != 0 || es[0].Object.Type != "order" && es[0].Object.Type != "issue" {
+			t.Errorf("H1: %s: verdicts %v, objects %+v; want a hint about the object of the body", name, got, es)
+		}
+	}
+}
+
 // A second deletion says the same as the first, word for word: after a minute it is a hint of its own.
 func TestSecondDeletion(t *testing.T) {
 	t.Parallel()
