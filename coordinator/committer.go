@@ -104,6 +104,10 @@ func (c *committer) drain() {
 		}
 		c.write(batch)
 		for _, op := range batch {
+			if op.answer.Result == ledger.Blocked && op.entry.Record.Seq > 1 { // the others did not wait for it
+				time.AfterFunc(blockedPause, func() { c.submit(op) })
+				continue
+			}
 			close(op.done)
 		}
 	}

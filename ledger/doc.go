@@ -34,7 +34,7 @@
 //	  a rule of the schema                                                 the other entries are stored
 //	this hash, at this place                                    Mine       goes on, with the time and number in the answer
 //	start: the work is known                                    Exists     loads it: the caller gets the prior result
-//	start: a transaction that is still open starts this work    Blocked    asks again later: the transaction may be rolled back
+//	an open transaction starts this work, or has locked it      Blocked    appends the same later: it may be rolled back
 //	another record, at this place                               Stale      loads the chain and decides again
 //	no record n-1 with this hash                                Missing    stops arming: the database went back
 //	it arms something and session t is not live                 NoLease    appends the result without its arm

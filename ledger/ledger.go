@@ -179,7 +179,7 @@ const (
 	NoLease  Result = "no-lease" // the record arms something and the session is not live; nothing was stored
 	Exists   Result = "exists"   // start only: the work is known
 	Invalid  Result = "invalid"  // the database refuses a value of this record; the others were stored
-	Blocked  Result = "blocked"  // start only: a transaction that is still open starts the same work; ask again later
+	Blocked  Result = "blocked"  // a transaction that is still open starts the same work, or has locked it; append the same again later
 )
 
 // Answer tells what became of one entry.

@@ -30,6 +30,8 @@ func Explain(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: %w", errStandby, err)
 	case pqerror.UndefinedTable, pqerror.UndefinedColumn:
 		return fmt.Errorf("%w: %w. Run amends migrate", ledger.ErrSchema, err)
+	case pqerror.LockNotAvailable:
+		return fmt.Errorf("another transaction holds what this needs; nothing was stored, try again: %w", err)
 	case pqerror.InsufficientPrivilege:
 		return fmt.Errorf("this user may not do that; grant it the tables named amends_ and pg_control_system(): %w", err)
 	}

@@ -20,16 +20,14 @@ import (
 
 // Server is a database: how to reach it, and who it was when it was last trusted.
 type Server struct {
-	// Follow accepts whoever answers. Without it a database that is not the one it was is refused until
-	// [Server.Recognise] is called.
-	Follow bool
-
 	connector *pq.Connector
 	identity  atomic.Pointer[string] // nil: not asked yet
+	strict    atomic.Bool            // a database that is not the one it was is refused
 }
 
 // New reads a DSN, a URL or key=value pairs as lib/pq takes them. connect is for one attempt to connect, where the
-// DSN does not say.
+// DSN does not say. The server follows: it takes the database that answers for the one it wants, until
+// [Server.Recognise] is called.
 func New(dsn string, connect time.Duration) (*Server, error) {
 	cfg, err := config(dsn, connect)
 	if err != nil {
@@ -39,6 +37,7 @@ func New(dsn string, connect time.Duration) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.Dialer(newDialer())
 	return &Server{connector: c}, nil
 }
 
@@ -67,15 +66,31 @@ const Steady = "plan_cache_mode=force_generic_plan"
 // table was small reads all of it for ever, or until somebody analyses the table.
 var ByIndex = []string{"enable_hashjoin=off", "enable_mergejoin=off", "enable_seqscan=off"}
 
-// Pool returns a pool of at most n connections with the given settings.
-func (s *Server) Pool(n int, settings ...string) *sqlx.DB {
+// bounds are what no connection may do without: the server, too, gives up a peer that is gone, a lock that is not to be
+// had, and a transaction that its client has forgotten, so that what it locked is free again. Pools may set others.
+var bounds = []string{
 	// A plan that avoids what is switched off looks expensive; compiling it would cost more than running it.
-	settings = append(slices.Clone(settings), "jit=off")
-	db := sql.OpenDB(&door{Server: s, greeting: greeting(settings)})
+	"jit=off",
+	fmt.Sprintf("tcp_keepalives_idle=%d", int(probeIdle.Seconds())),
+	fmt.Sprintf("tcp_keepalives_interval=%d", int(probeEvery.Seconds())),
+	fmt.Sprintf("tcp_keepalives_count=%d", probes),
+	fmt.Sprintf("tcp_user_timeout=%d", unacknowledged.Milliseconds()),
+	"idle_in_transaction_session_timeout=10s",
+	"lock_timeout=10s",
+}
+
+// Pool returns a pool of at most n connections with the given settings. One that was not used for a while is closed: the
+// server has few.
+func (s *Server) Pool(n int, settings ...string) *sqlx.DB {
+	db := sql.OpenDB(&door{Server: s, greeting: greeting(slices.Concat(bounds, settings))})
 	db.SetMaxOpenConns(n)
 	db.SetMaxIdleConns(n)
+	db.SetConnMaxIdleTime(unused)
 	return sqlx.NewDb(db, "postgres")
 }
+
+// unused is how long a connection stays open that nothing uses.
+const unused = time.Minute
 
 // greeting is the first statement of every connection: it makes the settings and asks who is there. What was
 // answered must be durable, so a synchronous_commit that is off is switched on.
@@ -128,7 +143,7 @@ func (d *door) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if d.Follow {
+	if !d.strict.Load() {
 		d.identity.Store(&c.identity)
 	}
 	if d.identity.CompareAndSwap(nil, &c.identity) || c.current() {
@@ -146,19 +161,23 @@ func (s *Server) Identity() string {
 	return ""
 }
 
-// Recognise accepts the database as it is now: a new session begins on it.
+// Recognise accepts the database as it is now: a new session begins on it. From then on another one is refused, until it
+// is recognised in its turn.
 func (s *Server) Recognise(ctx context.Context) error {
 	c, err := (&door{Server: s, greeting: greeting(nil)}).greet(ctx)
 	if err != nil {
 		return err
 	}
 	s.identity.Store(&c.identity)
+	s.strict.Store(true)
 	return c.Close()
 }
 
 // greet connects and learns who is there.
 func (d *door) greet(ctx context.Context) (_ *conn, err error) {
-	raw, err := d.connector.Connect(ctx)
+	o := &opening{ctx: ctx}
+	defer o.done()
+	raw, err := d.connector.Connect(context.WithValue(ctx, openingKey{}, o))
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +199,7 @@ func (d *door) greet(ctx context.Context) (_ *conn, err error) {
 	if err := admit(version, text(answer[1]), id); err != nil {
 		return nil, err
 	}
-	return &conn{pqConn: c, server: d.Server, identity: id}, nil
+	return &conn{pqConn: c, socket: o.socket, server: d.Server, identity: id}, nil
 }
 
 // admit refuses a server on which a ledger cannot be written.
@@ -233,16 +252,62 @@ type pqConn interface {
 	driver.Validator
 }
 
-// conn is a connection that knows to which database it leads. Once another database is recognised, the pool
-// throws it away.
+// conn is a connection that knows to which database it leads, and that ends with the context of what is done on it. Once
+// another database is recognised, the pool throws it away.
 type conn struct {
 	pqConn
 
+	socket   *socket
 	server   *Server
 	identity string
 }
 
-func (c *conn) current() bool { return c.identity == *c.server.identity.Load() }
+// current reports whether the connection can be used again.
+func (c *conn) current() bool {
+	return !c.socket.hasEnded() && c.identity == *c.server.identity.Load()
+}
+
+// QueryContext implements [driver.QueryerContext].
+func (c *conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	return watched(ctx, c.socket, func() (driver.Rows, error) { return c.pqConn.QueryContext(ctx, query, args) })
+}
+
+// ExecContext implements [driver.ExecerContext].
+func (c *conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	defer c.socket.watch(ctx)()
+	return c.pqConn.ExecContext(ctx, query, args)
+}
+
+// PrepareContext implements [driver.ConnPrepareContext].
+func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
+	defer c.socket.watch(ctx)()
+	s, err := c.pqConn.PrepareContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	ps, ok := s.(pqStmt)
+	if !ok {
+		return nil, fmt.Errorf("a statement of lib/pq is a %T, which lacks what we need", s)
+	}
+	return &stmt{ps, c.socket}, nil
+}
+
+// BeginTx implements [driver.ConnBeginTx]. What is done in the transaction is watched, too.
+func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
+	stop := c.socket.watch(ctx)
+	t, err := c.pqConn.BeginTx(ctx, opts)
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	return &tx{t, stop}, nil
+}
+
+// Ping implements [driver.Pinger].
+func (c *conn) Ping(ctx context.Context) error {
+	defer c.socket.watch(ctx)()
+	return c.pqConn.Ping(ctx)
+}
 
 // ResetSession implements [driver.SessionResetter].
 func (c *conn) ResetSession(ctx context.Context) error {
@@ -258,6 +323,6 @@ func (c *conn) IsValid() bool { return c.pqConn.IsValid() && c.current() }
 // Close implements [driver.Conn]. Saying goodbye to a server that is gone fails; that is no error of ours: every
 // answer was final before.
 func (c *conn) Close() error {
-	_ = c.pqConn.Close()
+	_ = c.socket.within(farewell, c.pqConn.Close)
 	return nil
 }

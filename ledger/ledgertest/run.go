@@ -30,6 +30,9 @@ type Harness struct {
 	// Change makes the database behind s another one in the eyes of the ledger, as a fail-over that lost nothing.
 	Change func(t *testing.T, s Store)
 
+	// Newer makes the schema behind s newer than this program knows, as a migration by a newer one.
+	Newer func(t *testing.T, s Store)
+
 	// DB returns the database behind s, for a store that implements [ledger.TxStarter].
 	DB func(t *testing.T, s Store) *sqlx.DB
 }

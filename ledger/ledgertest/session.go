@@ -14,6 +14,7 @@ var sessionCases = []testCase{
 	{"a dead session never revives", sessionDead},
 	{"an expired session never revives", sessionExpired},
 	{"bury", sessionBury},
+	{"a schema that became newer", sessionSchema},
 }
 
 // "OpenSession begins a lease of ttl for a new process under a fresh random token, and reads who the database
@@ -109,4 +110,18 @@ func sessionBury(b *bench) {
 	if _, err := b.Renew(b.Context(), other, ledger.Renewal{TTL: time.Hour}); err != nil {
 		b.Errorf("burying one session ended another: %v", err)
 	}
+}
+
+// "A schema that is newer than this program answers ErrSchema", also when it has become so while the process runs
+// (CORE-33): a renewal notices, and no session is opened.
+func sessionSchema(b *bench) {
+	if b.harness.Newer == nil {
+		b.Skip("this harness has no schema that could be newer")
+	}
+	t := b.session()
+	b.harness.Newer(b.T, b.raw)
+	_, err := b.Renew(b.Context(), t, ledger.Renewal{TTL: time.Hour})
+	b.wantError("renew on a newer schema", err, ledger.ErrSchema)
+	_, err = b.OpenSession(b.Context(), time.Hour, "suite", nil)
+	b.wantError("open a session on a newer schema", err, ledger.ErrSchema)
 }

@@ -28,7 +28,9 @@ type pending struct {
 type writing struct {
 	follow, followOne, places *sqlx.Stmt
 	consume, consumeOne       *sqlx.Stmt // follow with signals
+	locked                    *sqlx.Stmt
 	start, startOne           *sqlx.Stmt
+	startBlocked              *sqlx.Stmt
 	startPlaces               *sqlx.Stmt
 	claims, release           *sqlx.Stmt
 }
@@ -44,8 +46,10 @@ func prepare(ctx context.Context, l *lanes) (w writing, err error) {
 		{&w.consume, l.records, followText(many(followColumns), true)},
 		{&w.consumeOne, l.records, followText(one(followColumns), true)},
 		{&w.places, l.records, placesText},
+		{&w.locked, l.records, lockedText},
 		{&w.start, l.starts, startText(many(startColumns), "")},
 		{&w.startOne, l.starts, startText(one(startColumns), "")},
+		{&w.startBlocked, l.blocked, startText(one(startColumns), "")},
 		{&w.startPlaces, l.starts, startPlacesText("")},
 		{&w.claims, l.claiming, claimText},
 		{&w.release, l.claiming, releaseText},
@@ -58,7 +62,8 @@ func prepare(ctx context.Context, l *lanes) (w writing, err error) {
 }
 
 // Append stores records and answers each at its own index. Starts and other records have connections of their
-// own; a caller who must not let the ones wait for the others gives them in calls of their own.
+// own, and so have starts that were blocked before; a caller who must not let the ones wait for the others gives them in
+// calls of their own.
 func (l *Ledger) Append(ctx context.Context, t saga.Token, entries []ledger.Entry) ([]ledger.Answer, error) {
 	answers := make([]ledger.Answer, len(entries))
 	err := l.sameDatabase(t)
@@ -86,15 +91,66 @@ func (l *Ledger) append(ctx context.Context, t saga.Token, entries []ledger.Entr
 // round stores entries that are all of different works.
 func (l *Ledger) round(ctx context.Context, t saga.Token, b batch) error {
 	var g errgroup.Group
-	if len(b.starts) > 0 {
-		g.Go(func() error { return divide(b.starts, func(ps []*pending) error { return l.storeStarts(ctx, t, ps) }) })
-	}
-	if len(b.follows) > 0 {
+	starts, blocked := l.waits.split(b.starts)
+	if len(starts) > 0 {
 		g.Go(func() error {
-			return divide(b.follows, func(ps []*pending) error { return l.storeFollows(ctx, t, ps) })
+			return divide(starts, func(ps []*pending) error { return l.storeStarts(ctx, t, l.start, l.startOne, ps) })
 		})
 	}
-	return g.Wait()
+	if len(blocked) > 0 {
+		g.Go(func() error {
+			for _, p := range blocked {
+				store := func(ps []*pending) error { return l.storeStarts(ctx, t, nil, l.startBlocked, ps) }
+				if err := divide([]*pending{p}, store); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if len(b.follows) > 0 {
+		g.Go(func() error { return l.storeRecords(ctx, t, b.follows) })
+	}
+	err := g.Wait()
+	l.waits.note(b.starts)
+	return err
+}
+
+// storeRecords stores records behind their predecessors. When a lock is not had in time, those whose works are locked are
+// answered so, and the others stored without them: one locked row holds up no other.
+func (l *Ledger) storeRecords(ctx context.Context, t saga.Token, ps []*pending) error {
+	store := func(ps []*pending) error { return l.storeFollows(ctx, t, ps) }
+	err := store(ps)
+	if contended(err) && len(ps) > 1 {
+		ps, err = l.passLocked(ctx, ps, err)
+		if err != nil || len(ps) == 0 {
+			return err
+		}
+		return divide(ps, store)
+	}
+	if err == nil || !refused(err) && !contended(err) {
+		return err
+	}
+	return divide(ps, store)
+}
+
+// passLocked answers the records whose works another transaction has locked and returns the others.
+func (l *Ledger) passLocked(ctx context.Context, ps []*pending, why error) ([]*pending, error) {
+	numbers := make(pq.Int64Array, len(ps))
+	for i, p := range ps {
+		numbers[i] = p.Head
+	}
+	var locked []int64
+	if err := l.locked.SelectContext(ctx, &locked, numbers); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(slices.Clone(ps), func(p *pending) bool {
+		held := slices.Contains(locked, p.Head)
+		if held {
+			*p.answer = ledger.Answer{Result: ledger.Blocked, Err: why}
+		}
+		return held
+	}), nil
 }
 
 // batch is what one call stores, in the order in which rows are locked.
@@ -156,10 +212,8 @@ func divide(ps []*pending, store func([]*pending) error) error {
 		return errors.Join(divide(ps[:half], store), divide(ps[half:], store))
 	case refused(err):
 		*ps[0].answer = ledger.Answer{Result: ledger.Invalid, Err: err}
-	case ps[0].Record.Seq == 1:
-		*ps[0].answer = ledger.Answer{Result: ledger.Blocked, Err: err}
 	default:
-		return err
+		*ps[0].answer = ledger.Answer{Result: ledger.Blocked, Err: err}
 	}
 	return nil
 }

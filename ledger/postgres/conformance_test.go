@@ -25,6 +25,10 @@ func TestConformance(t *testing.T) {
 			t.Helper()
 			connect(t, where(t, s)).MustExecContext(t.Context(), `UPDATE amends_sessions SET database = 'another'`)
 		},
+		Newer: func(t *testing.T, s ledgertest.Store) {
+			t.Helper()
+			connect(t, where(t, s)).MustExecContext(t.Context(), `INSERT INTO amends_schema (version_id, is_applied) VALUES (99, true)`)
+		},
 		DB: func(t *testing.T, s ledgertest.Store) *sqlx.DB {
 			t.Helper()
 			return connect(t, where(t, s))

@@ -4,12 +4,20 @@
 //
 // Work of different urgency has connections of its own, so that none waits for the other's:
 //
-//   - writers (two by default) append records: what was learned must be stored even when everything else is busy;
-//   - one connection starts works, with a short lock_timeout: a caller's open StartTx on the same key must not
-//     stall the others, so a batch that waits for a lock is split until only the contended start is answered
-//     [ledger.Blocked];
+//   - writers (two by default) append records: what was learned must be stored even when everything else is busy. A
+//     work whose row another transaction has locked is answered [ledger.Blocked] and holds up no other;
+//   - one connection starts works and waits for no lock: a batch that meets a caller's open StartTx is split until only
+//     the contended start is answered [ledger.Blocked], and its repetitions take a connection of their own;
+//   - one connection claims;
 //   - one connection carries the heartbeat;
-//   - a small pool does the rest: claims, loads, signals, listings.
+//   - a small pool does the rest: loads, signals, listings.
+//
+// # Silence
+//
+// A context that ends closes the connection that its call is on: the driver would wait for a server that says nothing.
+// So every call comes back in its own time, whatever became of the network. What locks rows (claims, posts, batches) is
+// one statement each, so that no client can vanish in the middle of it, and every connection asks the server to give up
+// peers, locks and transactions that are forgotten.
 //
 // # One statement per batch
 //
@@ -23,7 +31,7 @@
 //
 // Every connection that is opened asks for the system identifier and the timeline. When they are not what they
 // were (fail-over, restore) nothing more is stored through this ledger until a new session is opened: the last
-// moments may be forgotten. A connection to a standby is refused.
+// moments may be forgotten. A process that has opened no session follows. A connection to a standby is refused.
 //
 // # Schema
 //

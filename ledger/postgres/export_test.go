@@ -8,7 +8,7 @@ import (
 
 // Lane returns a pool of l, for tests.
 func Lane(l *Ledger, name string) *sqlx.DB {
-	return map[string]*sqlx.DB{"records": l.records, "starts": l.starts, "claiming": l.claiming, "pulse": l.pulse, "rest": l.rest}[name]
+	return map[string]*sqlx.DB{"records": l.records, "starts": l.starts, "blocked": l.blocked, "claiming": l.claiming, "pulse": l.pulse, "rest": l.rest}[name]
 }
 
 // SetClock makes l's statements take now for the server's time.

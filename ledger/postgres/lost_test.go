@@ -99,13 +99,44 @@ func repeat(t *testing.T, l *store, token saga.Token, es []ledger.Entry) []ledge
 	return nil
 }
 
-// proxy stands between a ledger and its server and can cut the next connection that is used.
+// proxy stands between a ledger and its server. It can cut the next connection that is used, and let connections go
+// silent: what comes is acknowledged and never forwarded.
 type proxy struct {
 	url                   string
 	server                atomic.Pointer[target]
 	cutRequest, cutAnswer atomic.Bool
 	cuts                  atomic.Int32
+	silent                atomic.Bool // new connections are silent
 	wg                    sync.WaitGroup
+
+	mu    sync.Mutex
+	links []*link
+}
+
+// link is one connection through the proxy.
+type link struct {
+	client, server                net.Conn
+	silentRequests, silentAnswers atomic.Bool
+}
+
+// hush lets every connection that is open go silent, in one direction or both. New ones are not.
+func (p *proxy) hush(requests, answers bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, l := range p.links {
+		l.silentRequests.Store(requests)
+		l.silentAnswers.Store(answers)
+	}
+}
+
+// cut closes every connection that is open.
+func (p *proxy) cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, l := range p.links {
+		_, _ = l.client.Close(), l.server.Close()
+	}
+	p.links = nil
 }
 
 func newProxy(t *testing.T, server string) *proxy {
@@ -129,6 +160,7 @@ func newProxy(t *testing.T, server string) *proxy {
 	p.wg.Go(func() { p.accept(context.WithoutCancel(t.Context()), listener) })
 	t.Cleanup(func() {
 		_ = listener.Close()
+		p.cut()
 		p.wg.Wait()
 	})
 	return p
@@ -167,20 +199,28 @@ func (p *proxy) accept(ctx context.Context, listener net.Listener) {
 			_ = client.Close()
 			continue
 		}
-		p.wg.Go(func() { p.pass(client, server, &p.cutRequest, 'B') })
-		p.wg.Go(func() { p.pass(server, client, &p.cutAnswer, '2') })
+		l := &link{client: client, server: server}
+		l.silentAnswers.Store(p.silent.Load())
+		p.mu.Lock()
+		p.links = append(p.links, l)
+		p.mu.Unlock()
+		p.wg.Go(func() { p.pass(client, server, &p.cutRequest, 'B', &l.silentRequests) })
+		p.wg.Go(func() { p.pass(server, client, &p.cutAnswer, '2', &l.silentAnswers) })
 	}
 }
 
 // pass carries bytes until one side ends. When told to cut, it loses the next message that begins with the given
 // letter, and all behind it: B binds and executes a prepared statement, 2 begins the answer to that.
-func (p *proxy) pass(from io.ReadCloser, to io.WriteCloser, cut *atomic.Bool, letter byte) {
+func (p *proxy) pass(from io.ReadCloser, to io.WriteCloser, cut *atomic.Bool, letter byte, silent *atomic.Bool) {
 	defer func() { _, _ = from.Close(), to.Close() }()
 	b := make([]byte, 1<<16)
 	for {
 		n, err := from.Read(b)
 		if err != nil {
 			return
+		}
+		if silent.Load() {
+			continue
 		}
 		if b[0] == letter && cut.CompareAndSwap(true, false) {
 			p.cuts.Add(1)

@@ -29,12 +29,18 @@ type Options struct {
 
 	// ConnectTimeout is for one attempt to connect, where the DSN does not say. Default: 5 s.
 	ConnectTimeout time.Duration
-
-	// StartLockTimeout is how long a start waits for a transaction that is starting the same work. It must be
-	// shorter than the server's deadlock_timeout (1 s), so that it is we who give way and not the caller whose
-	// transaction is open. Default: 250 ms.
-	StartLockTimeout time.Duration
 }
+
+// How long a record, a start and a start that was blocked before wait for a lock. They are shorter than the server's
+// deadlock_timeout (1 s), so that it is we who give way and not the caller whose transaction is open. A start waits as
+// good as not at all: the others of its batch wait with it.
+const (
+	recordPatience  = 250 * time.Millisecond
+	startPatience   = 10 * time.Millisecond
+	blockedPatience = 250 * time.Millisecond
+)
+
+func lockTimeout(d time.Duration) string { return fmt.Sprintf("lock_timeout=%dms", d.Milliseconds()) }
 
 func (o *Options) withDefaults() Options {
 	var out Options
@@ -49,9 +55,6 @@ func (o *Options) withDefaults() Options {
 	}
 	if out.ConnectTimeout <= 0 {
 		out.ConnectTimeout = 5 * time.Second
-	}
-	if out.StartLockTimeout <= 0 {
-		out.StartLockTimeout = 250 * time.Millisecond
 	}
 	return out
 }
@@ -68,12 +71,13 @@ type Ledger struct {
 	schema string // where the tables are
 	lanes
 	writing
-	now func() any // nil but in tests: the server's clock
+	waits waiting
+	now   func() any // nil but in tests: the server's clock
 }
 
 // lanes are the pools, one for each urgency.
 type lanes struct {
-	records, starts, claiming, pulse, rest *sqlx.DB
+	records, starts, blocked, claiming, pulse, rest *sqlx.DB
 }
 
 var (
@@ -99,9 +103,9 @@ func open(ctx context.Context, dsn string, o Options) (_ *Ledger, err error) {
 	}
 	l := &Ledger{server: s, now: func() any { return nil }}
 	l.lanes = lanes{
-		records: s.Pool(o.Writers, append(slices.Clone(pgdb.ByIndex), pgdb.Steady)...),
-		starts: s.Pool(1, pgdb.Steady, "enable_nestloop=off",
-			fmt.Sprintf("lock_timeout=%dms", o.StartLockTimeout.Milliseconds())),
+		records:  s.Pool(o.Writers, append(slices.Clone(pgdb.ByIndex), pgdb.Steady, lockTimeout(recordPatience))...),
+		starts:   s.Pool(1, pgdb.Steady, "enable_nestloop=off", lockTimeout(startPatience)),
+		blocked:  s.Pool(1, pgdb.Steady, lockTimeout(blockedPatience)),
 		claiming: s.Pool(1, append(slices.Clone(pgdb.ByIndex), pgdb.Steady)...),
 		pulse:    s.Pool(1, pgdb.ByIndex...),
 		rest:     s.Pool(o.Readers, pgdb.ByIndex...),
@@ -147,5 +151,5 @@ func (l *Ledger) Close() error {
 }
 
 func (l *lanes) close() error {
-	return errors.Join(l.records.Close(), l.starts.Close(), l.claiming.Close(), l.pulse.Close(), l.rest.Close())
+	return errors.Join(l.records.Close(), l.starts.Close(), l.blocked.Close(), l.claiming.Close(), l.pulse.Close(), l.rest.Close())
 }

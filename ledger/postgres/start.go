@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
@@ -15,9 +17,9 @@ import (
 )
 
 // storeStarts accepts works that are not known yet.
-func (l *Ledger) storeStarts(ctx context.Context, t saga.Token, ps []*pending) error {
+func (l *Ledger) storeStarts(ctx context.Context, t saga.Token, batch, single *sqlx.Stmt, ps []*pending) error {
 	for range attempts {
-		live, err := accept(l.run(ctx, t, l.start, l.startOne, ps), ps)
+		live, err := accept(l.run(ctx, t, batch, single, ps), ps)
 		if err != nil {
 			return err
 		}
@@ -34,6 +36,49 @@ func (l *Ledger) storeStarts(ctx context.Context, t saga.Token, ps []*pending) e
 		ps = unanswered(ps)
 	}
 	return fmt.Errorf("start of %s was not stored in %d attempts, and nothing is in its way", ps[0].ID, attempts)
+}
+
+// waiting remembers which starts were blocked, so that their repetitions do not hold up others: they take a lane of
+// their own.
+type waiting struct {
+	mu sync.Mutex
+	at map[saga.ID]time.Time
+}
+
+// What is remembered: for as long as callers repeat, and of as many as may be in a bad hour.
+const (
+	blockedFor = time.Minute
+	mostWaits  = 10000
+)
+
+// split tells starts that were blocked a short while ago from the others.
+func (w *waiting) split(ps []*pending) (fresh, blocked []*pending) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range ps {
+		if at, ok := w.at[p.ID]; ok && time.Since(at) < blockedFor {
+			blocked = append(blocked, p)
+		} else {
+			fresh = append(fresh, p)
+		}
+	}
+	return fresh, blocked
+}
+
+// note remembers what became of starts.
+func (w *waiting) note(ps []*pending) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.at == nil || len(w.at) > mostWaits {
+		w.at = make(map[saga.ID]time.Time)
+	}
+	for _, p := range ps {
+		if p.answer.Result == ledger.Blocked {
+			w.at[p.ID] = time.Now()
+		} else {
+			delete(w.at, p.ID)
+		}
+	}
 }
 
 // accept reads which works were accepted and answers them.

@@ -175,6 +175,12 @@ const placesText = `
 		LEFT JOIN amends_records AS own ON own.head = u.head AND own.seq = u.seq
 		LEFT JOIN amends_records AS previous ON previous.head = u.head AND previous.seq = u.seq - 1`
 
+// lockedText finds the works that another transaction has locked.
+const lockedText = `
+	WITH free AS MATERIALIZED (
+		SELECT number FROM amends_heads WHERE number = ANY ($1::bigint[]) FOR NO KEY UPDATE SKIP LOCKED)
+	SELECT number FROM amends_heads WHERE number = ANY ($1::bigint[]) AND number NOT IN (SELECT number FROM free)`
+
 // startPlacesText reads the first records of works that were not accepted.
 func startPlacesText(schema string) string {
 	return qualify(`

@@ -118,9 +118,10 @@ func TestSettings(t *testing.T) {
 	defer closed(t, l)
 	for lane, want := range map[string]map[string]string{
 		"records": {"synchronous_commit": "on", "plan_cache_mode": "force_generic_plan", "enable_hashjoin": "off", "jit": "off"},
-		"starts":  {"synchronous_commit": "on", "plan_cache_mode": "force_generic_plan", "lock_timeout": "250ms"},
+		"starts":  {"synchronous_commit": "on", "plan_cache_mode": "force_generic_plan", "lock_timeout": "10ms"},
+		"blocked": {"synchronous_commit": "on", "lock_timeout": "250ms"},
 		"pulse":   {"synchronous_commit": "on"},
-		"rest":    {"synchronous_commit": "on", "lock_timeout": "0"},
+		"rest":    {"synchronous_commit": "on", "lock_timeout": "10s"},
 	} {
 		for setting, value := range want {
 			var got string

@@ -45,6 +45,10 @@ func TestConformance(t *testing.T) {
 			t.Helper()
 			connect(t, s).MustExecContext(t.Context(), `UPDATE amends_sessions SET database = 'another'`)
 		},
+		Newer: func(t *testing.T, s ledgertest.Store) {
+			t.Helper()
+			connect(t, s).MustExecContext(t.Context(), `INSERT INTO amends_schema (version_id, is_applied) VALUES (99, 1)`)
+		},
 		DB: connect,
 	}.Run(t)
 }

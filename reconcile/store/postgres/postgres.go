@@ -97,7 +97,6 @@ func open(ctx context.Context, dsn string, o Options) (_ *Store, err error) {
 	if err != nil {
 		return nil, err
 	}
-	server.Follow = true
 	s := &Store{
 		inbox:  server.Pool(o.Writers, pgdb.Steady, "enable_nestloop=off"), // a batch is joined with itself
 		gate:   server.Pool(o.Workers, append(slices.Clone(pgdb.ByIndex), pgdb.Steady)...),

@@ -1,0 +1,223 @@
+package pgdb
+
+import (
+	"context"
+	"database/sql/driver"
+	"net"
+	"sync"
+	"time"
+)
+
+// A connection can go silent: a host, a firewall or a proxy that is gone, or that acknowledges and forwards nothing. The
+// driver answers a context that ends by asking the server to cancel, and goes on reading. So the socket itself is told:
+// its deadline passes, the driver returns at once, and the connection is thrown away.
+
+// How soon a peer that acknowledges nothing is given up, while nothing is under way and while something is.
+const (
+	probeIdle, probeEvery, probes = 10 * time.Second, 5 * time.Second, 3
+
+	unacknowledged = 15 * time.Second
+)
+
+// dialer opens sockets whose end a context can bring about.
+type dialer struct{ net.Dialer }
+
+func newDialer() dialer {
+	return dialer{net.Dialer{
+		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: probeIdle, Interval: probeEvery, Count: probes},
+		Control:         limitUnacknowledged,
+	}}
+}
+
+// opening is a connection in the making: the driver dials on a context of its own, which ends with the dialling.
+type opening struct {
+	ctx    context.Context //nolint:containedctx // it belongs to the connection and not to the call
+	socket *socket
+	watch  func()
+}
+
+type openingKey struct{}
+
+// Dial implements [pq.Dialer]; the driver prefers DialContext.
+func (d dialer) Dial(network, address string) (net.Conn, error) {
+	return d.DialContext(context.Background(), network, address)
+}
+
+// DialTimeout implements [pq.Dialer]; the driver prefers DialContext.
+func (d dialer) DialTimeout(network, address string, timeout time.Duration) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	return d.DialContext(ctx, network, address)
+}
+
+// DialContext implements [pq.DialerContext].
+func (d dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	c, err := d.Dialer.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	s := &socket{Conn: c}
+	if o, ok := ctx.Value(openingKey{}).(*opening); ok {
+		o.done() // of several hosts the last counts
+		o.socket, o.watch = s, s.watch(o.ctx)
+	}
+	return s, nil
+}
+
+// done ends the watch over the opening.
+func (o *opening) done() {
+	if o.watch != nil {
+		o.watch()
+	}
+}
+
+// socket is a connection to a server. Once it has ended no deadline brings it back.
+type socket struct {
+	net.Conn
+
+	mu    sync.Mutex
+	ended bool
+}
+
+// longAgo is a deadline that has passed.
+var longAgo = time.Unix(1, 0)
+
+// end lets everything that waits on the socket return.
+func (s *socket) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+	_ = s.Conn.SetDeadline(longAgo) // it fails on a closed socket, on which nothing waits
+}
+
+func (s *socket) hasEnded() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ended
+}
+
+// watch ends the socket when ctx ends, until the returned function is called.
+func (s *socket) watch(ctx context.Context) (stop func()) {
+	if ctx.Done() == nil {
+		return func() {}
+	}
+	cancel := context.AfterFunc(ctx, s.end)
+	return func() {
+		if !cancel() {
+			s.end() // it is about to: nothing may begin on this socket any more
+		}
+	}
+}
+
+// SetDeadline implements [net.Conn].
+func (s *socket) SetDeadline(t time.Time) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return nil
+	}
+	return s.Conn.SetDeadline(t)
+}
+
+// SetReadDeadline implements [net.Conn].
+func (s *socket) SetReadDeadline(t time.Time) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return nil
+	}
+	return s.Conn.SetReadDeadline(t)
+}
+
+// SetWriteDeadline implements [net.Conn].
+func (s *socket) SetWriteDeadline(t time.Time) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return nil
+	}
+	return s.Conn.SetWriteDeadline(t)
+}
+
+// farewell is how long closing a statement or a connection may take.
+const farewell = time.Second
+
+// within runs fn, which has no context, with a deadline.
+func (s *socket) within(d time.Duration, fn func() error) error {
+	_ = s.SetDeadline(time.Now().Add(d))
+	err := fn()
+	_ = s.SetDeadline(time.Time{})
+	return err
+}
+
+// rows end the watch over their query when they are closed.
+type rows struct {
+	driver.Rows
+
+	stop func()
+}
+
+// Close implements [driver.Rows].
+func (r *rows) Close() error {
+	err := r.Rows.Close()
+	r.stop()
+	return err
+}
+
+// tx ends the watch over a transaction with it.
+type tx struct {
+	driver.Tx
+
+	stop func()
+}
+
+// Commit implements [driver.Tx].
+func (t *tx) Commit() error {
+	defer t.stop()
+	return t.Tx.Commit()
+}
+
+// Rollback implements [driver.Tx].
+func (t *tx) Rollback() error {
+	defer t.stop()
+	return t.Tx.Rollback()
+}
+
+// pqStmt is what a prepared statement of lib/pq can do.
+type pqStmt interface {
+	driver.Stmt
+	driver.StmtExecContext
+	driver.StmtQueryContext
+}
+
+// stmt is a prepared statement on a socket that is watched.
+type stmt struct {
+	pqStmt
+
+	socket *socket
+}
+
+// QueryContext implements [driver.StmtQueryContext].
+func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
+	return watched(ctx, s.socket, func() (driver.Rows, error) { return s.pqStmt.QueryContext(ctx, args) })
+}
+
+// ExecContext implements [driver.StmtExecContext].
+func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+	defer s.socket.watch(ctx)()
+	return s.pqStmt.ExecContext(ctx, args)
+}
+
+// Close implements [driver.Stmt].
+func (s *stmt) Close() error { return s.socket.within(farewell, s.pqStmt.Close) }
+
+// watched runs a query. Its rows are read under the same watch.
+func watched(ctx context.Context, s *socket, query func() (driver.Rows, error)) (driver.Rows, error) {
+	stop := s.watch(ctx)
+	r, err := query()
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	return &rows{r, stop}, nil
+}

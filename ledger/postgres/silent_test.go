@@ -1,0 +1,294 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/amends-dev/amends/internal/pgtest"
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/ledger/postgres"
+	"github.com/amends-dev/amends/saga"
+)
+
+// methods calls every method of a ledger once, on a session and on a work that it holds.
+func methods(l *store, token saga.Token, e ledger.Entry, head int64) map[string]func(context.Context) error {
+	version := []ledger.Version{{Saga: "s", Version: 1}}
+	n := 0
+	return map[string]func(context.Context) error{
+		"OpenSession": func(ctx context.Context) error { _, err := l.OpenSession(ctx, time.Hour, "test", version); return err },
+		"Renew": func(ctx context.Context) error {
+			_, err := l.Renew(ctx, token, ledger.Renewal{TTL: time.Hour})
+			return err
+		},
+		"Append a start": func(ctx context.Context) error {
+			n++
+			_, err := l.Append(ctx, token, []ledger.Entry{start(token, fmt.Sprint("new", n))})
+			return err
+		},
+		"Append a record": func(ctx context.Context) error {
+			r := saga.Record{Kind: saga.KindNoted, Status: saga.Running}
+			_, err := l.Append(ctx, token, []ledger.Entry{next(e, head, token, r, nil)})
+			return err
+		},
+		"Claim": func(ctx context.Context) error {
+			_, err := l.Claim(ctx, token, ledger.Claim{Limit: 1, Known: version})
+			return err
+		},
+		"GiveBack": func(ctx context.Context) error { return l.GiveBack(ctx, token, []ledger.Return{{Number: 1 << 40}}) },
+		"CatchUp":  func(ctx context.Context) error { _, _, err := l.CatchUp(ctx); return err },
+		"Post": func(ctx context.Context) error {
+			return l.Post(ctx, e.ID, saga.Signal{Kind: saga.SignalCancel, Key: "k"})
+		},
+		"Load":        func(ctx context.Context) error { _, err := l.Load(ctx, []saga.ID{e.ID}); return err },
+		"List":        func(ctx context.Context) error { _, err := l.List(ctx, ledger.Filter{}); return err },
+		"History":     func(ctx context.Context) error { _, err := l.History(ctx, e.ID); return err },
+		"Signals":     func(ctx context.Context) error { _, err := l.Signals(ctx, e.ID); return err },
+		"Sessions":    func(ctx context.Context) error { _, err := l.Sessions(ctx); return err },
+		"Overview":    func(ctx context.Context) error { _, err := l.Overview(ctx); return err },
+		"Definitions": func(ctx context.Context) error { _, err := l.Definitions(ctx); return err },
+		"Describe":    func(ctx context.Context) error { return l.Describe(ctx, &saga.Spec{Saga: "s", Version: 1}) },
+		"Count": func(ctx context.Context) error {
+			return l.Count(ctx, []ledger.Duplicate{{ID: e.ID, Source: "x", Count: 1}})
+		},
+		"Duplicates": func(ctx context.Context) error { _, err := l.Duplicates(ctx, ledger.Filter{}); return err },
+		"Bury":       func(ctx context.Context) error { return l.Bury(ctx, 77) },
+	}
+}
+
+// A connection that goes silent, in either direction or both, costs the call that was on it its own time and no more
+// (CORE-4, T1). The call comes back while the connection is silent still, the connection is thrown away, and the next
+// call goes on through another one.
+func TestSilentConnections(t *testing.T) {
+	t.Parallel()
+	for name, silent := range map[string][2]bool{
+		"requests": {true, false}, "answers": {false, true}, "both": {true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newProxy(t, pgtest.URL(t))
+			l := open(t, p.url)
+			token := session(t, l)
+			e := start(token, "w")
+			head := appendAll(t, l, token, []ledger.Entry{e}, ledger.Appended)[0].Head
+			for method, call := range methods(l, token, e, head) {
+				goesOn(t, method, call) // its lane is open
+				p.hush(silent[0], silent[1])
+				if err := comesBack(t, method, time.Second, call); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("%s on a silent connection: %v, want that its time is over", method, err)
+				}
+				goesOn(t, method, call)
+				p.cut() // the lanes of others
+			}
+			p.hush(true, true)
+			if err := comesBack(t, "Close", time.Minute, func(context.Context) error { return l.Close() }); err != nil {
+				t.Errorf("closing over silent connections: %v", err)
+			}
+		})
+	}
+}
+
+// comesBack calls with a time of its own and fails when the call does not end by itself. The limit says never, not soon.
+func comesBack(t *testing.T, method string, d time.Duration, call func(context.Context) error) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	defer cancel()
+	back := make(chan error, 1)
+	go func() { back <- call(ctx) }()
+	select {
+	case err := <-back:
+		return err
+	case <-time.After(2 * time.Minute):
+		t.Fatalf("%s with %s to go has not come back after two minutes", method, d)
+		return nil
+	}
+}
+
+// goesOn repeats a call until it succeeds: each connection that has gone silent costs one time-out.
+func goesOn(t *testing.T, method string, call func(context.Context) error) {
+	t.Helper()
+	var errs []error
+	for range 10 {
+		err := comesBack(t, method, 10*time.Second, call)
+		if err == nil {
+			return
+		}
+		errs = append(errs, err)
+	}
+	t.Fatalf("%s did not go on: %v", method, errors.Join(errs...))
+}
+
+// A connection that is opened while the server says nothing costs the call its time, too.
+func TestSilentWhileConnecting(t *testing.T) {
+	t.Parallel()
+	p := newProxy(t, pgtest.URL(t))
+	l := open(t, p.url)
+	defer closed(t, l)
+	token := session(t, l)
+	p.cut()
+	p.silent.Store(true)
+	for range 3 { // cut connections are noticed one by one
+		err := comesBack(t, "Renew", time.Second, func(ctx context.Context) error {
+			_, err := l.Renew(ctx, token, ledger.Renewal{TTL: time.Hour})
+			return err
+		})
+		if err == nil {
+			t.Error("renewed over a connection that says nothing")
+		}
+	}
+	p.silent.Store(false)
+	goesOn(t, "Renew", func(ctx context.Context) error {
+		_, err := l.Renew(ctx, token, ledger.Renewal{TTL: time.Hour})
+		return err
+	})
+}
+
+// Works whose rows another transaction has locked hold up no other record of their batch, and are told apart (CORE-25,
+// T2). What they were told is not final.
+func TestLockedWorksHoldUpNoOther(t *testing.T) {
+	t.Parallel()
+	l := open(t, pgtest.URL(t))
+	defer closed(t, l)
+	token := session(t, l)
+	var es []ledger.Entry
+	for i := range 20 {
+		es = append(es, start(token, fmt.Sprint("w", i)))
+	}
+	want := make([]ledger.Result, len(es))
+	for i, a := range appendAll(t, l, token, es, ledger.Appended) {
+		es[i] = next(es[i], a.Head, token, saga.Record{Kind: saga.KindDone, Status: saga.Completed}, &ledger.Schedule{})
+		want[i] = ledger.Appended
+	}
+	tx, err := connect(t, l.url).BeginTxx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	if _, err := tx.ExecContext(t.Context(), `UPDATE amends_heads SET posted = posted WHERE work IN ('w3', 'w11', 'w12')`); err != nil {
+		t.Fatal(err)
+	}
+	want[3], want[11], want[12] = ledger.Blocked, ledger.Blocked, ledger.Blocked
+	appendAll(t, l, token, es, want...)
+	appendAll(t, l, token, es[3:4], ledger.Blocked)
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	appendAll(t, l, token, []ledger.Entry{es[3], es[11], es[12]}, ledger.Appended)
+	appendAll(t, l, token, es, ledger.Mine)
+}
+
+// A client that vanishes while it posts leaves nothing locked: its post is one statement (T2).
+func TestVanishedPost(t *testing.T) {
+	t.Parallel()
+	address := pgtest.URL(t)
+	p := newProxy(t, address)
+	laptop, l := open(t, p.url), open(t, address)
+	defer closed(t, laptop, l)
+	token := session(t, l)
+	e := start(token, "w")
+	head := appendAll(t, l, token, []ledger.Entry{e}, ledger.Appended)[0].Head
+	post := func(key string) func(context.Context) error {
+		return func(ctx context.Context) error {
+			return laptop.Post(ctx, e.ID, saga.Signal{Kind: saga.SignalCancel, Key: key})
+		}
+	}
+	if err := post("1")(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p.hush(false, true)
+	_ = comesBack(t, "Post", time.Second, post("2"))
+	r := saga.Record{Kind: saga.KindDone, Status: saga.Completed}
+	appendAll(t, l, token, []ledger.Entry{next(e, head, token, r, &ledger.Schedule{})}, ledger.Appended)
+}
+
+// Every connection of every lane is bounded by the server, too: what a client locked and forgot is free again (T2).
+func TestServerGivesUp(t *testing.T) {
+	t.Parallel()
+	l := open(t, pgtest.URL(t))
+	defer closed(t, l)
+	for _, lane := range []string{"records", "starts", "blocked", "claiming", "pulse", "rest"} {
+		for _, setting := range []string{"idle_in_transaction_session_timeout", "lock_timeout"} {
+			var value string
+			if err := postgres.Lane(l.Ledger, lane).GetContext(t.Context(), &value, "SHOW "+setting); err != nil || value == "0" {
+				t.Errorf("%s of lane %s is %s, %v", setting, lane, value, err)
+			}
+		}
+	}
+}
+
+// A process that opens no session (it only starts, adopts or reads works) goes on with whatever database answers after
+// a fail-over (CORE-5).
+func TestWithoutASessionTheLedgerFollows(t *testing.T) {
+	t.Parallel()
+	before, after := pgtest.Own(t, nil).URL(), pgtest.Own(t, nil).URL()
+	closed(t, open(t, before), open(t, after))
+	p := newProxy(t, before)
+	l := open(t, p.url)
+	defer closed(t, l)
+	stored := func(work string) []ledger.Entry {
+		e := start(0, work)
+		e.Schedule = &ledger.Schedule{}
+		return []ledger.Entry{e}
+	}
+	appendAll(t, l, 0, stored("a"), ledger.Appended)
+	p.lead(t, after)
+	p.cut()
+	goesOn(t, "start", func(ctx context.Context) error {
+		_, err := l.Append(ctx, 0, stored("b"))
+		return err
+	})
+	goesOn(t, "list", func(ctx context.Context) error {
+		heads, err := l.List(ctx, ledger.Filter{})
+		if err == nil && (len(heads) != 1 || heads[0].ID.Work != "b") {
+			return fmt.Errorf("the new server has %+v", heads)
+		}
+		return err
+	})
+}
+
+// Starts that wait for open transactions stall no other start (CORE-14, T7): they are answered at once, and when they
+// are repeated they take a lane of their own.
+func TestBlockedStartsStallNoOther(t *testing.T) {
+	t.Parallel()
+	l := open(t, pgtest.URL(t))
+	defer closed(t, l)
+	token, db := session(t, l), connect(t, l.url)
+	tx, err := db.BeginTxx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	var blocked, all []ledger.Entry
+	var want []ledger.Result
+	for i := range 60 {
+		all, want = append(all, start(token, fmt.Sprint("w", i))), append(want, ledger.Appended)
+		if i%3 == 0 {
+			if _, err := l.StartTx(t.Context(), tx, start(0, fmt.Sprint("w", i))); err != nil {
+				t.Fatal(err)
+			}
+			blocked, want[i] = append(blocked, all[i]), ledger.Blocked
+		}
+	}
+	appendAll(t, l, token, all, want...)
+
+	lane, err := postgres.Lane(l.Ledger, "starts").Connx(t.Context()) // all there is of it
+	if err != nil {
+		t.Fatal(err)
+	}
+	appendAll(t, l, token, blocked[:3], ledger.Blocked)
+	if err := lane.Close(); err != nil {
+		t.Fatal(err)
+	}
+	lane, err = postgres.Lane(l.Ledger, "blocked").Connx(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	appendAll(t, l, token, []ledger.Entry{start(token, "another")}, ledger.Appended)
+	if err := errors.Join(lane.Close(), tx.Rollback()); err != nil {
+		t.Fatal(err)
+	}
+	appendAll(t, l, token, slices.Concat(blocked, all), append(slices.Repeat([]ledger.Result{ledger.Appended}, len(blocked)), ledger.Mine)...)
+}
