@@ -133,7 +133,7 @@ func (c *Coordinator) Run(ctx context.Context) error {
 		if stopped, err := c.runSession(ctx, s); stopped {
 			return err
 		}
-		c.waitOutLease(ctx, s)
+		c.waitOut(ctx, s)
 	}
 }
 
@@ -200,11 +200,13 @@ func (c *Coordinator) wake() {
 	}
 }
 
-// waitOutLease keeps a process whose session ended because the database went back from arming anything for a
-// lease time: others may hold leases that the database has forgotten.
-func (c *Coordinator) waitOutLease(ctx context.Context, s *session) {
+// waitOut keeps a process whose session ended from opening another too soon. When the database went back, others may
+// hold leases for a lease time that it has forgotten. While a record has no answer, works are better off elsewhere.
+func (c *Coordinator) waitOut(ctx context.Context, s *session) {
 	if errors.Is(s.why(), ledger.ErrDatabaseChanged) {
 		_ = sleep(ctx, c.opts.Lease)
+	}
+	for c.outage.unanswered(time.Time{}) > c.opts.Lease && sleep(ctx, c.opts.Lease/15) == nil {
 	}
 }
 

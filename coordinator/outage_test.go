@@ -1,0 +1,366 @@
+package coordinator_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/ledger/memory"
+	"github.com/amends-dev/amends/saga"
+)
+
+// gate lets calls of one method through, or fails them, or keeps them without an answer and without heeding their
+// contexts, as a connection does that has gone silent.
+type gate struct {
+	fail atomic.Pointer[error]
+	mute atomic.Bool
+	open chan struct{} // closed at the end of the test, so that what was kept ends
+}
+
+func newGate(t testing.TB) *gate {
+	t.Helper()
+	g := &gate{open: make(chan struct{})}
+	t.Cleanup(func() { close(g.open) })
+	return g
+}
+
+func (g *gate) with(err error) { g.fail.Store(&err) }
+
+func (g *gate) pass() error {
+	if err := g.fail.Load(); err != nil && *err != nil {
+		return *err
+	}
+	if g.mute.Load() {
+		<-g.open
+		return errors.New("the connection was closed")
+	}
+	return nil
+}
+
+// silentStore is a ledger whose calls can go silent.
+type silentStore struct {
+	*memory.Ledger
+	opens, renews, appends, claims, loads *gate
+}
+
+func newSilent(t testing.TB) *silentStore {
+	t.Helper()
+	return &silentStore{memory.New(nil), newGate(t), newGate(t), newGate(t), newGate(t), newGate(t)}
+}
+
+func (s *silentStore) OpenSession(ctx context.Context, ttl time.Duration, label string, knows []ledger.Version) (ledger.Lease, error) {
+	if err := s.opens.pass(); err != nil {
+		return ledger.Lease{}, err
+	}
+	return s.Ledger.OpenSession(ctx, ttl, label, knows)
+}
+
+func (s *silentStore) Renew(ctx context.Context, t saga.Token, r ledger.Renewal) (ledger.Lease, error) {
+	if err := s.renews.pass(); err != nil {
+		return ledger.Lease{}, err
+	}
+	return s.Ledger.Renew(ctx, t, r)
+}
+
+func (s *silentStore) Append(ctx context.Context, t saga.Token, es []ledger.Entry) ([]ledger.Answer, error) {
+	if err := s.appends.pass(); err != nil {
+		return nil, err
+	}
+	return s.Ledger.Append(ctx, t, es)
+}
+
+func (s *silentStore) Claim(ctx context.Context, t saga.Token, c ledger.Claim) ([]ledger.Head, error) {
+	if err := s.claims.pass(); err != nil {
+		return nil, err
+	}
+	return s.Ledger.Claim(ctx, t, c)
+}
+
+func (s *silentStore) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, error) {
+	if err := s.loads.pass(); err != nil {
+		return nil, err
+	}
+	return s.Ledger.Load(ctx, ids)
+}
+
+// CORE-6: a fail-over that passes a standby, a disk that is full, a file that is locked for a moment: what ends the first
+// attempt to open a session ends no process that has had one.
+func TestOnlyTheFirstSessionIsRefusedForGood(t *testing.T) {
+	t.Parallel()
+	for name, why := range map[string]error{"standby": ledger.ErrReadOnly, "schema": ledger.ErrSchema, "locked": ledger.ErrLocked} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l := newSilent(t)
+				l.opens.with(fmt.Errorf("open: %w", why))
+				first := several(t, l, config{}, oneStep(t, "billing", 1, "", nil))
+				if <-first.ended; !errors.Is(first.err, why) {
+					t.Errorf("the first session: %v", first.err)
+				}
+				l.opens.with(nil)
+				p := several(t, l, config{}, oneStep(t, "billing", 1, "", nil))
+				pass(time.Minute)
+				l.renews.with(errors.New("connection refused"))
+				l.opens.with(fmt.Errorf("open: %w", why))
+				pass(5 * time.Minute)
+				l.renews.with(nil)
+				l.opens.with(nil)
+				pass(time.Minute)
+				p.starts("billing", 1)
+				pass(time.Second)
+				if n := in(t, l, "billing")[saga.Completed]; n != 1 {
+					t.Errorf("after the fail-over: %v, run: %v", in(t, l, "billing"), p.err)
+				}
+			})
+		})
+	}
+}
+
+// CORE-11: the stop comes between the loss of a session and the next one, while a renewal hangs. What was sent is
+// awaited and recorded all the same.
+func TestAStopBesideALostSessionIsGraceful(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newSilent(t)
+		act := func(_ context.Context, c saga.Call[order]) (thing, error) {
+			if c.Work == "slow" {
+				<-time.After(8 * time.Second)
+			}
+			return thing{ID: "x"}, nil
+		}
+		d, err := saga.Define("billing", 1, saga.Do("mail", act).AtMostOnce().NoUndo("it cannot be unsent"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := several(t, l, config{}, d)
+		pass(time.Second)
+		start := func(work string) {
+			if _, err := p.Start(t.Context(), "billing", work, order{}, nil); err != nil {
+				t.Error(err)
+			}
+		}
+		start("slow")
+		l.renews.mute.Store(true)
+		pass(1500 * time.Millisecond) // the renewal hangs
+		bury(t, l.Ledger, p.records.opened[0])
+		start("quick") // no lease: the session is lost
+		if len(p.records.losses()) != 1 {
+			t.Fatal("the session was not lost")
+		}
+		if err := p.halt(); err != nil {
+			t.Error(err)
+		}
+		s, err := p.Show(t.Context(), saga.ID{Saga: "billing", Work: "slow"})
+		if err != nil || s.Status != saga.Completed {
+			t.Errorf("after the stop it is %s, %v", s.Status, err)
+		}
+	})
+}
+
+// T1, CORE-4: a call that is never answered, and does not heed its context, costs its own time-out and no more, whichever
+// it is: works go on, and the process stops when it is told to.
+func TestASilentConnectionCostsATimeOut(t *testing.T) {
+	t.Parallel()
+	for name, which := range map[string]func(*silentStore) *gate{
+		"open":   func(s *silentStore) *gate { return s.opens },
+		"renew":  func(s *silentStore) *gate { return s.renews },
+		"append": func(s *silentStore) *gate { return s.appends },
+		"claim":  func(s *silentStore) *gate { return s.claims },
+		"load":   func(s *silentStore) *gate { return s.loads },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l := newSilent(t)
+				g := which(l)
+				p := several(t, l, config{}, oneStep(t, "billing", 1, "", nil))
+				web := several(t, l, config{idle: true}, oneStep(t, "billing", 1, "", nil))
+				pass(time.Second)
+				g.mute.Store(true)
+				if name == "open" {
+					bury(t, l.Ledger, p.records.opened[0])
+				}
+				go web.Start(t.Context(), "billing", "w", order{}, nil) // answered late or not at all
+				pass(3 * time.Second)
+				g.mute.Store(false) // one connection was silent; new ones are not
+				pass(3 * quick().Lease)
+				if n := in(t, l, "billing")[saga.Completed]; n != 1 {
+					t.Errorf("three leases later: %v", in(t, l, "billing"))
+				}
+				g.mute.Store(true)
+				pass(time.Second)
+				begun := time.Now()
+				_ = p.halt()
+				if took := time.Since(begun); took > quick().Drain+2*quick().Lease {
+					t.Errorf("the stop took %s", took)
+				}
+			})
+		})
+	}
+}
+
+// T1: a lease is renewed only while records and claims are answered. When they have not been for a lease, the session is
+// let go, so that another process takes the works over; and that is in the log.
+func TestALeaseIsLetGoWhenNothingIsAnswered(t *testing.T) {
+	t.Parallel()
+	for name, which := range map[string]func(*silentStore) *gate{
+		"append": func(s *silentStore) *gate { return s.appends },
+		"claim":  func(s *silentStore) *gate { return s.claims },
+	} {
+		for _, mute := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, silent: %t", name, mute), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					l, out := newSilent(t), &lines{}
+					act := func(context.Context, saga.Call[order]) (thing, error) {
+						<-time.After(2 * time.Second)
+						return thing{ID: "x"}, nil
+					}
+					d, err := saga.Define("billing", 1, saga.Do("make", act).Idempotent().NoUndo("it stays").Timeout(5*time.Second).Settle(0))
+					if err != nil {
+						t.Fatal(err)
+					}
+					p := several(t, l, config{opts: coordinator.Options{Log: out.logger()}}, d)
+					pass(time.Second)
+					p.starts("billing", 1)
+					if g := which(l); mute {
+						g.mute.Store(true)
+					} else {
+						g.with(errors.New("deadlock detected"))
+					}
+					broken := time.Now()
+					several(t, l.Ledger, config{}, d)
+					pass(5 * quick().Lease)
+					if lost := p.records.losses(); len(lost) == 0 || len(lost) > 4 || name == "append" && len(lost) > 1 {
+						t.Errorf("the session was lost %d times in five leases: %v", len(lost), lost)
+					}
+					said := false
+					for _, line := range out.all(t) {
+						said = said || line["error"] == "a record or a claim has had no answer for longer than a lease"
+					}
+					if !said {
+						t.Error("the log does not say why")
+					}
+					if n := in(t, l, "billing")[saga.Completed]; n != 1 {
+						t.Errorf("%s after it went silent: %v", time.Since(broken), in(t, l, "billing"))
+					}
+					p.kill()
+				})
+			})
+		}
+	}
+}
+
+// Adoption 7.7: the listener is told that the session is lost when its lease is over by this process's own clock, also
+// while the database is away; not when it is back.
+func TestALostSessionIsToldWhenItsLeaseIsOver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newSilent(t)
+		var told time.Time
+		p := several(t, l, config{opts: coordinator.Options{Listener: &coordinator.Listener{
+			SessionLost: func(saga.Token, error) { told = time.Now() },
+		}}}, oneStep(t, "billing", 1, "", nil))
+		pass(time.Minute + time.Second)
+		away := errors.New("connection refused")
+		for _, g := range []*gate{l.opens, l.renews, l.appends, l.claims, l.loads} {
+			g.with(away)
+		}
+		gone := time.Now()
+		pass(10 * time.Minute)
+		if took := told.Sub(gone); told.IsZero() || took > quick().Lease || took < quick().Lease/2 {
+			t.Errorf("it was told %s after the database was away, with a lease of %s", took, quick().Lease)
+		}
+		_ = p
+	})
+}
+
+// An outage is in the log when it begins, at most once a minute, and when it is over, with how long it was.
+func TestAnOutageIsLogged(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, out := newSilent(t), &lines{}
+		p := several(t, l, config{opts: coordinator.Options{Log: out.logger()}}, oneStep(t, "billing", 1, "", nil))
+		pass(time.Minute)
+		for _, g := range []*gate{l.opens, l.renews, l.appends, l.claims, l.loads} {
+			g.with(errors.New("connection refused"))
+		}
+		go p.Start(t.Context(), "billing", "w", order{}, nil)
+		pass(10 * time.Minute)
+		for _, g := range []*gate{l.opens, l.renews, l.appends, l.claims, l.loads} {
+			g.with(nil)
+		}
+		pass(time.Minute)
+		count := map[any]int{}
+		for _, line := range out.all(t) {
+			count[line["msg"]]++
+			if line["msg"] == "the ledger answers again" {
+				lasted, err := time.ParseDuration(line["lasted"].(string))
+				if err != nil || lasted < 10*time.Minute || lasted > 10*time.Minute+5*time.Second {
+					t.Errorf("it lasted %v", line["lasted"])
+				}
+			}
+		}
+		const away = "the ledger does not answer; the same call is repeated until it does"
+		if count["the ledger answers again"] != 1 || count[away] < 5 || count[away] > 11 {
+			t.Errorf("in ten minutes without a database: %v", count)
+		}
+		if n := in(t, l, "billing")[saga.Completed]; n != 1 {
+			t.Errorf("afterwards: %v", in(t, l, "billing"))
+		}
+	})
+}
+
+// CORE-33: a schema that has become newer than the program is noticed at the next renewal. Nothing is claimed or sent
+// from then on, what is under way is recorded, and it is said; nor does the process end.
+func TestANewerSchemaIsNoticedAtRunTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, out, sent := newSilent(t), &lines{}, &diary{}
+		act := func(_ context.Context, c saga.Call[order]) (thing, error) {
+			sent.note(c.Work)
+			if c.Work == "w00000" {
+				<-time.After(5 * time.Second)
+			}
+			return thing{ID: "x"}, nil
+		}
+		p := several(t, l, config{opts: coordinator.Options{Log: out.logger()}}, oneStep(t, "billing", 1, "", act))
+		pass(time.Second)
+		p.starts("billing", 1)
+		newer := fmt.Errorf("%w: it is at 99", ledger.ErrSchema)
+		l.renews.with(newer)
+		l.opens.with(newer)
+		pass(3 * time.Second)
+		for i := range 5 {
+			_, _ = p.Start(t.Context(), "billing", fmt.Sprint("later", i), order{}, nil)
+		}
+		pass(5 * time.Minute)
+		if len(sent.of("later0")) != 0 {
+			t.Error("something was sent on a ledger of a newer schema")
+		}
+		if s, err := p.Show(t.Context(), saga.ID{Saga: "billing", Work: "w00000"}); err != nil || s.Status != saga.Completed {
+			t.Errorf("what was under way is %s, %v", s.Status, err)
+		}
+		said := 0
+		for _, line := range out.all(t) {
+			if line["level"] == "error" && line["msg"] == "the ledger's schema does not fit this program; nothing is claimed or sent until it does, so deploy the program that does" {
+				said++
+			}
+		}
+		if said < 3 || said > 6 {
+			t.Errorf("it was said %d times in five minutes", said)
+		}
+		l.renews.with(nil)
+		l.opens.with(nil)
+		pass(time.Minute)
+		if n := in(t, l, "billing")[saga.Completed]; n != 6 {
+			t.Errorf("after the schema was taken back: %v", in(t, l, "billing"))
+		}
+	})
+}
