@@ -207,7 +207,10 @@ func (c *Coordinator) appendStart(w *work, in intake, gone <-chan struct{}, ours
 		if err != nil {
 			return d, ledger.Answer{}, err
 		}
-		e := startEntry(w, &d, ours && (d.Record.Arm != nil || !c.isStopping()))
+		e, err := startEntry(w, &d, ours && (d.Record.Arm != nil || !c.isStopping()))
+		if err != nil {
+			return d, ledger.Answer{}, errors.Join(errRefusedStart, err)
+		}
 		w.sent = time.Now()
 		a, err := c.appendFirst(w, gone, e)
 		switch {
@@ -258,9 +261,9 @@ const (
 
 var errRefusedStart = errors.New("nothing was stored")
 
-func startEntry(w *work, d *saga.Decision, hold bool) ledger.Entry {
-	d.Record.Seal(w.id, 0, saga.Hash{}, w.s.token)
-	return ledger.Entry{ID: w.id, Record: *d.Record, Schedule: &ledger.Schedule{Hold: hold, Class: class(w.st, d.Record)}}
+func startEntry(w *work, d *saga.Decision, hold bool) (ledger.Entry, error) {
+	err := w.seal(d.Record)
+	return ledger.Entry{ID: w.id, Record: *d.Record, Schedule: &ledger.Schedule{Hold: hold, Class: class(w.st, d.Record)}}, err
 }
 
 // duplicate answers a start of a known work.
@@ -325,7 +328,11 @@ func (c *Coordinator) StartTx(ctx context.Context, tx *sqlx.Tx, sagaName, work s
 	if err != nil {
 		return false, err
 	}
-	a, err := l.StartTx(ctx, tx, startEntry(w, &d, false))
+	e, err := startEntry(w, &d, false)
+	if err != nil {
+		return false, fmt.Errorf("start %s: %w", in.id, errors.Join(errRefusedStart, err))
+	}
+	a, err := l.StartTx(ctx, tx, e)
 	switch {
 	case err != nil:
 		return false, fmt.Errorf("start %s: %w", in.id, err)

@@ -169,9 +169,7 @@ func (w *work) decide(ev saga.Event, arm bool) (saga.Command, bool) {
 // judge asks the machine, and once more without a slot when the step's destination has none free.
 func (w *work) judge(ev saga.Event) (saga.Decision, error) {
 	spec := w.spec()
-	if spec == nil { // it is due for a process that knows its definition
-		return saga.Decision{Do: saga.Command{Do: saga.Rest}}, nil
-	}
+	ev.Newest = w.c.newestVersion(w.st)
 	d, err := saga.Decide(spec, w.st, ev)
 	if err == nil && d.Record != nil && d.Record.Arm != nil && !w.trySlot(d.Record.Arm.Step) {
 		ev.Slot = false
@@ -180,23 +178,33 @@ func (w *work) judge(ev saga.Event) (saga.Decision, error) {
 	return d, err
 }
 
-// append seals the record and hands it to the committer.
+// append seals the record and hands it to the committer, unless its own fold refuses it: then it is as invalid as if the
+// ledger had said so, and nothing is sent.
 func (w *work) append(d *saga.Decision) (hold bool, a ledger.Answer, err error) {
 	r := d.Record
 	hold = d.Do.Do != saga.Rest && r.Status.Live() && r.Wait <= w.c.opts.Hold && !w.c.isStopping() && w.s.trusted() == nil
-	if r.Kind == saga.KindRevised && w.c.program(ledger.Version{Saga: w.id.Saga, Version: r.Version}) == nil {
-		hold = false // a process that knows the version it takes goes on with it (CORE-3)
-	}
 	hold = hold || r.Arm != nil // who arms an attempt says what came of it, even when that is: not sent
 	e := ledger.Entry{ID: w.id, Head: w.head, Prev: w.st.Tail}
 	if after := class(w.st, r); hold != w.inHead || r.Status != w.st.Status || r.Reason != w.st.Reason || after != class(w.st, nil) {
 		e.Schedule = &ledger.Schedule{Hold: hold, Class: after}
 	}
-	r.Seal(w.id, w.st.Seq, w.st.Tail, w.s.token)
+	if err := w.seal(r); err != nil {
+		return hold, ledger.Answer{Result: ledger.Invalid, Err: err}, nil
+	}
 	e.Record = *r
 	w.sent = time.Now()
 	a, err = w.c.appends.append(nil, w.s.token, e)
 	return hold, a, err
+}
+
+// seal seals the next record, and reports when the work's fold refuses it: nothing is appended that breaks a chain
+// (CORE-1).
+func (w *work) seal(r *saga.Record) error {
+	r.Seal(w.id, w.st.Seq, w.st.Tail, w.s.token)
+	trial := *r
+	trial.At = w.now().Earliest
+	_, err := w.st.After(&trial)
+	return err
 }
 
 // class is where a work stands in the order of claims, after r if there is one.
@@ -295,15 +303,15 @@ func (w *work) load() (chain *ledger.Chain, sent time.Time, err error) {
 	}
 }
 
-// refused asks the machine again about an event whose record the ledger calls invalid. It leaves out what others gave it
-// first, and parks the work in the end. It reports false when the ledger takes not even that.
+// refused asks the machine again about an event whose record the ledger, or the fold, calls invalid. It leaves out what
+// others gave it first, and parks the work in the end. It reports false when not even that is taken.
 func (w *work) refused(ev *saga.Event, a ledger.Answer) bool {
 	log := w.c.opts.Log.WithError(a.Err).WithField("saga", w.id.Saga).WithField("work", w.id.Work)
 	if ev.Invalid++; ev.Invalid > 3 {
-		log.Error("the ledger refused a record; the work stays as it is until this process ends")
-		return false
+		log.Error("no record of this work can be stored; it is tried again in a while, run amends check")
+		return w.goBack(longestAway)
 	}
-	log.Warn("the ledger refused a value of a record; it is recorded without it")
+	log.Warn("a record cannot be stored as it is; it is recorded without what others gave it")
 	return true
 }
 
