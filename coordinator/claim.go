@@ -92,9 +92,10 @@ func (c *Coordinator) takeOver(s *session, heads []ledger.Head) (taken int) {
 		switch {
 		case err == nil:
 			c.outage.answered(callLoad)
+			inFlight := armedBy(chains)
 			for i := range chains {
 				c.clock.heard(chains[i].At, sent, time.Now())
-				if c.take(s, &chains[i], sent) {
+				if c.take(s, &chains[i], sent, inFlight) {
 					taken++
 				}
 			}
@@ -116,8 +117,21 @@ func (c *Coordinator) takeOver(s *session, heads []ledger.Head) (taken int) {
 	return taken
 }
 
-// take sets one loaded work going.
-func (c *Coordinator) take(s *session, chain *ledger.Chain, sent time.Time) bool {
+// armedBy counts, by the process that armed them, the attempts that are open in chains.
+func armedBy(chains []ledger.Chain) map[saga.Token]int {
+	n := map[saga.Token]int{}
+	for i := range chains {
+		if r := tail(&chains[i]); r.Arm != nil {
+			n[r.Session]++
+		}
+	}
+	return n
+}
+
+func tail(chain *ledger.Chain) *saga.Record { return &chain.Records[len(chain.Records)-1] }
+
+// take sets one loaded work going. inFlight counts the attempts that were open beside its own.
+func (c *Coordinator) take(s *session, chain *ledger.Chain, sent time.Time, inFlight map[saga.Token]int) bool {
 	id := chain.Head.ID
 	if chain.Head.Session != s.token {
 		return false // it has ended, or another session has it by now
@@ -136,6 +150,7 @@ func (c *Coordinator) take(s *session, chain *ledger.Chain, sent time.Time) bool
 		return false // what a claim gives is known here, or was a moment ago; it is given back
 	}
 	w.loaded(st, chain, sent)
+	w.bystanders = max(0, inFlight[tail(chain).Session]-1)
 	w.spoken.Store(len(chain.Signals) > 0)
 	if !c.hand.take(w) {
 		return false

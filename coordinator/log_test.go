@@ -190,10 +190,10 @@ func TestTeeTellsAllInOrder(t *testing.T) {
 func TestOptionsReportEveryFault(t *testing.T) {
 	t.Parallel()
 	_, err := coordinator.New(memory.New(nil), &coordinator.Options{
-		MaxWorks: -1, MaxBatch: -1, Writers: -1, Lease: time.Millisecond, Margin: -1, Poll: -1, Hold: -1, Drain: -1,
+		MaxWorks: -1, MaxBytes: -1, MaxCrashes: -1, MaxBatch: -1, Writers: -1, Lease: time.Millisecond, Margin: -1, Poll: -1, Hold: -1, Drain: -1,
 		Destinations: map[string]coordinator.Limit{"books": {PerSecond: -1}},
 	})
-	for _, want := range []string{"MaxWorks", "MaxBatch", "Writers", "Lease", "Margin", "Poll", "Hold", "Drain", `"books"`} {
+	for _, want := range []string{"MaxWorks", "MaxBytes", "MaxCrashes", "MaxBatch", "Writers", "Lease", "Margin", "Poll", "Hold", "Drain", `"books"`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error does not mention %s: %v", want, err)
 		}

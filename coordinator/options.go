@@ -41,6 +41,9 @@ type Options struct {
 	// Hold is the longest wait for which a work is kept in hand, be it for a time or for a destination; for longer ones
 	// it is put back into the ledger, where any process picks it up when it is due. 5 s.
 	Hold time.Duration
+	// MaxCrashes is how often a step may have been in flight when its process died before a person is asked. Until then
+	// it pauses for longer each time. 20.
+	MaxCrashes int
 	// Drain is how long Run waits at shutdown for attempts that may already have been sent. 30 s.
 	Drain time.Duration
 	// Label names this process to people who read the sessions. Default: host and pid.
@@ -77,6 +80,7 @@ func (o *Options) withDefaults() Options {
 	fill(&c.Margin, min(2*time.Second, c.Lease/5))
 	fill(&c.Poll, 500*time.Millisecond)
 	fill(&c.Hold, 5*time.Second)
+	fill(&c.MaxCrashes, 20)
 	fill(&c.Drain, 30*time.Second)
 	if c.Label == "" {
 		host, err := os.Hostname()
@@ -105,6 +109,7 @@ func (o *Options) validate() error {
 	}
 	wrong(o.MaxWorks < 1, "MaxWorks is %d; at least 1 is needed", o.MaxWorks)
 	wrong(o.MaxBytes < 1, "MaxBytes is %d; at least 1 is needed", o.MaxBytes)
+	wrong(o.MaxCrashes < 1, "MaxCrashes is %d; at least 1 is needed", o.MaxCrashes)
 	wrong(o.MaxBatch < 1, "MaxBatch is %d; at least 1 is needed", o.MaxBatch)
 	wrong(o.Writers < 1, "Writers is %d; at least 1 is needed", o.Writers)
 	wrong(o.Lease < 100*time.Millisecond, "Lease is %s; below 100ms every hiccup is a take-over", o.Lease)

@@ -30,7 +30,10 @@ type work struct {
 	nudge  chan struct{}  // wakes a waiting work when spoken is set
 	gone   chan struct{}  // closed when the work is out of our hands
 	final  *saga.Summary  // set before gone is closed, when the work has ended
-	back   *ledger.Return // how it goes back into the ledger, when no record says so
+	// bystanders is how many other steps were in flight when the process died that the work was taken over from, as far
+	// as is known.
+	bystanders int
+	back       *ledger.Return // how it goes back into the ledger, when no record says so
 
 	// Guarded by the hand.
 	number      int64 // as head
@@ -169,7 +172,7 @@ func (w *work) decide(ev saga.Event, arm bool) (saga.Command, bool) {
 // judge asks the machine, and once more without a slot when the step's destination has none free.
 func (w *work) judge(ev saga.Event) (saga.Decision, error) {
 	spec := w.spec()
-	ev.Newest = w.c.newestVersion(w.st)
+	ev.Newest, ev.MaxCrashes, ev.Bystanders = w.c.newestVersion(w.st), w.c.opts.MaxCrashes, w.bystanders
 	d, err := saga.Decide(spec, w.st, ev)
 	if err == nil && d.Record != nil && d.Record.Arm != nil && !w.trySlot(d.Record.Arm.Step) {
 		ev.Slot = false
