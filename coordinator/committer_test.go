@@ -112,6 +112,66 @@ func TestBatches(t *testing.T) {
 	})
 }
 
+// D5, D9: a batch is bounded in bytes, too, and the queue keeps nothing of what was taken from it.
+func TestBatchesAreBoundedInBytes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{batches: make(chan batch, 20), answer: func(b batch) ([]ledger.Answer, error) { return all(b, ledger.Appended) }}
+		c, cancel := lane(t, s, 512, 1)
+		defer cancel()
+		pull := plug(c, s)
+		synctest.Wait()
+		var ops []*commit
+		for range 20 {
+			op := &commit{token: 1, entry: ledger.Entry{Record: saga.Record{Snapshot: make([]byte, 2<<20)}}, done: make(chan struct{})}
+			op.entry.ID.Work = "large"
+			ops = append(ops, op)
+			c.submit(op)
+		}
+		pull()
+		for _, op := range ops {
+			<-op.done
+		}
+		synctest.Wait()
+		<-s.batches // the plug
+		for len(s.batches) > 0 {
+			if n := len((<-s.batches).entries) * 2 << 20; n > batchBytes+2<<20 {
+				t.Errorf("a batch of %d bytes", n)
+			}
+		}
+		if cap(c.queue) != 0 {
+			t.Errorf("the queue keeps room for %d records", cap(c.queue))
+		}
+	})
+}
+
+// CORE-14: a batch that takes longer than a call may take goes on in halves, so that what holds one record up does not
+// hold up the others for ever.
+func TestABatchThatTakesTooLongIsHalved(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{batches: make(chan batch, 200)}
+		s.answer = func(b batch) ([]ledger.Answer, error) {
+			if len(b.entries) > 2 {
+				return nil, context.DeadlineExceeded
+			}
+			return all(b, ledger.Appended)
+		}
+		c, cancel := lane(t, s, 512, 1)
+		defer cancel()
+		pull := plug(c, s)
+		synctest.Wait()
+		ops := queued(c, 1, "a", "b", "c", "d", "e", "f", "g")
+		pull()
+		for _, op := range ops {
+			<-op.done
+			if op.err != nil || op.answer.Result != ledger.Appended {
+				t.Errorf("%s got %s, %v", op.entry.ID.Work, op.answer.Result, op.err)
+			}
+		}
+	})
+}
+
 // A work alone waits for nobody: there is no timer in front of a batch, and at most Writers are under way.
 func TestWritersAreBounded(t *testing.T) {
 	t.Parallel()
@@ -287,4 +347,22 @@ func quiet() *logrus.Logger {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	return log
+}
+
+// CORE-1: a record that its own fold refuses is not sent, whatever decided on it. It counts as one that the ledger calls
+// invalid.
+func TestWhatDoesNotFoldIsNotSent(t *testing.T) {
+	t.Parallel()
+	s := &scripted{batches: make(chan batch, 1), answer: func(b batch) ([]ledger.Answer, error) { return all(b, ledger.Appended) }}
+	c, err := New(s, &Options{Log: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := c.newWork(&session{}, saga.ID{Saga: "s", Work: "w"}, nil)
+	w.st = &saga.State{ID: w.id, Seq: 3, Status: saga.Completed}
+	d := saga.Decision{Record: &saga.Record{Kind: saga.KindArmed, Status: saga.Running, Arm: &saga.Arm{Step: "a", Direction: saga.Forward, Attempt: 1}}}
+	_, a, err := w.append(&d)
+	if err != nil || a.Result != ledger.Invalid || a.Err == nil || len(s.batches) != 0 {
+		t.Errorf("it was answered %+v, %v, and %d batches were sent", a, err, len(s.batches))
+	}
 }

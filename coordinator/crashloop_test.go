@@ -63,3 +63,36 @@ func TestEveryLifeOfACrashLoopCompletesOne(t *testing.T) {
 		ledgertest.MustCheck(t, l)
 	})
 }
+
+// Realworld 2: what a crash left in flight is told of how many others stood beside it.
+func TestACrashCountsTheBystanders(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := memory.New(nil)
+		hang := func(ctx context.Context, _ saga.Call[order]) (thing, error) {
+			<-ctx.Done()
+			return thing{}, ctx.Err()
+		}
+		d, err := saga.Define("sync", 1, saga.Do("make", hang).Idempotent().NoUndo("it stays").Timeout(20*time.Second).Settle(0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := several(t, l, config{}, d)
+		synctest.Wait()
+		p.starts("sync", 5)
+		synctest.Wait()
+		p.kill()
+		several(t, l, config{}, d)
+		pass(25 * time.Second)
+		for i := range 5 {
+			rs, err := l.History(t.Context(), saga.ID{Saga: "sync", Work: fmt.Sprintf("w%05d", i)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			st, err := saga.Fold(saga.ID{Saga: "sync", Work: fmt.Sprintf("w%05d", i)}, rs)
+			if err != nil || len(st.Step("make").Forward.Beside) != 1 || st.Step("make").Forward.Beside[0] != 4 {
+				t.Errorf("work %d: %+v, %v", i, st.Step("make").Forward, err)
+			}
+		}
+	})
+}

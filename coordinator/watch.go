@@ -34,10 +34,14 @@ func (c *Coordinator) watching(ctx context.Context) {
 			continue // other calls fail, too, and say so
 		}
 		w.within = c.clock.settling() + c.opts.Lease
-		w.unknown(&o)
-		w.still(&o)
-		w.ahead(&o)
+		w.look(&o)
 	}
+}
+
+func (w *watch) look(o *ledger.Overview) {
+	w.unknown(o)
+	w.still(o)
+	w.ahead(o)
 }
 
 // unknown names what waits for a process that knows its definition.

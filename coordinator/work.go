@@ -26,10 +26,10 @@ type work struct {
 	slot    *destination // a send slot in hand, for the next attempt
 	jobs    chan func()  // of the goroutine in which actions run; nil until there is one
 
-	spoken atomic.Bool    // there is an unread signal
-	nudge  chan struct{}  // wakes a waiting work when spoken is set
-	gone   chan struct{}  // closed when the work is out of our hands
-	final  *saga.Summary  // set before gone is closed, when the work has ended
+	spoken atomic.Bool   // there is an unread signal
+	nudge  chan struct{} // wakes a waiting work when spoken is set
+	gone   chan struct{} // closed when the work is out of our hands
+	final  *saga.Summary // set before gone is closed, when the work has ended
 	// bystanders is how many other steps were in flight when the process died that the work was taken over from, as far
 	// as is known.
 	bystanders int
