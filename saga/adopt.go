@@ -210,7 +210,9 @@ func (m *adopter) taken(s *StepSpec) *Record {
 	case e.NotDone:
 		r.Class = Unsent
 	default:
-		r.Body, r.BodyDropped = keep(e.Output, MaxOutput)
+		if r.Body, r.BodyDropped = keep(e.Output, MaxOutput); len(e.Output) == 0 {
+			r.Body = s.resultOf(e.ExternalID)
+		}
 		r.name(e.ExternalID)
 		if !s.oncePerWork() && CompareRevisions(m.shows(e), BaseRevision(m.st.Revision)) < 0 {
 			r.Revision = m.shows(e)

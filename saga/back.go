@@ -109,7 +109,7 @@ func (m *machine) learnResult(ss *StepState, f *Evidence) error {
 	why := ""
 	switch f.Kind {
 	case KindFound, KindUnfinished:
-		r.ExternalID, r.Body, r.BodyDropped = cmp.Or(f.ExternalID, recorded), f.Output, f.Dropped
+		r.bring(cmp.Or(f.ExternalID, recorded), f.Output, f.Dropped)
 		if recorded != "" && f.ExternalID != "" && f.ExternalID != recorded {
 			r.Kind, why = KindSeveral, fmt.Sprintf("found %q beside the recorded %q", f.ExternalID, recorded)
 			r.ExternalID, r.Body, r.BodyDropped = "", nil, false

@@ -286,7 +286,7 @@ func TestUndoOfNothing(t *testing.T) {
 	t.Parallel()
 	undone := 0
 	d, err := Define(order.Saga, 1, Do("invoice", func(context.Context, Call[string]) (struct{}, error) { return struct{}{}, nil }).
-		Idempotent().Undo(func(context.Context, Call[string], struct{}) error { undone++; return nil }))
+		NoID().Idempotent().Undo(func(context.Context, Call[string], struct{}) error { undone++; return nil }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -381,22 +381,38 @@ func TestDroppedOutput(t *testing.T) {
 	}
 }
 
-// ".ID says what the destination calls the result, where the result has no ExternalID method", and goes before
-// that method where it has one.
+// number is a string that is written otherwise.
+type number string
+
+func (n number) MarshalText() ([]byte, error) { return []byte("no. " + n), nil }
+
+// A4: "it records no external id although the step returns "ticket_1"". A string is its own external id; a result that has
+// none says so; ".ID says what the destination calls the result" and goes before an ExternalID method.
 func TestID(t *testing.T) {
 	t.Parallel()
+	type ticket string
 	d, err := Define("s", 1,
 		Do("a", func(context.Context, Call[string]) (int, error) { return 7, nil }).ID(func(n int) string { return fmt.Sprint("no. ", n) }).Idempotent().UndoMaybe(func(context.Context, Call[string], *int) error { return nil }),
 		Do("b", act).ID(func(thing) string { return "by ID" }).Idempotent().UndoMaybe(undo),
-		Do("c", func(context.Context, Call[string]) (int, error) { return 7, nil }).Idempotent().NoUndo("x"),
+		Do("c", func(context.Context, Call[string]) (int, error) { return 7, nil }).Idempotent().NoUndo("x").NoID(),
 		Do("d", func(context.Context, Call[string]) (byPointer, error) { return byPointer{7}, nil }).Idempotent().NoUndo("x"),
 		Do("e", func(context.Context, Call[string]) (*byPointer, error) { return &byPointer{8}, nil }).Idempotent().NoUndo("x"),
-		Do("f", func(context.Context, Call[string]) (any, error) { return thing{"9"}, nil }).Idempotent().NoUndo("x"),
+		Do("f", func(context.Context, Call[string]) (Identified, error) { return thing{"9"}, nil }).Idempotent().NoUndo("x"),
+		Do("g", func(context.Context, Call[string]) (string, error) { return "ticket_1", nil }).Idempotent().NoUndo("x"),
+		Do("h", func(context.Context, Call[string]) (ticket, error) { return "ticket_2", nil }).Idempotent().NoUndo("x"),
+		Do("i", func(context.Context, Call[string]) (number, error) { return "3", nil }).Idempotent().NoUndo("x"),
+		Do("j", func(context.Context, Call[string]) (string, error) { return "ok", nil }).Idempotent().NoUndo("x").NoID(),
 	)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for step, want := range map[string]string{"a": "no. 7", "b": "by ID", "c": "", "d": "p7", "e": "p8", "f": "9"} {
+	own := map[string]bool{"g": true, "h": true}
+	for _, s := range d.Spec().Steps {
+		if s.OwnID != own[s.Name] {
+			t.Errorf("step %s: the result is its id: %v", s.Name, s.OwnID)
+		}
+	}
+	for step, want := range map[string]string{"a": "no. 7", "b": "by ID", "c": "", "d": "p7", "e": "p8", "f": "9", "g": "ticket_1", "h": "ticket_2", "i": "3", "j": ""} {
 		o := d.Act(t.Context(), &Invocation{Step: step, Input: json.RawMessage(`""`), Gate: NewGate(nil)})
 		if o.ExternalID != want {
 			t.Errorf("step %s: external id %q, want %q", step, o.ExternalID, want)

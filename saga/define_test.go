@@ -10,6 +10,8 @@ import (
 
 func act(context.Context, Call[string]) (thing, error) { return thing{}, nil }
 
+func seven(context.Context, Call[string]) (int, error) { return 7, nil }
+
 func find(context.Context, Call[string]) (Finding[thing], error) { return NotFound[thing](), nil }
 
 func undo(context.Context, Call[string], *thing) error { return nil }
@@ -58,6 +60,11 @@ func TestDefineFaults(t *testing.T) {
 		{`step "a": nobody can tell whether it happened, so it must come after step "b", which can be repeated or looked up`, steps{Do("a", act).AtMostOnce().UndoMaybe(undo), good("b")}},
 		{`step "a": nobody can tell whether it happened, so it must come after step "b"`, steps{Do("a", act).AtMostOnce().UndoMaybe(undo), Do("b", act).AtMostOnce().Find(find).UndoMaybe(undo)}},
 		{`step "b": it stands after the pivot and can only give up to review`, steps{good("a").Pivot(), Do("b", act).Idempotent().Retry(Retry{GiveUp: ToCompensation})}},
+		{`step "a": its result, of type int, has no external id: give it an ExternalID method, or say ID(how to tell it) or NoID`, steps{Do("a", seven).Idempotent().NoUndo("x")}},
+		{`step "a": its result, of type interface {}, has no external id`, steps{Do("a", func(context.Context, Call[string]) (any, error) { return thing{"9"}, nil }).Idempotent().NoUndo("x")}},
+		{`step "a": its result, of type struct {}, has no external id`, steps{Do("a", func(context.Context, Call[string]) (struct{}, error) { return struct{}{}, nil }).Idempotent().NoUndo("x")}},
+		{`step "a": it says two things about its external id (NoID, ID)`, steps{Do("a", seven).Idempotent().NoUndo("x").NoID().ID(func(int) string { return "" })}},
+		{`step "a": ID needs a function; say NoID when the destination has no name for the result`, steps{Do("a", seven).Idempotent().NoUndo("x").ID(nil)}},
 		{`step "a": its Timeout must be at least a millisecond`, steps{good("a").Timeout(time.Microsecond)}},
 		{`step "a": its Settle must not be negative`, steps{good("a").Settle(-time.Second)}},
 		{`step "a": its Retry.Attempts must not be negative`, steps{good("a").Retry(Retry{Attempts: -1})}},

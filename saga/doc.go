@@ -25,7 +25,7 @@
 //	saga.Define("order-to-invoice", 1,
 //		saga.Do("customer", s.ensureCustomer).Idempotent().NoUndo("customers outlive their orders"),
 //		saga.Do("invoice", s.createInvoice).Find(s.findInvoice).Undo(s.voidInvoice),
-//		saga.Do("mark-synced", s.markSynced).Idempotent().UndoMaybe(s.clearSynced).Pivot(),
+//		saga.Do("mark-synced", s.markSynced).Idempotent().NoID().UndoMaybe(s.clearSynced).Pivot(),
 //		saga.Do("receipt", s.sendReceipt).AtMostOnce().NoUndo("the shop tells the customer that the order is cancelled"),
 //	)
 //

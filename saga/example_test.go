@@ -51,13 +51,11 @@ func (b *Books) markSynced(context.Context, saga.Call[Order]) (string, error) {
 
 func (b *Books) clearSynced(context.Context, saga.Call[Order], *string) error { return nil }
 
-func itself(s string) string { return s }
-
 func orderToInvoice(b *Books) (*saga.Definition[Order], error) {
 	return saga.Define("order-to-invoice", 1,
-		saga.Do("customer", b.ensureCustomer).ID(itself).Idempotent().NoUndo("customers outlive their orders"),
+		saga.Do("customer", b.ensureCustomer).Idempotent().NoUndo("customers outlive their orders"),
 		saga.Do("invoice", b.createInvoice).Find(b.findInvoice).Undo(b.voidInvoice),
-		saga.Do("mark-synced", b.markSynced).Idempotent().UndoMaybe(b.clearSynced).Pivot(),
+		saga.Do("mark-synced", b.markSynced).NoID().Idempotent().UndoMaybe(b.clearSynced).Pivot(),
 	)
 }
 

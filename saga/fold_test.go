@@ -1,6 +1,7 @@
 package saga
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -272,4 +273,22 @@ func TestBackoffSpreads(t *testing.T) {
 	if len(seen) < n*9/10 || early < n/5 || late < n/5 {
 		t.Errorf("%d different waits, %d early, %d late", len(seen), early, late)
 	}
+}
+
+// A string result is its own external id, so the id alone, from a person or from an adoption, tells the whole result.
+func TestAnIDThatIsTheResult(t *testing.T) {
+	d, err := Define(order.Saga, 1, Do("a", func(context.Context, Call[string]) (string, error) { return "", nil }).
+		Find(func(context.Context, Call[string]) (Finding[string], error) { return CannotTell[string](), nil }).
+		Undo(func(context.Context, Call[string], string) error { return nil }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &desk{t: t, spec: d.Spec(), st: &State{ID: order}, now: noon}
+	w.start().fail(Unknown).due().found(KindSeveral, "1", "2").verdict("ticket_1").wants("rest", Completed)
+	if got := string(w.st.Step("a").Output); got != `"ticket_1"` {
+		t.Errorf("by a verdict: %s", got)
+	}
+	w = &desk{t: t, spec: d.Spec(), st: &State{ID: order}, now: noon}
+	a := &Adoption{Revision: "1", Input: output("1"), Effects: map[string]Effect{"a": {ExternalID: "ticket_1"}}, Cancelled: true}
+	w.takeOver(a).tick().wants("act a undo", Compensating)
 }

@@ -50,7 +50,7 @@ type Outcome struct {
 	Class      Class // succeeded is "done"; else the class of the error
 	ExternalID string
 	Output     json.RawMessage
-	Dropped    bool // the output could not be kept
+	Dropped    bool // the output could not be kept; Error says why
 	Maybe      bool // refused, and an earlier request of the same attempt may have taken effect
 	Error      string
 	RetryAfter time.Duration

@@ -37,6 +37,7 @@ type StepSpec struct {
 	Undo      bool          `json:"undo,omitempty"`      // the step has a compensation
 	UndoMaybe bool          `json:"undoMaybe,omitempty"` // which is called also when the result is not known
 	NoUndo    string        `json:"noUndo,omitempty"`
+	OwnID     bool          `json:"ownId,omitempty"` // the result is a string, and its own external id
 	Pivot     bool          `json:"pivot,omitempty"`
 	Once      bool          `json:"once,omitempty"` // done once for the work, whatever revisions follow
 	To        string        `json:"to,omitempty"`   // destination, for limits

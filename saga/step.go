@@ -3,6 +3,7 @@ package saga
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"time"
 )
@@ -19,6 +20,7 @@ type Action[In, Out any] struct {
 	spec   StepSpec
 	says   []Repeat // what the step said about repeating, to find steps that say nothing or two things
 	undoes []string // what it said about its undo, likewise
+	ids    []string // what it said about its external id, likewise
 	faults []string
 
 	run  func(context.Context, Call[In]) (Out, error)
@@ -27,31 +29,15 @@ type Action[In, Out any] struct {
 	id   func(Out) string
 }
 
-// Identified is implemented by results that know what the destination calls them.
-type Identified interface {
-	ExternalID() string
-}
-
 // Do makes a step out of its name and its action. The action gets a context that ends at the attempt's
 // deadline and returns the destination's answer. It must send at most one request for each effect, under
 // c.Key, with the same content on every attempt, across deploys too.
 func Do[In, Out any](name string, run func(context.Context, Call[In]) (Out, error)) *Action[In, Out] {
-	a := &Action[In, Out]{run: run, id: externalID[Out], spec: StepSpec{Name: name, Timeout: DefaultTimeout, Settle: DefaultSettle}}
+	a := &Action[In, Out]{run: run, spec: StepSpec{Name: name, Timeout: DefaultTimeout, Settle: DefaultSettle}}
 	if run == nil {
 		a.fault("it has no action")
 	}
 	return a
-}
-
-// externalID asks a result, by its value or by a pointer to it, what the destination calls it.
-func externalID[Out any](out Out) string {
-	if o, ok := any(out).(Identified); ok {
-		return o.ExternalID()
-	}
-	if o, ok := any(&out).(Identified); ok {
-		return o.ExternalID()
-	}
-	return ""
 }
 
 // DefaultTimeout is the time one attempt has from being armed to its answer, and DefaultSettle the time after
@@ -161,8 +147,18 @@ func (a *Action[In, Out]) Settle(d time.Duration) *Action[In, Out] {
 	return a
 }
 
-// ID says what the destination calls the result, where the result has no ExternalID method.
-func (a *Action[In, Out]) ID(fn func(Out) string) *Action[In, Out] { a.id = fn; return a }
+// ID says what the destination calls the result. A string is its own external id, and a result with an ExternalID method
+// says it; every other result says ID or [Action.NoID].
+func (a *Action[In, Out]) ID(fn func(Out) string) *Action[In, Out] {
+	a.ids, a.id = append(a.ids, "ID"), fn
+	if fn == nil {
+		a.fault("ID needs a function; say NoID when the destination has no name for the result")
+	}
+	return a
+}
+
+// NoID says that the destination has no name for what the step makes, so that there is nothing to find it by.
+func (a *Action[In, Out]) NoID() *Action[In, Out] { a.ids = append(a.ids, "NoID"); return a }
 
 func (a *Action[In, Out]) repeat(r Repeat) *Action[In, Out] {
 	a.says = append(a.says, r)
@@ -180,6 +176,11 @@ func (a *Action[In, Out]) part(d *Definition[In], _ In) {
 	case spec.Find:
 		spec.Repeat = RepeatFind
 	}
+	id, own, msg := a.identify()
+	if spec.OwnID = own; msg != "" {
+		a.fault(msg)
+	}
+	a.id = id
 	if reflect.TypeFor[Out]().Size() == 0 { // a result without content is always known
 		spec.UndoMaybe = spec.Undo
 	}
@@ -203,7 +204,8 @@ func (a *Action[In, Out]) runJSON(ctx context.Context, c Call[In]) Outcome {
 		return failed(c.gate, err)
 	}
 	o := Outcome{Class: succeeded}
-	o.ExternalID, o.Output, o.Dropped = a.result(out)
+	o.ExternalID, o.Output, o.Error = a.result(out)
+	o.Dropped = o.Error != ""
 	return o
 }
 
@@ -221,7 +223,8 @@ func (a *Action[In, Out]) findJSON(ctx context.Context, c Call[In]) Evidence {
 		return Evidence{Kind: KindUnclear, Error: "the lookup answered with a zero Finding"}
 	case KindFound, KindUnfinished:
 		r := Evidence{Kind: f.kind}
-		r.ExternalID, r.Output, r.Dropped = a.result(f.outs[0])
+		r.ExternalID, r.Output, r.Error = a.result(f.outs[0])
+		r.Dropped = r.Error != ""
 		return r
 	case KindSeveral:
 		r := Evidence{Kind: f.kind}
@@ -268,20 +271,23 @@ func (a *Action[In, Out]) undoJSON(ctx context.Context, c Call[In], r *Result) O
 	return Outcome{Class: succeeded}
 }
 
-// result encodes what an action returned. It happens after the effect, so nothing here may fail: a result
-// that is too large or does not encode is dropped and flagged; the external id stays.
-func (a *Action[In, Out]) result(out Out) (id string, body json.RawMessage, dropped bool) {
+// result encodes what an action returned. It happens after the effect, so nothing here may fail: a result that is too
+// large or does not encode is not kept, and why says so; the external id stays.
+func (a *Action[In, Out]) result(out Out) (id string, body json.RawMessage, why string) {
 	defer func() {
 		if recover() != nil { // in the result's own ExternalID or MarshalJSON
-			body, dropped = nil, true
+			body, why = nil, "the result is not kept: encoding it panicked"
 		}
 	}()
 	if a.id != nil {
 		id = a.id(out)
 	}
 	b, err := json.Marshal(out)
-	if err != nil || len(b) > MaxOutput {
-		return id, nil, true
+	switch {
+	case err != nil: // its error may quote the result
+		return id, nil, fmt.Sprintf("the result is not kept: a %T cannot be encoded as JSON", out)
+	case len(b) > MaxOutput:
+		return id, nil, fmt.Sprintf("the result is not kept: it has %d bytes as JSON, and at most %d are", len(b), MaxOutput)
 	}
-	return id, b, false
+	return id, b, ""
 }

@@ -96,7 +96,7 @@ func (ss *StepState) summary(r Repeat) StepSummary {
 		Done: f.Phase == Done && u.Phase != Done, Status: string(f.Phase), ExternalID: ss.ExternalID, Attempts: f.Attempts,
 		Key: f.Key, Repeat: r, Evidence: ss.Evidence, Unconfirmed: ss.Unconfirmed, Output: ss.Output,
 	}
-	if f.Phase != Done {
+	if f.Phase != Done || ss.Dropped {
 		s.Error = f.Error
 	}
 	if f.Phase == "" {

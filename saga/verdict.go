@@ -83,6 +83,9 @@ func (m *machine) resolve(s *Signal) error {
 	if s.Happened {
 		r.Class, r.Error = "", says(s, "it happened")
 		r.bring(s.ExternalID, s.Output, false)
+		if dir == Forward && len(s.Output) == 0 {
+			r.Body = m.step(ss.Name).resultOf(r.ExternalID)
+		}
 	}
 	return m.foldSignal(s, r)
 }

@@ -38,7 +38,7 @@ func (s *Sync) Saga() (*saga.Definition[shop.Order], error) {
 		saga.Do("invoice", s.createInvoice).To("books").Timeout(s.timeout).Settle(s.settle).Retry(retry).
 			Find(s.findInvoice).Undo(s.voidInvoice),
 		saga.Do("mark-synced", s.markSynced).To("shop").Timeout(s.timeout).Settle(s.settle).Retry(retry).
-			Idempotent().UndoMaybe(s.clearSynced).Pivot(),
+			Idempotent().NoID().UndoMaybe(s.clearSynced).Pivot(),
 		saga.Do("receipt", s.sendReceipt).To("mail").Timeout(s.timeout).Settle(s.settle).Retry(retry).
 			AtMostOnce().NoUndo("the shop tells the customer that the order is cancelled"),
 	)

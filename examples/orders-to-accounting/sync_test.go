@@ -72,6 +72,9 @@ func TestSaga(t *testing.T) {
 		if s.Find {
 			line += " by lookup"
 		}
+		if s.UndoMaybe {
+			line += " maybe"
+		}
 		if s.Undo {
 			line += " undo"
 		}
@@ -86,7 +89,7 @@ func TestSaga(t *testing.T) {
 	want := []string{
 		"customer idempotent to books: customers outlive their orders",
 		"invoice find to books by lookup undo",
-		"mark-synced idempotent to shop undo pivot",
+		"mark-synced idempotent to shop maybe undo pivot",
 		"receipt at-most-once to mail: the shop tells the customer that the order is cancelled",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {

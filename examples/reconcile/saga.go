@@ -35,8 +35,8 @@ func invoicing(books *Books) (*saga.Definition[Order], error) {
 		return "", nil
 	}
 	return saga.Define("invoice-order", 1,
-		saga.Do("invoice", write).ID(func(id string) string { return id }).Find(find).Undo(void).Pivot(),
-		saga.Do("mail", mail).AtMostOnce().NoUndo("the shop tells the customer that the order is cancelled"),
+		saga.Do("invoice", write).Find(find).Undo(void).Pivot(),
+		saga.Do("mail", mail).AtMostOnce().NoID().NoUndo("the shop tells the customer that the order is cancelled"),
 	)
 }
 

@@ -51,7 +51,7 @@ func invoicing(out io.Writer) (*saga.Definition[Order], error) {
 		_, err := fmt.Fprintf(out, "%s is void\n", *id)
 		return err
 	}
-	return saga.Define("invoice-order", 1, saga.Do("invoice", write).Idempotent().ID(func(id string) string { return id }).UndoMaybe(void))
+	return saga.Define("invoice-order", 1, saga.Do("invoice", write).Idempotent().UndoMaybe(void))
 }
 
 // run hears what the shop tells, in the order in which it comes, and prints what followed.
