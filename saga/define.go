@@ -25,6 +25,7 @@ type Definition[In any] struct {
 	spec     Spec
 	parts    []bound[In]
 	identity func(In) any
+	strict   bool
 }
 
 // Define checks and returns a definition. The error names every reason why it is wrong, one a line.
@@ -48,6 +49,13 @@ func Identity[In any](fn func(In) any) Step[In] { return identity[In](fn) }
 type identity[In any] func(In) any
 
 func (fn identity[In]) part(d *Definition[In], _ In) { d.identity = fn }
+
+// Strict is put among the steps of a definition and refuses inputs in JSON that have a field which In has not.
+func Strict[In any]() Step[In] { return strict[In]{} }
+
+type strict[In any] struct{}
+
+func (strict[In]) part(d *Definition[In], _ In) { d.strict = true }
 
 // Spec returns the definition's structure. The caller must not change it.
 func (d *Definition[In]) Spec() *Spec { return &d.spec }
@@ -167,7 +175,8 @@ type Accepted struct {
 }
 
 // Accept checks a work id and an input at the edge, before anything is stored, and returns every fault at
-// once. input is an In, or the JSON of one.
+// once. input is an In, or the JSON of one as a [json.RawMessage], which must have at least one of its fields. An In with
+// a Validate() error method is asked, too.
 func (d *Definition[In]) Accept(work string, input any) (Accepted, error) {
 	faults := []error{CheckWork(work)}
 	in, body, err := d.input(input)
@@ -203,28 +212,6 @@ func (d *Definition[In]) identify(in In) (id string, err error) {
 	}
 	sum := sha256.Sum256(b)
 	return fmt.Sprintf("%x", sum[:16]), nil
-}
-
-func (d *Definition[In]) input(input any) (in In, body json.RawMessage, err error) {
-	switch v := input.(type) {
-	case In:
-		body, err = json.Marshal(v)
-		if err != nil {
-			return in, nil, fmt.Errorf("the input is not serialisable: %w", err)
-		}
-		return v, body, nil
-	case json.RawMessage:
-		if !utf8.Valid(v) {
-			return in, nil, errors.New("the input is not valid UTF-8")
-		}
-		if err := json.Unmarshal(v, &in); err != nil {
-			return in, nil, fmt.Errorf("the input is not the JSON of a %T: %w", in, err)
-		}
-		body, err = json.Marshal(v) // without insignificant space, as it would come back from a snapshot
-		return in, body, err
-	default:
-		return in, nil, fmt.Errorf("the input is a %T; the saga takes a %T or its JSON", input, in)
-	}
 }
 
 // CheckWork reports what is wrong with a work id, or nil.

@@ -3,6 +3,7 @@ package saga
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -257,5 +258,104 @@ func TestAcceptCanonicalInput(t *testing.T) {
 	}
 	if got := string(dump(t, acc.Input)); got != string(acc.Input) {
 		t.Errorf("input %s comes back as %s", acc.Input, got)
+	}
+}
+
+type base struct {
+	ID     string `json:"id"`
+	secret int
+}
+
+// Basket is embedded below, under a name of its own.
+type Basket struct{ Lines int }
+
+// parcel has fields by every way that encoding/json knows.
+type parcel struct {
+	base
+	*Basket `json:"cart"`
+	Cents   int `json:"-"`
+	Dash    int `json:"-,"`
+	NoTag   int
+	skipped int
+}
+
+// itself reads its own JSON.
+type itself struct{ N int }
+
+func (i *itself) UnmarshalJSON(b []byte) error {
+	if string(b) == `"no"` {
+		return errors.New("no is no number")
+	}
+	i.N = len(b)
+	return nil
+}
+
+// checked has something to say about its content.
+type checked struct{ Cents int }
+
+func (c *checked) Validate() error {
+	if c.Cents <= 0 {
+		return errors.New("the amount must be positive")
+	}
+	return nil
+}
+
+// accepts reports what a saga over In says to an input.
+func accepts[In any](t *testing.T, input any, more ...Step[In]) error {
+	t.Helper()
+	a := Do("a", func(context.Context, Call[In]) (thing, error) { return thing{}, nil }).Idempotent().NoUndo("nothing")
+	d, err := Define("s", 1, append(more, Step[In](a))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = d.Accept("w", input)
+	return err
+}
+
+// Adoption 7.10: "Start with JSON of another shape is accepted as zeros". JSON that has none of the input's fields, does not
+// decode, or fails the input's own Validate is refused; unknown fields only where the definition says Strict.
+func TestAcceptJSONOfAnotherShape(t *testing.T) {
+	t.Parallel()
+	raw := func(s string) json.RawMessage { return json.RawMessage(s) }
+	for _, c := range []struct {
+		err  error
+		want string // "": accepted
+	}{
+		{accepts[struct{ Cents int }](t, raw(`{"Amount":5}`)), "the input has none of the fields of a struct { Cents int } (Cents): is it the JSON of something else?"},
+		{accepts[struct{ Cents int }](t, raw(`{}`)), "has none of the fields"},
+		{accepts[struct{ Cents int }](t, raw(`null`)), "has none of the fields"},
+		{accepts[struct{ Cents int }](t, raw(`[]`)), "is not the JSON of"},
+		{accepts[*cart](t, raw(`{"Amount":5}`)), "has none of the fields of a *saga.cart (order, lines, updatedAt)"},
+		{accepts[*cart](t, raw(`{"lines":5}`)), ""},
+		{accepts[struct{ Cents int }](t, raw(`{"CENTS":5,"more":true}`)), ""},
+		{accepts[struct{ Cents int }](t, raw(`{"CENTS":5,"more":true}`), Strict[struct{ Cents int }]()), "the saga says Strict: json: unknown field"},
+		{accepts[struct{ Cents int }](t, raw(`{"CENTS":5}`), Strict[struct{ Cents int }]()), ""},
+		{accepts[parcel](t, raw(`{"id":"1"}`)), ""},
+		{accepts[parcel](t, raw(`{"cart":{}}`)), ""},
+		{accepts[parcel](t, raw(`{"-":1}`)), ""},
+		{accepts[parcel](t, raw(`{"notag":1}`)), ""},
+		{accepts[parcel](t, raw(`{"lines":1,"Cents":1,"secret":1,"skipped":1,"base":1}`)), "has none of the fields of a saga.parcel (id, cart, -, NoTag)"},
+		{accepts[struct{}](t, raw(`{}`)), ""},
+		{accepts[map[string]int](t, raw(`{}`)), ""},
+		{accepts[[]int](t, raw(`[]`)), ""},
+		{accepts[int](t, raw(`7`)), ""},
+		{accepts[string](t, raw(`""`)), ""},
+		{accepts[any](t, raw(`{}`)), ""},
+		{accepts[itself](t, raw(`{}`)), ""},
+		{accepts[*itself](t, raw(`{}`)), ""},
+		{accepts[itself](t, raw(`"no"`)), "no is no number"},
+		{accepts[time.Time](t, raw(`"2026-03-01T12:00:00Z"`)), ""},
+		{accepts[checked](t, raw(`{"cents":0}`)), "the input is not valid: the amount must be positive"},
+		{accepts[checked](t, checked{}), "the input is not valid: the amount must be positive"},
+		{accepts[*checked](t, &checked{}), "the input is not valid: the amount must be positive"},
+		{accepts[checked](t, checked{Cents: 5}), ""},
+		{accepts[cart](t, cart{}), ""},
+	} {
+		if c.want == "" && c.err != nil || c.want != "" && (c.err == nil || !strings.Contains(c.err.Error(), c.want)) {
+			t.Errorf("%v\nwant %q", c.err, c.want)
+		}
+	}
+	if p := (parcel{base: base{secret: 1}, skipped: 1}); p.secret != p.skipped {
+		t.Error("these two are there to be read")
 	}
 }

@@ -1,0 +1,122 @@
+package saga
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"unicode/utf8"
+)
+
+// input reads the input of a start and says why it is none.
+func (d *Definition[In]) input(input any) (in In, body json.RawMessage, err error) {
+	switch v := input.(type) {
+	case In:
+		body, err = json.Marshal(v)
+		if err != nil {
+			return in, nil, fmt.Errorf("the input is not serialisable: %w", err)
+		}
+		return v, body, valid(v)
+	case json.RawMessage:
+		if in, err = decode[In](v, d.strict); err != nil {
+			return in, nil, err
+		}
+		body, err = json.Marshal(v) // without insignificant space, as it would come back from a snapshot
+		return in, body, errors.Join(err, valid(in))
+	default:
+		return in, nil, fmt.Errorf("the input is a %T; the saga takes a %T or its JSON", input, in)
+	}
+}
+
+// valid asks the input itself.
+func valid[In any](in In) error {
+	v, ok := any(in).(interface{ Validate() error })
+	if !ok {
+		v, ok = any(&in).(interface{ Validate() error })
+	}
+	if !ok {
+		return nil
+	}
+	if err := v.Validate(); err != nil {
+		return fmt.Errorf("the input is not valid: %w", err)
+	}
+	return nil
+}
+
+// decode reads JSON that others wrote. JSON of another shape must not become an input of zeros.
+func decode[In any](body json.RawMessage, strictly bool) (in In, err error) {
+	if !utf8.Valid(body) {
+		return in, errors.New("the input is not valid UTF-8")
+	}
+	if err := json.Unmarshal(body, &in); err != nil {
+		return in, fmt.Errorf("the input is not the JSON of a %T: %w", in, err)
+	}
+	if strictly {
+		strict := json.NewDecoder(bytes.NewReader(body))
+		strict.DisallowUnknownFields()
+		if err := strict.Decode(new(In)); err != nil {
+			return in, fmt.Errorf("the input is not the JSON of a %T, and the saga says Strict: %w", in, err)
+		}
+	}
+	want := fieldsOf(reflect.TypeFor[In]())
+	if len(want) == 0 {
+		return in, nil
+	}
+	var has map[string]json.RawMessage
+	if err := json.Unmarshal(body, &has); err != nil {
+		return in, fmt.Errorf("the input is not the JSON of a %T: %w", in, err)
+	}
+	for name := range has {
+		for _, field := range want {
+			if strings.EqualFold(name, field) { // as encoding/json compares them
+				return in, nil
+			}
+		}
+	}
+	return in, fmt.Errorf("the input has none of the fields of a %T (%s): is it the JSON of something else?", in, strings.Join(want, ", "))
+}
+
+// fieldsOf returns the names that encoding/json reads into a t by its fields; none when t is no struct, or reads itself.
+func fieldsOf(t reflect.Type) []string {
+	if reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) {
+		return nil
+	}
+	if t.Kind() == reflect.Pointer {
+		return fieldsOf(t.Elem())
+	}
+	if t.Kind() != reflect.Struct {
+		return nil
+	}
+	var names []string
+	for _, f := range reflect.VisibleFields(t) { // with those of embedded structs
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		embedded := f.Anonymous && name == "" && embeds(f.Type)
+		if f.IsExported() && f.Tag.Get("json") != "-" && !embedded && reachable(t, f.Index) {
+			if name == "" {
+				name = f.Name
+			}
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// embeds reports whether the fields of an embedded t count as those of the struct around it.
+func embeds(t reflect.Type) bool {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t.Kind() == reflect.Struct
+}
+
+// reachable reports whether nothing around the field at index in t has a name of its own in JSON, or is left out.
+func reachable(t reflect.Type, index []int) bool {
+	for n := 1; n < len(index); n++ {
+		if name, _, _ := strings.Cut(t.FieldByIndex(index[:n]).Tag.Get("json"), ","); name != "" {
+			return false
+		}
+	}
+	return true
+}
