@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sirupsen/logrus"
+
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -53,7 +55,11 @@ func (w *work) attempt(cmd saga.Command) saga.Outcome {
 	inv := w.st.Invocation(cmd)
 	inv.Gate = w.openGate(deadline, cancel)
 	answer := make(chan saga.Outcome, 1)
-	w.hand() <- func() { answer <- w.program.Act(ctx, inv) }
+	w.hand() <- func() {
+		o := w.program.Act(ctx, inv)
+		w.logPanic(inv, o.Stack)
+		answer <- o
+	}
 
 	select {
 	case o := <-answer:
@@ -61,6 +67,16 @@ func (w *work) attempt(cmd saga.Command) saga.Outcome {
 	case <-ctx.Done():
 		return w.overdue(inv, answer)
 	}
+}
+
+// logPanic tells where an action, an undo or a lookup panicked. The record has only the first of it.
+func (w *work) logPanic(inv *saga.Invocation, stack string) {
+	if stack == "" {
+		return
+	}
+	w.c.opts.Log.WithFields(logrus.Fields{
+		"saga": w.id.Saga, "work": w.id.Work, "step": inv.Step, "direction": string(inv.Direction), "attempt": inv.Attempt, "stack": stack,
+	}).Error("a step panicked")
 }
 
 // hand is the goroutine in which the work's actions run, one after the other: an action that does not return
@@ -164,7 +180,11 @@ func (w *work) look(cmd saga.Command) (saga.Event, bool) {
 	defer cancel()
 	inv := w.st.Invocation(cmd)
 	answer := make(chan saga.Evidence, 1)
-	go func() { answer <- w.program.Look(ctx, inv) }()
+	go func() {
+		f := w.program.Look(ctx, inv)
+		w.logPanic(inv, f.Stack)
+		answer <- f
+	}()
 	f := saga.Evidence{Kind: saga.KindUnclear, Error: "the lookup did not answer in time"}
 	select {
 	case f = <-answer:

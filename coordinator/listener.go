@@ -13,6 +13,9 @@ import (
 type Listener struct {
 	// Recorded: a record of a work is durable. This is every state change there is.
 	Recorded func(id saga.ID, r *saga.Record)
+	// Unkept: r says that a step is done and that its result could not be kept (r.Error: why, and its size). Later steps and
+	// the step's undo cannot read it.
+	Unkept func(id saga.ID, r *saga.Record)
 	// Duplicate: a start was answered from the ledger.
 	Duplicate func(id saga.ID, source string)
 	// Conflict: a start of a known work came with another identity.
@@ -71,6 +74,9 @@ func (l *Listener) recorded(id saga.ID, r *saga.Record) {
 	if l.Recorded != nil {
 		l.Recorded(id, r)
 	}
+	if r.BodyDropped && l.Unkept != nil {
+		l.Unkept(id, r)
+	}
 }
 
 func (l *Listener) duplicate(id saga.ID, source string) {
@@ -118,6 +124,9 @@ func logTo(log logrus.FieldLogger) *Listener {
 				return
 			}
 			log.WithFields(fields(id, r)).Log(level, message(r))
+		},
+		Unkept: func(id saga.ID, r *saga.Record) {
+			log.WithFields(fields(id, r)).Warn("a result was not kept")
 		},
 		Duplicate: func(id saga.ID, source string) {
 			log.WithFields(logrus.Fields{"saga": id.Saga, "work": id.Work, "source": source}).Info("duplicate start answered from the ledger")

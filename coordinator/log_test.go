@@ -164,6 +164,7 @@ func TestTeeTellsAllInOrder(t *testing.T) {
 	listener := func(name string) *coordinator.Listener {
 		return &coordinator.Listener{
 			Recorded:      func(saga.ID, *saga.Record) { told = append(told, name+" recorded") },
+			Unkept:        func(saga.ID, *saga.Record) { told = append(told, name+" unkept") },
 			Duplicate:     func(saga.ID, string) { told = append(told, name+" duplicate") },
 			Conflict:      func(saga.ID, string) { told = append(told, name+" conflict") },
 			Claimed:       func(saga.ID) { told = append(told, name+" claimed") },
@@ -174,13 +175,14 @@ func TestTeeTellsAllInOrder(t *testing.T) {
 	}
 	l := coordinator.Tee(listener("a"), &coordinator.Listener{}, listener("b"))
 	l.Recorded(saga.ID{}, &saga.Record{})
+	l.Recorded(saga.ID{}, &saga.Record{BodyDropped: true})
 	l.Duplicate(saga.ID{}, "")
 	l.Conflict(saga.ID{}, "")
 	l.Claimed(saga.ID{})
 	l.Committed(1, 0)
 	l.SessionOpened(1)
 	l.SessionLost(1, nil)
-	want := "a recorded, b recorded, a duplicate, b duplicate, a conflict, b conflict, a claimed, b claimed, a committed, b committed, a opened, b opened, a lost, b lost"
+	want := "a recorded, b recorded, a recorded, a unkept, b recorded, b unkept, a duplicate, b duplicate, a conflict, b conflict, a claimed, b claimed, a committed, b committed, a opened, b opened, a lost, b lost"
 	if got := strings.Join(told, ", "); got != want {
 		t.Errorf("told\n%s, want\n%s", got, want)
 	}

@@ -3,7 +3,6 @@ package saga
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 )
 
 // Call is what an action, a lookup or an undo is called with.
@@ -141,16 +140,4 @@ func failed(g *Gate, err error) Outcome {
 		}
 	}
 	return o
-}
-
-// recovered turns a panic into an outcome: a fault when nothing was sent, unknown otherwise. An action that
-// never touched its gate may have sent; only our own faults are known to come before anything was.
-func recovered(g *Gate, p any) Outcome {
-	if f, ok := p.(*faultError); ok && !g.Passed() {
-		return Outcome{Class: Fault, Error: f.Error()}
-	}
-	if g.Unsent() {
-		return Outcome{Class: Unsent, Error: fmt.Sprintf("panic: %v", p)}
-	}
-	return Outcome{Class: Unknown, Error: fmt.Sprintf("panic: %v", p)}
 }

@@ -174,7 +174,7 @@ func TestPanics(t *testing.T) {
 			}
 			panic("boom")
 		}, c.gate)
-		if o.Class != c.want || o.Error != "panic: boom" {
+		if o.Class != c.want || !strings.HasPrefix(o.Error, "panic: boom; at ") || !strings.Contains(o.Stack, "call_test.go") {
 			t.Errorf("a panic %s: %+v, want %s", c.what, o, c.want)
 		}
 	}
@@ -235,7 +235,7 @@ func TestLook(t *testing.T) {
 		t.Errorf("an error beside a finding: %+v", f)
 	}
 	f = look(func(context.Context, Call[string]) (Finding[thing], error) { panic("boom") })
-	if f.Kind != KindUnclear || f.Error != "panic: boom" {
+	if f.Kind != KindUnclear || !strings.HasPrefix(f.Error, "panic: boom; at ") || !strings.Contains(f.Stack, "call_test.go") {
 		t.Errorf("a panic: %+v", f)
 	}
 }
@@ -502,5 +502,28 @@ func TestGate(t *testing.T) {
 	}
 	if err := Sending(t.Context()); err != nil {
 		t.Errorf("without a gate: %v", err)
+	}
+}
+
+func careless(ticket *thing) string { return ticket.ID }
+
+// Adoption 7.9: "panics in actions: no stack, nowhere". The record has the first line of what was said and the functions in
+// which it happened, bounded; the outcome has the whole stack, for the log.
+func TestPanicKeepsItsStack(t *testing.T) {
+	t.Parallel()
+	o := run(t, func(context.Context, Call[string]) (thing, error) { return thing{careless(nil)}, nil }, NewGate(nil))
+	if !strings.HasPrefix(o.Error, "panic: runtime error: invalid memory address or nil pointer dereference; at github.com/amends-dev/amends/saga.careless (call_test.go:") ||
+		!strings.Contains(o.Error, ", github.com/amends-dev/amends/saga.TestPanicKeepsItsStack.func1 (call_test.go:") || strings.Contains(o.Error, "runJSON") {
+		t.Errorf("the words are %q", o.Error)
+	}
+	if !strings.Contains(o.Stack, "saga.careless") || len(o.Stack) > maxStack {
+		t.Errorf("the stack is %s", o.Stack)
+	}
+	o = run(t, func(context.Context, Call[string]) (thing, error) { panic(strings.Repeat("x", 5000) + "\nsecret") }, NewGate(nil))
+	if len(o.Error) > 600 || strings.Contains(o.Error, "secret") {
+		t.Errorf("the words are %q", o.Error)
+	}
+	if o := run(t, func(_ context.Context, c Call[string]) (thing, error) { return thing{c.ExternalID("nowhere")}, nil }, NewGate(nil)); o.Stack != "" {
+		t.Errorf("a fault of the definition has a stack: %s", o.Stack)
 	}
 }

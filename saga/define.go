@@ -254,7 +254,8 @@ func (d *Definition[In]) Act(ctx context.Context, inv *Invocation) (o Outcome) {
 func (d *Definition[In]) Look(ctx context.Context, inv *Invocation) (f Evidence) {
 	defer func() {
 		if p := recover(); p != nil {
-			f = Evidence{Kind: KindUnclear, Error: fmt.Sprintf("panic: %v", p)}
+			f = Evidence{Kind: KindUnclear}
+			f.Error, f.Stack = panicked(p)
 		}
 	}()
 	part, call, err := d.call(inv)

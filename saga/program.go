@@ -54,8 +54,9 @@ type Outcome struct {
 	Maybe      bool // refused, and an earlier request of the same attempt may have taken effect
 	Error      string
 	RetryAfter time.Duration
-	HoldBack   bool // RetryAfter is for everything that is sent to the destination, not for this step alone
-	Shutdown   bool // the attempt ended because its process was told to stop; it does not count as a try
+	HoldBack   bool   // RetryAfter is for everything that is sent to the destination, not for this step alone
+	Stack      string // of a panic, for the log
+	Shutdown   bool   // the attempt ended because its process was told to stop; it does not count as a try
 }
 
 // Done reports whether the attempt succeeded.
@@ -71,7 +72,8 @@ type Evidence struct {
 	IDs        []string // several: all of them
 	Error      string
 	RetryAfter time.Duration
-	HoldBack   bool // as in Outcome
+	HoldBack   bool   // as in Outcome
+	Stack      string // as in Outcome
 }
 
 // Invocation describes the attempt or lookup that c asks for, except its gate.

@@ -1,0 +1,90 @@
+package coordinator_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/ledger/memory"
+	"github.com/amends-dev/amends/saga"
+)
+
+// lined returns the lines that say message.
+func (l *lines) lined(t *testing.T, message string) (out []map[string]any) {
+	t.Helper()
+	for _, line := range l.all(t) {
+		if line["msg"] == message {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+// Adoption 7.9: "panics in actions: no stack, nowhere". The log has the whole stack once, the ledger the first of it.
+func TestAPanicIsLoggedWithItsStack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, w, out := memory.New(nil), &world{plan: on("customer", saga.Forward, 1, fault{explode: true})}, &lines{}
+		o := quick()
+		o.Log = out.logger()
+		p := boot(t, l, w, config{opts: o})
+		synctest.Wait()
+		p.begin("o1")
+		p.want("o1", saga.Completed, "")
+		got := out.lined(t, "a step panicked")
+		if len(got) != 1 || got[0]["work"] != "o1" || got[0]["step"] != "customer" || got[0]["attempt"] != 1.0 || !strings.Contains(fmt.Sprint(got[0]["stack"]), "world_test.go") {
+			t.Errorf("logged %v", got)
+		}
+		for _, r := range p.records.of("o1") {
+			if r.Kind == saga.KindUnknown && !strings.Contains(r.Error, "panic: the action blew up; at ") {
+				t.Errorf("recorded %q", r.Error)
+			}
+		}
+	})
+}
+
+// "A result over the limit is an event at the step that made it, never a silent loss at a later one": the listener is told,
+// the log warns with the step and the size, and the summary says so at that step.
+func TestAResultOverTheLimitIsAnEvent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, out := memory.New(nil), &lines{}
+		var told atomic.Int32
+		o := quick()
+		o.Log = out.logger()
+		o.Listener = &coordinator.Listener{Unkept: func(id saga.ID, r *saga.Record) {
+			if id.Work == "o1" && r.Step == "quote" && r.Kind == saga.KindDone {
+				told.Add(1)
+			}
+		}}
+		p := boot(t, l, &world{}, config{opts: o, program: func(*process) saga.Program {
+			d, err := saga.Define(orderSaga, 1,
+				saga.Do("quote", func(context.Context, saga.Call[order]) (thing, error) {
+					return thing{ID: "q1", Memo: strings.Repeat("x", saga.MaxOutput)}, nil
+				}).Idempotent().NoUndo("it costs nothing"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		}})
+		synctest.Wait()
+		p.begin("o1")
+		s := p.await("o1")
+		pass(time.Second)
+		const want = "the result is not kept: it has 655"
+		if step := s.Steps["quote"]; !step.Done || step.ExternalID != "q1" || !strings.HasPrefix(step.Error, want) {
+			t.Errorf("the summary says %+v", step)
+		}
+		if got := out.lined(t, "a result was not kept"); len(got) != 1 || got[0]["step"] != "quote" || got[0]["level"] != "warning" || !strings.HasPrefix(fmt.Sprint(got[0]["error"]), want) {
+			t.Errorf("logged %v", got)
+		}
+		if told.Load() != 1 {
+			t.Errorf("the listener was told %d times", told.Load())
+		}
+	})
+}
