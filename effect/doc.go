@@ -96,8 +96,9 @@
 // Request bodies, answer bodies and answer headers have limits. The context's deadline bounds the whole
 // exchange including the answer's body; without one, Options.Timeout applies.
 //
-// The package logs nothing. Its errors name method, path, status and request id, never a body, a query or a
-// header, and never the bytes of an answer that could not be understood. The host is fixed when the client
+// The package logs nothing. Its errors name method, path, status, request id and one bounded line of what the destination
+// said ([Options.Explain], which may withhold it), never more of a body, a query or a header, and never the bytes of an
+// answer that could not be understood. The host is fixed when the client
 // is made; [Path] builds paths from values that came from elsewhere, and Do refuses dot segments, empty
 // segments and raw query characters.
 package effect

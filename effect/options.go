@@ -30,6 +30,11 @@ type Options struct {
 	// list replaces the default: []int{429, 503} trusts both, an empty list that is not nil trusts none.
 	NotExecuted []int
 
+	// Explain tells the words of an answer that errors show, and with them logs, the ledger and `amends show`: of its
+	// result one line is shown, at most 200 bytes. Answer "" where they may hold what must not be stored. Default: the
+	// message, detail, error or title of a JSON answer, else the first line of JSON or plain text.
+	Explain func(*StatusError) string
+
 	// Timeout bounds a request whose context has no deadline. Default: 30 s.
 	Timeout time.Duration
 	// ConnectTimeout bounds dialling and the TLS handshake. Default: 10 s.
@@ -70,6 +75,9 @@ func (o *Options) withDefaults() Options {
 	orElse(&d.MaxHeader, 64<<10)
 	if d.NotExecuted == nil {
 		d.NotExecuted = []int{http.StatusTooManyRequests}
+	}
+	if d.Explain == nil {
+		d.Explain = explain
 	}
 	if d.Dial == nil {
 		d.Dial = new(net.Dialer).DialContext

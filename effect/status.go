@@ -10,15 +10,17 @@ import (
 	"github.com/amends-dev/amends/saga"
 )
 
-// StatusError is an answer that is not a success. Its text holds method, path, status and request id; header
-// and body are for the action that wants to judge by them, and are never printed.
+// StatusError is an answer that is not a success. Its text holds method, path, status, request id and one line of what the
+// destination said; header and body are for the action that wants to judge by them, and are never printed.
 type StatusError struct {
 	Method string
 	Path   string // without the base URL and without a query
 	Status int
 	// RequestID is how the destination names this exchange in its own logs, if it says so.
 	RequestID string
-	Header    http.Header `json:"-"`
+	// Said is one line of the answer, as Options.Explain tells it: at most 200 bytes, without control characters.
+	Said   string
+	Header http.Header `json:"-"`
 	// Body holds at most Options.MaxAnswer bytes.
 	Body []byte `json:"-"`
 }
@@ -30,6 +32,9 @@ func (e *StatusError) Error() string {
 	}
 	if e.RequestID != "" {
 		text += " (request id " + e.RequestID + ")"
+	}
+	if e.Said != "" {
+		text += ": " + e.Said
 	}
 	switch {
 	case e.Status >= 300 && e.Status < 400:
@@ -53,10 +58,12 @@ func Status(err error) int {
 }
 
 func (c *Client) statusError(r Request, resp *Response) error {
-	var err error = &StatusError{
+	answer := &StatusError{
 		Method: r.Method, Path: r.Path, Status: resp.Status,
 		RequestID: requestID(resp.Header), Header: resp.Header, Body: resp.Body,
 	}
+	answer.Said = oneLine(c.opts.Explain(answer))
+	var err error = answer
 	switch c.classify(resp.Status, r.Key != "") {
 	case saga.Unsent:
 		err = saga.NotSent(err)
