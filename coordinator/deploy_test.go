@@ -55,7 +55,7 @@ func TestWhatNoProcessKnowsIsLeftAlone(t *testing.T) {
 					return thing{}, saga.RetryAfter(time.Minute, saga.NotSent(errTooBusy))
 				}
 				return thing{ID: "x"}, nil
-			}).Idempotent().Undo(func(context.Context, saga.Call[order], *thing) error { return nil }))
+			}).Idempotent().UndoMaybe(func(context.Context, saga.Call[order], *thing) error { return nil }))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -117,7 +117,7 @@ func twoSteps(t testing.TB, version int) saga.Program {
 		return saga.Do(name, func(context.Context, saga.Call[order]) (thing, error) {
 			<-time.After(d)
 			return thing{ID: name}, nil
-		}).Idempotent().Undo(func(context.Context, saga.Call[order], *thing) error { return nil }).Timeout(10 * time.Second).Settle(time.Second).
+		}).Idempotent().UndoMaybe(func(context.Context, saga.Call[order], *thing) error { return nil }).Timeout(10 * time.Second).Settle(time.Second).
 			Retry(saga.Retry{Initial: time.Second, Max: 5 * time.Second})
 	}
 	parts := []saga.Step[order]{step("make", 4*time.Second), step("mark", time.Second)}
