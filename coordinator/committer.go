@@ -105,6 +105,7 @@ func (c *committer) drain() {
 		c.write(batch)
 		for _, op := range batch {
 			if op.answer.Result == ledger.Blocked && op.entry.Record.Seq > 1 { // the others did not wait for it
+				op.answer = ledger.Answer{}
 				time.AfterFunc(blockedPause, func() { c.submit(op) })
 				continue
 			}

@@ -14,8 +14,8 @@ import (
 	"github.com/amends-dev/amends/ledger"
 )
 
-// File returns the absolute path, or says why it cannot hold a ledger. A file that does not exist is created, for
-// its owner only.
+// File returns the absolute path without symbolic links, by which every process knows the file, or says why it cannot
+// hold a ledger. A file that does not exist is created, for its owner only.
 func File(path string) (string, error) {
 	if path == "" || path == ":memory:" {
 		return "", fmt.Errorf("a ledger must outlive its process: give the path of a file, or use package ledger/memory for one that forgets")
@@ -33,11 +33,13 @@ func File(path string) (string, error) {
 		if cerr != nil {
 			return "", fmt.Errorf("its directory cannot be used: %w", cerr)
 		}
-		return abs, f.Close()
+		if err := f.Close(); err != nil {
+			return "", err
+		}
 	case err != nil:
 		return "", err
 	}
-	return abs, nil
+	return filepath.EvalSymlinks(abs)
 }
 
 // Readers opens a pool of at most n connections that only read.

@@ -67,8 +67,8 @@ func TestWritersQueue(t *testing.T) {
 func write(ctx context.Context, w *Writer, times int) error {
 	for range times {
 		err := w.Transaction(ctx, func(c *sqlx.Conn) error {
-			_, err := c.ExecContext(ctx, `INSERT INTO amends_sessions (token, label, opened, renewed, expires)
-				VALUES (abs(random()) + 1, '', 0, 0, 0)`)
+			_, err := c.ExecContext(ctx, `INSERT INTO amends_sessions (token, label, database, knows, opened, renewed, expires)
+				VALUES (abs(random()) + 1, '', '', '', 0, 0, 0)`)
 			return err
 		})
 		if err != nil {

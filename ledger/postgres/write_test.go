@@ -11,6 +11,7 @@ import (
 
 	"github.com/amends-dev/amends/internal/pgtest"
 	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/ledger/ledgertest"
 	"github.com/amends-dev/amends/ledger/postgres"
 	"github.com/amends-dev/amends/saga"
 )
@@ -225,4 +226,12 @@ func TestLeaseByServerClock(t *testing.T) {
 	if _, err := l.Renew(t.Context(), token, ledger.Renewal{TTL: time.Hour}); !errors.Is(err, ledger.ErrSessionDead) {
 		t.Errorf("renew: %v, want ErrSessionDead", err)
 	}
+}
+
+// What a clock that ran ahead left behind is named, and made due (T5).
+func TestCatchUp(t *testing.T) {
+	t.Parallel()
+	l := open(t, pgtest.URL(t))
+	defer closed(t, l)
+	ledgertest.CatchesUp(t, l, func(now time.Time) { postgres.SetClock(l.Ledger, now) })
 }

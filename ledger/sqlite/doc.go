@@ -19,6 +19,7 @@
 //
 // # Time
 //
-// SQLite has no clock of its own, so the ledger's clock is the computer's, in microseconds. Within a chain it
-// never goes back.
+// SQLite has no clock of its own. The ledger's is read once from the computer's, when it is opened, and counted on from
+// there in microseconds: a step of the computer's clock is noticed by the next process only. Within a chain times never go
+// back. A process beside the coordinator may have another idea of the time; what it posts is due by the coordinator's.
 package sqlite

@@ -82,7 +82,7 @@ func open(ctx context.Context, path string, o Options) (*Ledger, error) {
 	if err != nil {
 		return nil, explain(err)
 	}
-	l := &Ledger{path: path, now: time.Now, writer: w}
+	l := &Ledger{path: path, now: anchored(time.Now), writer: w}
 	l.readers, err = sqlitedb.Readers(path, o.BusyTimeout, o.Readers)
 	if err != nil {
 		_ = w.Close()
@@ -107,6 +107,13 @@ func (l *Ledger) database() *engine.Database {
 		Post:     l.post,
 		Explain:  func(_ context.Context, err error) error { return explain(err) },
 	}
+}
+
+// anchored reads the time of day once and counts on from there: what happens to the computer's clock while the ledger
+// is open neither ends a lease nor makes anything due.
+func anchored(timeOfDay func() time.Time) func() time.Time {
+	opened := timeOfDay()
+	return func() time.Time { return opened.Add(time.Since(opened)) }
 }
 
 // clock is now in microseconds since 1970.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/ledger/internal/engine"
+	"github.com/amends-dev/amends/ledger/ledgertest"
 	"github.com/amends-dev/amends/migrations"
 	"github.com/amends-dev/amends/saga"
 )
@@ -253,4 +254,66 @@ func TestMigratesAndKnowsItself(t *testing.T) {
 	if _, err := l.Renew(t.Context(), s.Token, ledger.Renewal{TTL: time.Hour}); !errors.Is(err, ledger.ErrDatabaseChanged) {
 		t.Errorf("renewing on another file: %v, want ErrDatabaseChanged", err)
 	}
+}
+
+// A symbolic link is no way around the lock (CORE-21): the second coordinator is told, by whatever name it comes.
+func TestOneCoordinatorBySymbolicLink(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path, link, there := filepath.Join(dir, "ledger.db"), filepath.Join(dir, "link.db"), filepath.Join(dir, "there")
+	for from, to := range map[string]string{link: path, there: dir} {
+		if err := os.Symlink(to, from); err != nil {
+			t.Skipf("symbolic links cannot be made here: %v", err)
+		}
+	}
+	session(t, opened(t, path))
+	for _, name := range []string{link, filepath.Join(there, "ledger.db")} {
+		if _, err := opened(t, name).OpenSession(t.Context(), time.Hour, "second", nil); !errors.Is(err, ledger.ErrLocked) {
+			t.Errorf("by %s a second coordinator got %v, want ErrLocked", name, err)
+		}
+	}
+}
+
+// The ledger's clock is the computer's, read once: a step of it while the ledger is open changes nothing (T4, CORE-18).
+func TestClockIsAnchored(t *testing.T) {
+	t.Parallel()
+	readings := 0
+	day := time.Date(2026, 3, 29, 2, 30, 0, 0, time.UTC)
+	now := anchored(func() time.Time {
+		readings++
+		return day.Add(time.Duration(readings) * 24 * time.Hour)
+	})
+	first := now()
+	for range 3 {
+		if at := now(); at.Before(first) || readings != 1 {
+			t.Errorf("at %v the clock says %v, after %d readings of the time of day", first, at, readings)
+		}
+	}
+}
+
+// A signal that another process posts is due by the coordinator's clock, however far the other's is ahead.
+func TestPostByAnotherClock(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	l, other := opened(t, path), opened(t, path)
+	s := session(t, l)
+	e := start(s.Token, "w")
+	r := saga.Record{Kind: saga.KindNotSent, Status: saga.Retrying, Wait: time.Hour}
+	a := appendOne(t, l, s.Token, e, ledger.Appended)
+	appendOne(t, l, s.Token, next(e, a.Head, s.Token, r, &ledger.Schedule{}), ledger.Appended)
+	other.now = func() time.Time { return time.Now().Add(30 * 24 * time.Hour) }
+	if err := other.Post(t.Context(), e.ID, saga.Signal{Kind: saga.SignalCancel, Key: "k"}); err != nil {
+		t.Fatal(err)
+	}
+	heads, err := l.Claim(t.Context(), s.Token, ledger.Claim{Limit: 1, Known: []ledger.Version{{Saga: "s", Version: 1}}})
+	if err != nil || len(heads) != 1 {
+		t.Errorf("claimed %v, %v, want the work that was spoken to", heads, err)
+	}
+}
+
+// What a clock that ran ahead left behind is named, and made due (T5).
+func TestCatchUp(t *testing.T) {
+	t.Parallel()
+	l := opened(t, filepath.Join(t.TempDir(), "ledger.db"))
+	ledgertest.CatchesUp(t, l, func(now time.Time) { l.now = func() time.Time { return now } })
 }

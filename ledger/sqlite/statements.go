@@ -135,8 +135,10 @@ const (
 	postSignal = `INSERT INTO amends_signals (head, at, kind, key, actor, reason, verdict) VALUES (?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (head, key) DO NOTHING`
 
+	// The poster's clock may be ahead of the coordinator's, whose last word is the latest renewal.
 	countSignal = `UPDATE amends_heads SET posted = posted + 1,
-			due = CASE WHEN session IS NULL THEN min(coalesce(due, $2), $2) ELSE due END
+			due = CASE WHEN session IS NULL THEN min(coalesce(due, $2), $2,
+				coalesce((SELECT max(s.renewed) FROM amends_sessions AS s WHERE NOT s.dead), $2)) ELSE due END
 		WHERE number = $1`
 
 	whoAmI = `SELECT identity FROM amends_database`

@@ -32,7 +32,7 @@ CREATE TABLE amends_heads (
     consumed bigint      NOT NULL DEFAULT 0,
     base     integer     NOT NULL DEFAULT 1, -- seq of the latest record with a snapshot
     version  integer     NOT NULL,
-    rank     smallint    NOT NULL, -- its class in the order of claims: 0 compensating, 1 begun, 2 not begun
+    rank     smallint    NOT NULL DEFAULT 1, -- its class in the order of claims: 0 compensating, 1 begun, 2 not begun
     saga     text        NOT NULL COLLATE "C",
     work     text        NOT NULL COLLATE "C",
     revision text,

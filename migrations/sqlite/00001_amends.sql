@@ -43,7 +43,7 @@ CREATE TABLE amends_heads (
     consumed INTEGER NOT NULL DEFAULT 0,
     base     INTEGER NOT NULL DEFAULT 1, -- seq of the latest record with a snapshot
     version  INTEGER NOT NULL,
-    rank     INTEGER NOT NULL, -- its class in the order of claims: 0 compensating, 1 begun, 2 not begun
+    rank     INTEGER NOT NULL DEFAULT 1, -- its class in the order of claims: 0 compensating, 1 begun, 2 not begun
     saga     TEXT    NOT NULL,
     work     TEXT    NOT NULL,
     revision TEXT,

@@ -1,0 +1,59 @@
+package ledgertest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/saga"
+)
+
+// CatchesUp tests what becomes of works and leases after the ledger's clock has gone back by a day (T5, CORE-18): set sets
+// the clock of s, an empty ledger. They are named, and [ledger.Ledger.CatchUp] makes the works due and lets the lease of
+// a session that died meanwhile end in its own time. What waits for a reason stays as it is.
+func CatchesUp(t *testing.T, s Store, set func(time.Time)) {
+	t.Helper()
+	b := &bench{T: t, Store: s, raw: s}
+	ahead := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	now := ahead.Add(-24 * time.Hour)
+	set(now)
+	b.start(0, "patient", due(started(), 48*time.Hour), release)
+	set(ahead)
+	lease, err := b.OpenSession(b.Context(), time.Minute, "dies", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.start(lease.Token, "held", started(), hold)
+	late := b.start(lease.Token, "late", due(started(), time.Hour), release)
+	set(now)
+	live, err := b.OpenSession(b.Context(), time.Hour, "lives", known)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := b.claim(live.Token, 10); len(got) != 0 {
+		t.Fatalf("claimed %v", works(got))
+	}
+	o := b.overview()
+	if len(o.Ahead.Works) != 1 || o.Ahead.Works[0].ID != late.id || len(o.Ahead.Sessions) != 1 || o.Ahead.Sessions[0].Token != lease.Token {
+		t.Errorf("ahead of %v are %+v, want the work and the session of a day later", o.At, o.Ahead)
+	}
+	if works, sessions, err := b.CatchUp(b.Context()); err != nil || works != 1 || sessions != 1 {
+		t.Errorf("caught up with %d works and %d sessions, %v, want one of each", works, sessions, err)
+	}
+	if got := works(b.claim(live.Token, 10)); len(got) != 1 || got[0] != "late" {
+		t.Errorf("claimed %v, want what was ahead", got)
+	}
+	set(now.Add(time.Minute))
+	if got := works(b.claim(live.Token, 10)); len(got) != 1 || got[0] != "held" {
+		t.Errorf("claimed %v a minute later, want what the dead session held", got)
+	}
+	if o := b.overview(); len(o.Ahead.Works)+len(o.Ahead.Sessions) != 0 {
+		t.Errorf("still ahead are %+v", o.Ahead)
+	}
+	if _, err := ledger.Check(b.Context(), s, &ledger.CheckOptions{ChainsOnly: true}); err != nil {
+		t.Error(err)
+	}
+	if at := late.view(live.Token).add(doing(saga.KindNoted, saga.Completed), release).At; at.Before(ahead) {
+		t.Errorf("the chain went back to %v", at)
+	}
+}
