@@ -66,7 +66,8 @@ var (
 	ErrFinished = errors.New("the work has ended")
 )
 
-// Resolve posts a person's verdict on the step a review is about. It is applied by the coordinator that takes
+// Resolve posts a person's verdict on the step a review is about, or on one that was adopted as done because it could not
+// be told, whatever the work's status is: then it is confirmed, or done under a new key. It is applied by the coordinator that takes
 // the work up, and refused there if the step has moved on meanwhile.
 func (op *Operator) Resolve(ctx context.Context, id saga.ID, step string, v Verdict, by By) error {
 	if err := by.check(); err != nil {
@@ -76,15 +77,15 @@ func (op *Operator) Resolve(ctx context.Context, id saga.ID, step string, v Verd
 	if err != nil {
 		return fmt.Errorf("resolve %s: %w", id, err)
 	}
-	if st.Status != saga.Review {
-		return fmt.Errorf("resolve %s: %w: it is %s", id, ErrNotInReview, st.Status)
-	}
 	spec, err := op.spec(ctx, st)
 	if err != nil {
 		return err
 	}
-	ss, dir := st.Issue(spec)
-	if ss == nil || ss.Name != step {
+	ss, dir := st.IssueOf(spec, step)
+	if ss == nil && st.Status != saga.Review {
+		return fmt.Errorf("resolve %s: %w: it is %s", id, ErrNotInReview, st.Status)
+	}
+	if ss == nil {
 		return fmt.Errorf("resolve %s: %w: %s", id, ErrOtherStep, saga.Next(spec, st))
 	}
 	attempt := ss.Forward.Attempts

@@ -378,12 +378,15 @@ func (c *Coordinator) Wait(ctx context.Context, sagaName, work string) (saga.Sum
 	}
 }
 
-// movedBy reports whether unread signals may still move a work at rest: news of its source one that has ended,
-// anything one in review.
+// movedBy reports whether unread signals may still move a work at rest: news of its source, or a verdict on a step that
+// could not be told, one that has ended; anything one in review.
 func (c *Coordinator) movedBy(unread []saga.Signal, st *saga.State) bool {
 	switch {
 	case st.Status.Terminal():
-		return slices.ContainsFunc(unread, func(s saga.Signal) bool { return s.Revision != "" })
+		unconfirmed := len(st.Unconfirmed()) > 0
+		return slices.ContainsFunc(unread, func(s saga.Signal) bool {
+			return s.Revision != "" || unconfirmed && s.Kind == saga.SignalResolve
+		})
 	default:
 		return len(unread) > 0
 	}

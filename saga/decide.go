@@ -54,7 +54,8 @@ type Event struct {
 type Start struct {
 	Revision string
 	Input    json.RawMessage
-	Nonce    int64 // random, chosen by whoever starts it
+	Nonce    int64  // random, chosen by whoever starts it
+	Cause    string // what caused it, in the starter's words: an event's id, a run of a schedule, a person
 }
 
 // Decision is what follows from an event: append Record if there is one, and only then do Do.
@@ -168,7 +169,7 @@ func (m *machine) decide() (cmd Command, err error) {
 func (m *machine) learn() error {
 	switch ev := &m.ev; {
 	case ev.Start != nil:
-		return m.fold(&Record{Kind: KindStarted, Version: m.spec.Version, Revision: ev.Start.Revision, Nonce: ev.Start.Nonce, Body: ev.Start.Input})
+		return m.fold(&Record{Kind: KindStarted, Version: m.spec.Version, Revision: ev.Start.Revision, Nonce: ev.Start.Nonce, Body: ev.Start.Input, Error: ev.Start.Cause})
 	case m.st.Seq == 0:
 		return errNotFitting
 	case ev.Outcome != nil:

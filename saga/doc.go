@@ -82,6 +82,7 @@
 //     snapshot. A snapshot is taken after 64 records without one.
 //   - R5: texts in a record are valid UTF-8 without NUL and bounded; a bad byte never makes a record
 //     unstorable, least of all after an effect.
+//   - R6: the first record says what caused the start, in the starter's words ([Start].Cause).
 //
 // # The machine
 //
@@ -193,8 +194,8 @@
 //   - C9: when nothing is left to undo the work is compensated. That there was nothing is success.
 //   - C10: nothing is armed forward once compensation began.
 //   - C11: there is no automatic way back behind the pivot. Only the source itself can call for one (V13).
-//   - C12: a work that has ended changes only by a newer version of its source object, or when the source
-//     cancels it. Every other signal is consumed by a note behind the end, which changes nothing.
+//   - C12: a work that has ended changes only by a newer version of its source object, when the source cancels it, or
+//     by a person's word on a step that an adoption could not tell of (D10). Every other signal is consumed by a note behind the end, which changes nothing.
 //   - C13: the record that turns arms no undo; the next record does. A fail-over that forgets the turn goes
 //     forward again, and an undo on its way would undo what stands.
 //
@@ -286,6 +287,10 @@
 //   - D8: an adoption that was cut off is repeated. What is on record is not recorded again, what has changed is corrected,
 //     a newer version of the source begins a revision (V3, V7), and the same adoption folds to the same state.
 //   - D9: adopting a work that is known, and is no adoption that was cut off, changes nothing.
+//   - D10: a person may say of an unconfirmed step what happened, at any time, also when the work has ended: the verdict is on
+//     record and opens it again (realworld 7). It happened: the step is confirmed, with the external id that is named; if
+//     the work went back, it is undone now. It did not: it is done under a new key, before anything behind it that is not
+//     done; if the work went back, there is nothing to undo. Not so when its undo was armed: that settles it.
 //
 // # What a crash can do
 //

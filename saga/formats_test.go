@@ -69,6 +69,8 @@ func TestRecordHashIsAFormat(t *testing.T) {
 		BodyDropped: true, Class: Unknown, Error: "zeit überschritten", Signals: []int64{3, 99},
 		Status: Review, Reason: ReasonUndoFailed, Wait: 1500 * time.Millisecond, Snapshot: json.RawMessage(`{"seq":6}`),
 	}
+	caused := first // the words of a start are what caused it
+	caused.Error = "webhook evt_1"
 	counting := Hash{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
 	for _, c := range []struct {
 		r    Record
@@ -77,6 +79,7 @@ func TestRecordHashIsAFormat(t *testing.T) {
 		want string
 	}{
 		{first, order, Hash{}, "526512bdd695311c3303db269f2d3fe1"},
+		{caused, order, Hash{}, "86f1b1cbcb58e2fe453a9a851fd97e6b"},
 		{middle, order, counting, "86f8090e9a49f34c43ccea667e7c5fa6"},
 		{Record{}, ID{}, Hash{}, "94e4d0d1828f6013210ff7d670ce8d6a"},
 	} {

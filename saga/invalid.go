@@ -51,6 +51,11 @@ func (m *machine) cannotBe(err error) Command {
 
 // bare is the event without the bodies and the words that others gave it. What is known of the effect stays.
 func (ev Event) bare() Event {
+	if ev.Start != nil {
+		s := *ev.Start
+		s.Cause = ""
+		ev.Start = &s
+	}
 	if o := ev.Outcome; o != nil {
 		ev.Outcome = &Outcome{Class: o.Class, ExternalID: o.ExternalID, Dropped: o.Dropped || o.Output != nil, Maybe: o.Maybe, RetryAfter: o.RetryAfter, HoldBack: o.HoldBack, Shutdown: o.Shutdown}
 		if !o.Done() {

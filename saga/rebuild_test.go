@@ -56,6 +56,7 @@ func (w *world) rebuild() {
 	w.pass(time.Hour)
 	w.verifyRebuilt(a, adopted, before)
 	w.verifySource()
+	w.confirmAll(a, adopted, before)
 }
 
 // adoptAnew begins with nothing. Whoever adopts may be cut off, and somebody else looks at the work meanwhile.

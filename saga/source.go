@@ -22,6 +22,8 @@ func (st *State) reopens(r *Record) bool {
 		return true
 	case KindNoted:
 		return r.Status == st.Status
+	case KindResolved: // of a step that was adopted as done because it could not be told (D10)
+		return st.confirms(r)
 	case KindCancelled:
 		return r.Revision != ""
 	default:

@@ -21,6 +21,7 @@ type State struct {
 	Status Status `json:"status"`
 	Reason Reason `json:"reason,omitempty"`
 	Note   string `json:"note,omitempty"`   // why it was parked, in words
+	Cause  string `json:"cause,omitempty"`  // what caused the start, in the starter's words
 	Turned bool   `json:"turned,omitempty"` // going back: compensating, compensated, or in review on the way
 	// Adopting: the work is being taken over from what stands at its destinations, and nothing else may happen to it.
 	Adopting bool      `json:"adopting,omitempty"`
@@ -117,6 +118,7 @@ func (st *State) Apply(r *Record) error {
 	if r.Seq != st.Seq+1 {
 		return fmt.Errorf("%s: record %d follows record %d", st.ID, r.Seq, st.Seq)
 	}
+	confirms := st.confirms(r)
 	if err := st.learn(r); err != nil {
 		return fmt.Errorf("%s: record %d: %w", st.ID, r.Seq, err)
 	}
@@ -126,7 +128,7 @@ func (st *State) Apply(r *Record) error {
 		}
 	}
 	st.Seq, st.Tail, st.Updated = r.Seq, r.Hash, r.At.UTC()
-	if r.Reason != "" && !st.stays(r) {
+	if r.Reason != "" && !st.stays(r, confirms) {
 		st.Note = r.Error
 	}
 	st.Status, st.Reason = r.Status, r.Reason
@@ -142,9 +144,18 @@ func (st *State) Apply(r *Record) error {
 }
 
 // stays reports whether r leaves a parked work where it is: its words are then not about why it was parked.
-func (st *State) stays(r *Record) bool {
-	passing := r.Kind == KindNoted || r.Kind == KindFound || r.Kind == KindLost || r.Kind == KindHeard || r.Kind == KindCancelled || r.Kind == KindForgotten
+func (st *State) stays(r *Record, confirms bool) bool {
+	passing := confirms || r.Kind == KindNoted || r.Kind == KindFound || r.Kind == KindLost || r.Kind == KindHeard || r.Kind == KindCancelled || r.Kind == KindForgotten
 	return passing && st.Status.Parked() && r.Status == st.Status && r.Reason == st.Reason
+}
+
+// confirms reports whether r is a verdict on a step that was adopted as done because it could not be told (D10).
+func (st *State) confirms(r *Record) bool {
+	if r.Kind != KindResolved || r.Direction != Forward {
+		return false
+	}
+	ss := st.Step(r.Step)
+	return ss != nil && ss.Unconfirmed
 }
 
 // learn folds what r says happened, and leaves what it arms and decides.
@@ -162,7 +173,7 @@ func (st *State) learn(r *Record) error {
 			return fmt.Errorf("the work is started twice")
 		}
 		st.Version, st.Revision, st.Input, st.Started, st.Base = r.Version, r.Revision, r.Body, r.At.UTC(), 1
-		st.Heard, st.Adopting = r.Revision, r.Status == Paused
+		st.Heard, st.Adopting, st.Cause = r.Revision, r.Status == Paused, r.Error
 		return nil
 	case KindArmed, KindParked:
 		return nil
@@ -209,7 +220,7 @@ func (ss *StepState) learn(e *Effort, r *Record) error {
 		}
 		ss.evidence(e, r)
 	case KindResolved:
-		if e.Phase == Started || e.Phase == Done {
+		if e.Phase == Started || e.Phase == Done && !(ss.Unconfirmed && r.Direction == Forward) {
 			return fmt.Errorf("a verdict on step %q, which is %s", r.Step, e.Phase)
 		}
 		ss.resolve(e, r)
@@ -293,13 +304,16 @@ func (ss *StepState) taught(e *Effort, r *Record) {
 }
 
 func (ss *StepState) resolve(e *Effort, r *Record) {
+	if r.Direction == Forward && ss.Undo.Phase == Skipped { // it is known now
+		ss.Undo.Phase = ""
+	}
 	if r.Class == "" { // it happened
 		ss.done(e, r)
 		return
 	}
 	*e = Effort{Phase: Ready, Attempts: e.Attempts, Reissue: e.Reissue + 1, Quiet: e.unsettled()}
 	if r.Direction == Forward {
-		ss.Unfinished, ss.ExternalID, ss.Evidence = nil, "", "" // what stood in quarantine is not ours
+		ss.Unfinished, ss.ExternalID, ss.Evidence, ss.Unconfirmed = nil, "", "", false // what stood in quarantine is not ours
 	}
 }
 
@@ -398,6 +412,21 @@ func (st *State) Issue(spec *Spec) (*StepState, Direction) {
 		if ss := st.leftInDoubt(spec); ss != nil {
 			return ss, Forward
 		}
+	}
+	return nil, ""
+}
+
+// IssueOf returns what a verdict on the named step is about, and in which direction: the step that a review is about; else
+// one that was adopted as done because it could not be told, whatever the work's status is. It is nil when there is
+// nothing to decide about the step.
+func (st *State) IssueOf(spec *Spec, step string) (*StepState, Direction) {
+	if st.Status == Review {
+		if ss, dir := st.Issue(spec); ss != nil && ss.Name == step && (dir == Undo || !ss.Unconfirmed) {
+			return ss, dir
+		}
+	}
+	if ss := st.Step(step); ss != nil && ss.Unconfirmed {
+		return ss, Forward
 	}
 	return nil, ""
 }

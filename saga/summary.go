@@ -19,6 +19,7 @@ type Summary struct {
 	Revision string                 `json:"revision"`
 	Heard    string                 `json:"heardRevision,omitempty"` // the newest anybody spoke of; the source's cancel has one, too
 	Newer    string                 `json:"newerRevision,omitempty"` // heard of, and waiting for a step boundary
+	Cause    string                 `json:"cause,omitempty"` // what caused the start, in the starter's words
 	Input    InputSummary           `json:"input"`
 	Steps    map[string]StepSummary `json:"steps"`
 	Order    []string               `json:"order"` // the steps' names as defined, then those that only an earlier version had
@@ -60,7 +61,7 @@ func (s *Summary) Result(step string) (Result, bool) {
 func Summarize(spec *Spec, st *State) Summary {
 	s := Summary{
 		WorkID: st.ID.Work, Saga: st.ID.Saga, Version: st.Version, Revision: st.Revision,
-		Key: RootKey(st.ID.Saga, st.ID.Work, st.Revision), Status: st.Status, Reason: st.Reason,
+		Key: RootKey(st.ID.Saga, st.ID.Work, st.Revision), Status: st.Status, Reason: st.Reason, Cause: st.Cause,
 		Input: InputSummary{Hash: hashHex(st.Input), Bytes: len(st.Input)},
 		Steps: make(map[string]StepSummary, len(st.Steps)), Next: Next(spec, st),
 		Started: st.Started, Updated: st.Updated, Due: st.Due,

@@ -63,6 +63,11 @@ func (m *machine) pastPivot() bool {
 
 // resolve applies a person's verdict to the step the review is about.
 func (m *machine) resolve(s *Signal) error {
+	if ss := m.st.Step(s.Step); ss != nil && ss.Unconfirmed {
+		if _, dir := m.st.IssueOf(m.spec, s.Step); s.Direction == Forward || s.Direction == "" && dir == Forward {
+			return m.confirm(s, ss)
+		}
+	}
 	ss, dir := m.st.Issue(m.spec)
 	switch {
 	case m.st.Status != Review:
@@ -79,6 +84,26 @@ func (m *machine) resolve(s *Signal) error {
 		return m.note(s, "verdict: the step stands until somebody makes it good; say so, or keep the work as it is")
 	}
 	m.unparked = true
+	return m.foldSignal(s, verdictOn(s, ss, dir))
+}
+
+// confirm applies a person's verdict to a step that was adopted as done because it could not be told (D10), whatever the
+// work's status is.
+func (m *machine) confirm(s *Signal, ss *StepState) error {
+	switch {
+	case s.Attempt != ss.Forward.Attempts:
+		return m.note(s, fmt.Sprintf("verdict: it speaks of attempt %d, and the step has moved on to %d", s.Attempt, ss.Forward.Attempts))
+	case ss.Undo.Attempts > 0 || ss.Undo.Phase == Done:
+		return m.note(s, "verdict: the step is undone, or its undo may be under way")
+	case !s.Happened && !m.st.Forgotten.IsZero() && !s.At.After(m.st.Forgotten):
+		return m.note(s, "verdict: records were forgotten since, and it may have been followed already; look again")
+	}
+	m.unparked = !s.Happened // a review may have been about what stands
+	return m.foldSignal(s, verdictOn(s, ss, Forward))
+}
+
+// verdictOn is the record of a person's verdict.
+func verdictOn(s *Signal, ss *StepState, dir Direction) *Record {
 	r := &Record{Kind: KindResolved, Step: ss.Name, Direction: dir, Attempt: s.Attempt, Class: Unsent, Error: says(s, "it did not happen")}
 	if s.Happened {
 		r.Class, r.Error = "", says(s, "it happened")
@@ -87,7 +112,7 @@ func (m *machine) resolve(s *Signal) error {
 			r.Body = m.step(ss.Name).resultOf(r.ExternalID)
 		}
 	}
-	return m.foldSignal(s, r)
+	return r
 }
 
 // wake takes up again a work that the machine has given up (M1), now that somebody has mended the cause. Else a work

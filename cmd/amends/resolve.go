@@ -20,6 +20,9 @@ func (a *app) resolve() *cobra.Command {
 show" prints both): "it did not happen" lets it be done again, under a new key, and if it had happened after
 all there are two.
 
+A step that is "unconfirmed" (after a rebuild it counts as done because it could not be told) can be decided on at any
+time, also when the work is completed.
+
 When the review is about the undo of a step, the verdict is about the undo: it happened means it is undone.
 
 A work is in review for a conflict when its source cancelled it and nothing says how a step that stands is
@@ -99,7 +102,18 @@ func verdictOf(happened bool, id string, withoutID, didNot bool) (v coordinator.
 // afterVerdict says what follows from a verdict on a step.
 func (v *view) afterVerdict(step string, yes bool) []string {
 	_, dir := v.state.Issue(v.spec)
+	ss, of := v.state.IssueOf(v.spec, step)
+	unconfirmed := ss != nil && ss.Unconfirmed && of == saga.Forward
 	switch {
+	case unconfirmed && yes:
+		return []string{fmt.Sprintf("step %q counts as confirmed, and is undone if the work is on its way back", step)}
+	case unconfirmed && v.state.Turned:
+		return []string{fmt.Sprintf("there is nothing to undo of step %q", step)}
+	case unconfirmed:
+		return []string{
+			fmt.Sprintf("step %q is done, under a new key; a work that was completed goes on for that", step),
+			"if it had happened after all, it will have happened twice",
+		}
 	case v.state.Reason == saga.ReasonConflict && !yes:
 		return []string{fmt.Sprintf("the coordinator will not follow: step %q stands until somebody makes it good, or until --keep leaves it", step)}
 	case v.state.Reason == saga.ReasonConflict:

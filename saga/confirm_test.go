@@ -1,0 +1,148 @@
+package saga
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// confirmAll lets a person look at every step that counts as done because it could not be told, now that the work has
+// ended (D10).
+func (w *world) confirmAll(a *Adoption, adopted *State, before map[string]int) {
+	steps := w.st.Unconfirmed()
+	if len(steps) == 0 || !rapid.Bool().Draw(w.t, "a person looks at what nobody could tell") {
+		return
+	}
+	for _, name := range steps {
+		if ss := w.st.Step(name); ss == nil || !ss.Unconfirmed { // undone meanwhile
+			continue
+		}
+		w.confirm(name)
+	}
+	w.pass(time.Hour)
+	if left := w.st.Unconfirmed(); len(left) > 0 && w.st.Status == Completed {
+		w.brokenf("D10: %v are still unconfirmed", left)
+	}
+	w.verifyRebuilt(a, adopted, before)
+}
+
+// confirm posts an honest person's word on one step, and runs the work to its end.
+func (w *world) confirm(name string) {
+	there := w.dest.things[name]
+	v := Verdict{Step: name, Direction: Forward, Attempt: w.st.Step(name).Forward.Attempts, Happened: len(there) > 0}
+	if v.Happened {
+		v.ExternalID, v.Output = there[0].id, output(there[0].id)
+	} else {
+		w.reissue[name]++
+	}
+	w.say(Signal{Kind: SignalResolve, Actor: "anna", Verdict: v})
+	for range 150 {
+		if w.st.Status.Terminal() {
+			return
+		}
+		w.round()
+	}
+	w.brokenf("D10: after a verdict on %s the work is %s %s for 150 rounds", name, w.st.Status, w.st.Reason)
+}
+
+const withMail = "customer idempotent undo\ninvoice find undo\nmail at-most-once lookup undo\nreport idempotent undo"
+
+// "D10: a person may say of an unconfirmed step what happened, at any time, also when the work has ended".
+func TestD10Unconfirmed(t *testing.T) {
+	verdict := func(d *desk, id string) *desk {
+		return d.signal(Signal{Kind: SignalResolve, Actor: "anna", Verdict: Verdict{Step: "mail", Happened: id != "", ExternalID: id}})
+	}
+	ended := func(t *testing.T) *desk {
+		t.Helper()
+		return lost(t, withMail).takeOver(told(t, "17", "customer c", "invoice i", "mail unknown", "report r")).verdictIs(Completed)
+	}
+	t.Run("it happened", func(t *testing.T) {
+		d := verdict(ended(t), "mail_1").wants("rest", Completed)
+		if ss := d.st.Step("mail"); ss.Unconfirmed || ss.ExternalID != "mail_1" || ss.Forward.Phase != Done || len(d.st.Unconfirmed()) > 0 {
+			t.Errorf("the mail is %+v", ss)
+		}
+		verdict(d, "").noted("not in review").verdictIs(Completed) // it is known now
+	})
+	t.Run("it did not: a completed work goes on for it, under a new key", func(t *testing.T) {
+		d := verdict(ended(t), "").wants("act mail forward", Running)
+		if a := d.armed(); a.Reissue != 1 || a.Key != StepKey(RootKey(order.Saga, order.Work, "17"), "mail", Forward, 1) {
+			t.Errorf("armed %+v", a)
+		}
+		d.succeed("mail_1").wants("rest", Completed)
+		if ss := d.st.Step("mail"); ss.Unconfirmed || ss.ExternalID != "mail_1" {
+			t.Errorf("the mail is %+v", ss)
+		}
+	})
+	t.Run("it did not, and then it is in doubt: F17 holds", func(t *testing.T) {
+		d := verdict(ended(t), "").fail(Unknown).due().found(KindNotFound).review(ReasonInDoubt)
+		d.verdict("mail_1").wants("rest", Completed)
+	})
+	t.Run("before the work has ended", func(t *testing.T) {
+		d := lost(t, withMail).takeOver(told(t, "17", "customer c", "invoice i", "mail unknown", "report not-done")).tick().fail(Unsent)
+		verdict(d, "").wants("act mail forward", Running).succeed("mail_1").wants("wait", Retrying).due().succeed("r").wants("rest", Completed)
+	})
+	t.Run("in review about another step: that review stays", func(t *testing.T) {
+		d := lost(t, withMail).takeOver(told(t, "17", "customer c", "invoice i", "mail unknown", "report not-done")).tick().fail(Fault).review(ReasonPoison)
+		note := d.st.Note
+		if verdict(d, "mail_1").review(ReasonPoison); d.st.Note != note {
+			t.Errorf("the review is now about %q", d.st.Note)
+		}
+		d.verdict("r").wants("rest", Completed)
+	})
+	t.Run("in review about another step, and it did not happen: first this one, and then that review", func(t *testing.T) {
+		d := lost(t, withMail).takeOver(told(t, "17", "customer c", "invoice i", "mail unknown", "report not-done")).tick().fail(Fault)
+		verdict(d, "").wants("act mail forward", Running).succeed("mail_1").review(ReasonPoison)
+	})
+	t.Run("when its undo was armed, that settles it", func(t *testing.T) {
+		d := ended(t).gone("18").succeed("").wants("act mail undo", Compensating).fail(Unsent)
+		verdict(d, "mail_1").noted("undo may be under way")
+		d.due()
+		d.busy = true
+		d.succeed("")
+		verdict(d, "mail_1").noted("is undone")
+	})
+	t.Run("a compensated work: it stands after all, and is undone", func(t *testing.T) {
+		d := lost(t, withMail).takeOver(&Adoption{Revision: "17", Input: output("1"), Cancelled: true, Actor: "rebuild"}).verdictIs(Compensated)
+		if got := d.st.Unconfirmed(); !slices.Equal(got, []string{"mail"}) {
+			t.Fatalf("unconfirmed: %v", got)
+		}
+		verdict(d, "mail_1")
+		if in := d.wants("act mail undo", Compensating).st.Invocation(d.last.Do); in.Undoing == nil || in.Undoing.ExternalID != "mail_1" {
+			t.Errorf("the undo gets %+v", in.Undoing)
+		}
+		d.succeed("").wants("rest", Compensated)
+	})
+	t.Run("a compensated work: it did not happen, so there is nothing to undo", func(t *testing.T) {
+		d := lost(t, withMail).takeOver(&Adoption{Revision: "17", Input: output("1"), Cancelled: true, Actor: "rebuild"})
+		if verdict(d, "").verdictIs(Compensated); len(d.undone()) > 0 || len(d.st.Unconfirmed()) > 0 {
+			t.Errorf("undone: %v, unconfirmed: %v", d.undone(), d.st.Unconfirmed())
+		}
+	})
+	t.Run("what a verdict cannot reopen", func(t *testing.T) {
+		d := ended(t)
+		r := Record{Kind: KindResolved, Step: "report", Direction: Forward, Class: Unsent, Status: Running}
+		if d.forged(r, len(d.chain)) == nil {
+			t.Error("a verdict on a step that is confirmed follows the end")
+		}
+		d.signal(Signal{Kind: SignalResolve, Verdict: Verdict{Step: "report"}}).noted("not in review").verdictIs(Completed)
+	})
+}
+
+// "R6: the first record says what caused the start, in the starter's words".
+func TestR6Cause(t *testing.T) {
+	d := newDesk(t, "a find undo\nb find undo").feed(Event{Start: &Start{Input: output("1"), Cause: "webhook evt_1\x00"}})
+	d.succeed("1").succeed("2").wants("rest", Completed)
+	if d.st.Cause != "webhook evt_1\uFFFD" || Summarize(d.spec, d.st).Cause != d.st.Cause || d.chain[0].Error != d.st.Cause {
+		t.Errorf("the cause is %q", d.st.Cause)
+	}
+	if st, err := Fold(order, d.chain); err != nil || st.Cause != d.st.Cause {
+		t.Errorf("it folds to %q (%v)", st.Cause, err)
+	}
+	long := newDesk(t, "a find undo").feed(Event{Start: &Start{Input: output("1"), Cause: strings.Repeat("x", 1<<20)}})
+	if n := len(long.st.Cause); n > maxText {
+		t.Errorf("a cause of %d bytes", n)
+	}
+}
