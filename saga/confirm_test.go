@@ -53,7 +53,7 @@ const withMail = "customer idempotent undo\ninvoice find undo\nmail at-most-once
 // "D10: a person may say of an unconfirmed step what happened, at any time, also when the work has ended".
 func TestD10Unconfirmed(t *testing.T) {
 	verdict := func(d *desk, id string) *desk {
-		return d.signal(Signal{Kind: SignalResolve, Actor: "anna", Verdict: Verdict{Step: "mail", Happened: id != "", ExternalID: id}})
+		return d.signal(Signal{Kind: SignalResolve, Actor: "anna", Verdict: Verdict{Step: "mail", Happened: id != "", ExternalID: id, Output: output(id)}})
 	}
 	ended := func(t *testing.T) *desk {
 		t.Helper()
@@ -97,7 +97,8 @@ func TestD10Unconfirmed(t *testing.T) {
 		verdict(d, "").wants("act mail forward", Running).succeed("mail_1").review(ReasonPoison)
 	})
 	t.Run("when its undo was armed, that settles it", func(t *testing.T) {
-		d := ended(t).gone("18").succeed("").wants("act mail undo", Compensating).fail(Unsent)
+		d := ended(t).gone("18").succeed("").wants("look mail undo", Compensating).found(KindFound, "mail_1") // C5
+		d.wants("act mail undo", Compensating).fail(Unsent)
 		verdict(d, "mail_1").noted("undo may be under way")
 		d.due()
 		d.busy = true

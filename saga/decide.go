@@ -99,6 +99,7 @@ func (c Command) String() string {
 // Bounds of the machine itself.
 const (
 	maxLookups    = 12 // lookups in a row that cannot tell before a person is asked
+	maxConsumed   = 64 // consumed signals that the state remembers
 	snapshotEvery = 64 // records between snapshots: what loading a chain costs at most
 	maxText       = 2 << 10
 	maxExternalID = 512

@@ -201,7 +201,8 @@
 //
 // # Signals
 //
-//   - S1: a signal is consumed once, by a record that names it, and never while an attempt is open.
+//   - S1: a signal is consumed once, by a record that names it, and never while an attempt is open. The ledger gives out
+//     only what was not consumed; the state remembers the latest 64, so that it does not grow with a work's life (CORE-24).
 //   - S2: a person's cancel turns the work, from any place before the pivot may have happened: during a backoff,
 //     in doubt, in review. No process reads it that does not know the definition (A0). It takes back a newer version that waits; only a still newer one opens the work again.
 //   - S3: a person's cancel when the pivot may have happened, in this revision or an earlier one, comes too late,

@@ -51,6 +51,20 @@ func TestS1ConsumedOnce(t *testing.T) {
 	}
 }
 
+// "S1: ... the state remembers the latest 64, so that it does not grow with a work's life (CORE-24)".
+func TestS1StateIsBounded(t *testing.T) {
+	d := begin(t, "a idempotent undo").fail(Unsent)
+	for range 10 * maxConsumed {
+		d.signal(Signal{Kind: SignalConflict})
+	}
+	if n := len(d.st.Consumed); n != maxConsumed || !d.st.Saw(d.sigs) || !d.st.Saw(d.sigs-maxConsumed+1) {
+		t.Errorf("it remembers %d signals", n)
+	}
+	if n := len(dump(t, d.st)); n > 4<<10 {
+		t.Errorf("after %d signals the state has %d bytes", d.sigs, n)
+	}
+}
+
 // "S2: cancel turns the work, from any place before the pivot may have happened: during a backoff, in doubt,
 // in review".
 func TestS2Cancel(t *testing.T) {

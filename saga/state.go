@@ -30,7 +30,7 @@ type State struct {
 	Input    json.RawMessage `json:"input"`
 	Newer    *Newer          `json:"newer,omitempty"` // waits for a step boundary
 	Steps    []StepState     `json:"steps,omitempty"` // in the order of first arming
-	Consumed []int64         `json:"consumed,omitempty"`
+	Consumed []int64         `json:"consumed,omitempty"` // the latest signals that were; the ledger knows all
 	// Unmatched: it was adopted with something that does not match its input, so the next version is news, whatever it says.
 	Unmatched bool `json:"unmatched,omitempty"`
 	// Forgotten is when it was last put on record that the database went back.
@@ -166,7 +166,9 @@ func (st *State) learn(r *Record) error {
 	if st.Adopting && !st.admits(r) {
 		return fmt.Errorf("%s comes between the records of an adoption", r.Kind)
 	}
-	st.Consumed = append(st.Consumed, r.Signals...)
+	if st.Consumed = append(st.Consumed, r.Signals...); len(st.Consumed) > maxConsumed {
+		st.Consumed = slices.Clone(st.Consumed[len(st.Consumed)-maxConsumed:])
+	}
 	switch r.Kind { //nolint:exhaustive // all others speak of a step
 	case KindStarted:
 		if st.Seq != 0 {
@@ -375,7 +377,8 @@ func (st *State) Step(name string) *StepState {
 	return nil
 }
 
-// Saw reports whether the signal has been consumed by a record.
+// Saw reports whether the signal was consumed by a record, as far back as the chain's state remembers. A ledger gives out
+// only what no record has consumed, whenever that was.
 func (st *State) Saw(signal int64) bool { return slices.Contains(st.Consumed, signal) }
 
 // live returns the step with an armed attempt nobody has answered, or nil.
