@@ -16,6 +16,7 @@ type destination struct {
 	effects map[string]int      // per step: how often something new came into being
 	perKey  map[string]int      // the same per key
 	fault   func(step, words string)
+	lag     func() time.Duration // how much later than a settle time an effect is visible; nil: not at all
 }
 
 // object is one thing that a step made.
@@ -114,7 +115,7 @@ func (d *destination) change(o *object, r *request) string {
 		d.fault(r.step.Name, fmt.Sprintf("the content goes back from %d to %d", o.says, r.says))
 	}
 	if o.says != r.says {
-		o.shown = r.settled
+		o.shown = d.visible(r)
 	}
 	o.half, o.says = false, r.says
 	return o.id
@@ -127,12 +128,20 @@ func (d *destination) create(r *request) string {
 	}
 	d.effects[name]++
 	d.perKey[r.key]++
-	o := object{id: fmt.Sprintf("%s-%d", name, d.effects[name]), shown: r.settled, half: r.half, says: r.says}
+	o := object{id: fmt.Sprintf("%s-%d", name, d.effects[name]), shown: d.visible(r), half: r.half, says: r.says}
 	if r.step.Repeat == RepeatIdempotent {
 		o.id = name
 	}
 	d.things[name] = append(d.things[name], o)
 	return o.id
+}
+
+// visible is from when on every lookup sees what r does.
+func (d *destination) visible(r *request) time.Time {
+	if d.lag == nil {
+		return r.settled
+	}
+	return r.settled.Add(d.lag())
 }
 
 // shows is what a lookup is shown of a content: everything whose attempt has settled (A3), and of the rest what luck

@@ -46,6 +46,7 @@ type world struct {
 	source  source
 	diary   []string // everything that was ever recorded, to be read when something is broken
 	liar    bool     // lookups answer as they like
+	lags    bool     // effects arrive, or are visible, later than a settle time
 	taken   string   // the newest revision that waited when a person cancelled the work, or left it as it stood
 }
 
@@ -59,7 +60,7 @@ func newWorldOf(t *rapid.T, lines string) *world {
 	w := &world{t: t, hasty: map[string]bool{}, reissue: map[string]int{}}
 	w.desk = &desk{t: t, spec: spec, st: &State{ID: order}, now: noon}
 	w.dest = newDestination(func() time.Time { return w.now }, func(step, words string) {
-		if !w.hasty[step] && !w.liar {
+		if !w.hasty[step] && !w.liar && !w.lags {
 			w.brokenf("I9: %s: %s", step, words)
 		}
 	})
@@ -297,7 +298,7 @@ func (w *world) act() {
 		w.send(r, soon)
 		w.outcomeNow(Outcome{Class: Unknown, Error: "cut"})
 	case "late":
-		r.arrives = deadline.Add(w.span(s.Settle, "late by"))
+		r.arrives = deadline.Add(w.span(s.Settle, "late by") + w.beyond())
 		w.send(r, soon)
 		w.outcomeNow(Outcome{Class: Unknown, Error: "time-out"})
 	case "lost":
@@ -349,7 +350,7 @@ func (w *world) leave(r request, deadline time.Time, fate string) {
 	if fate == "crash before" {
 		return
 	}
-	r.arrives = w.now.Add(w.span(deadline.Sub(w.now)+r.step.Settle, "arrives after"))
+	r.arrives = w.now.Add(w.span(deadline.Sub(w.now)+r.step.Settle, "arrives after") + w.beyond())
 	if fate == "crash with a late answer" {
 		r.answered = func(id string) {
 			w.late = append(w.late, Signal{Kind: SignalLate, Verdict: Verdict{
@@ -365,7 +366,7 @@ func (w *world) leave(r request, deadline time.Time, fate string) {
 func (w *world) look() {
 	name := w.last.Do.Step
 	s := &w.spec.Steps[w.spec.index(name)]
-	if w.dest.onTheWay(name) {
+	if w.dest.onTheWay(name) && !w.lags {
 		w.brokenf("F13: a lookup of %s while something is on its way", name)
 	}
 	if w.liar && !w.quiet {
