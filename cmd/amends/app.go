@@ -14,6 +14,7 @@ import (
 // verbs is the one table of what amends can do, in the order of the help text. A new verb is a new file and a
 // line here.
 var verbs = []func(*app) *cobra.Command{
+	(*app).status,
 	(*app).list,
 	(*app).show,
 	(*app).history,
@@ -52,6 +53,7 @@ with which external ids, and what is safe to do next. It needs the database only
 the sagas, and works while that program runs.`
 
 const example = `  export AMENDS_DB=/var/lib/shop/ledger.db      # or postgres://user@host/db
+  amends status                                 # does a coordinator run, and does everything move?
   amends list --review                          # what waits for a person
   amends show shop:order:10492                  # one work: steps, external ids, what to do
   amends show --external-id inv_5530            # who made inv_5530?

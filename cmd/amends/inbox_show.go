@@ -70,8 +70,9 @@ func numbersOf(args []string) (numbers []int64, wrong []string) {
 // hearing is one delivery and what came of it, read at one moment.
 type hearing struct {
 	reconcile.Delivery
-	entry *reconcile.Entry // nil: nothing is known of the object
-	works []ledger.Head    // named by the object
+	entry     *reconcile.Entry // nil: nothing is known of the object
+	works     []ledger.Head    // named by the object
+	knowledge *knowledge
 }
 
 func (a *app) lookAtDelivery(ctx context.Context, number int64) (*hearing, error) {
@@ -85,7 +86,7 @@ func (a *app) lookAtDelivery(ctx context.Context, number int64) (*hearing, error
 	if err != nil {
 		return nil, noDelivery(err, number)
 	}
-	h.works, err = a.heads(ctx, ledger.Filter{Work: h.Object.String()})
+	h.works, h.knowledge, err = a.heads(ctx, ledger.Filter{Work: h.Object.String()})
 	return &h, err
 }
 
@@ -103,7 +104,7 @@ func (h *hearing) json(a *app, bodies bool) hearingJSON {
 		Works: make([]headJSON, len(h.works)),
 	}
 	for i := range h.works {
-		j.Works[i] = headToJSON(&h.works[i])
+		j.Works[i] = headToJSON(&h.works[i], h.knowledge)
 	}
 	words, command := h.next(a.now(), a.db)
 	if j.Next = words; command != "" {

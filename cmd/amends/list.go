@@ -98,16 +98,17 @@ type headJSON struct {
 	Reason   saga.Reason `json:"reason"`
 	Session  string      `json:"session"` // who holds it; "" nobody
 	Pending  int64       `json:"pendingSignals"`
+	Unknown  bool        `json:"unknown"` // no live process knows the definition that it waits for
 	Started  *time.Time  `json:"startedAt"`
 	Updated  *time.Time  `json:"updatedAt"`
 	Due      *time.Time  `json:"dueAt"`
 	Finished *time.Time  `json:"finishedAt"`
 }
 
-func headToJSON(h *ledger.Head) headJSON {
+func headToJSON(h *ledger.Head, k *knowledge) headJSON {
 	return headJSON{
 		Number: h.Number, WorkID: h.ID.Work, Saga: h.ID.Saga, Version: h.Version, Revision: h.Revision,
-		Status: h.Status, Reason: h.Reason, Session: session(h.Session), Pending: h.Posted - h.Consumed,
+		Status: h.Status, Reason: h.Reason, Session: session(h.Session), Pending: h.Posted - h.Consumed, Unknown: k.lacking(h) != "",
 		Started: utc(h.Created), Updated: utc(h.Updated), Due: utc(h.Due), Finished: utc(h.Finished),
 	}
 }
@@ -122,56 +123,62 @@ func session(t saga.Token) string {
 func (a *app) runList(cmd *cobra.Command, f ledger.Filter) error {
 	limit := f.Limit
 	f.Limit++ // one more tells whether there is a next page
-	heads, err := a.heads(cmd.Context(), f)
+	heads, k, err := a.heads(cmd.Context(), f)
 	if err != nil {
 		return err
 	}
 	heads, more := page(heads, limit)
 	if a.json {
-		return a.printJSON(listed(heads, more, headToJSON, func(h *ledger.Head) int64 { return h.Number }))
+		toJSON := func(h *ledger.Head) headJSON { return headToJSON(h, k) }
+		return a.printJSON(listed(heads, more, toJSON, func(h *ledger.Head) int64 { return h.Number }))
 	}
 	if len(heads) == 0 {
 		a.sayf("no works match")
 		return nil
 	}
-	a.printHeads(heads)
+	a.printHeads(heads, k)
 	if more {
 		a.sayf("there are more; the next page: %s --after %d", again(cmd), heads[limit-1].Number)
 	}
 	return nil
 }
 
-func (a *app) printHeads(heads []ledger.Head) {
+func (a *app) printHeads(heads []ledger.Head, k *knowledge) {
 	g := grid{header: []string{"saga", "work", "status", "reason", "updated", "due", "note"}}
 	for i := range heads {
 		h := &heads[i]
-		g.add(h.ID.Saga, h.ID.Work, string(h.Status), string(h.Reason), a.when(h.Updated), a.when(h.Due), headNote(h))
+		g.add(h.ID.Saga, h.ID.Work, string(h.Status), string(h.Reason), a.when(h.Updated), a.when(h.Due), headNote(h, k))
 	}
 	a.print(&g)
 }
 
 // headNote says what the other columns of a list do not.
-func headNote(h *ledger.Head) string {
-	n := h.Posted - h.Consumed
-	switch {
-	case n == 1:
-		return "1 signal to be read"
-	case n > 0:
-		return fmt.Sprintf("%d signals to be read", n)
-	case h.Session != 0:
-		return "held by " + h.Session.String()
+func headNote(h *ledger.Head, k *knowledge) string {
+	var notes []string
+	if n := h.Posted - h.Consumed; n > 0 {
+		notes = append(notes, count(int(n), "signal")+" to be read")
 	}
-	return ""
+	switch lacking := k.lacking(h); {
+	case lacking != "" && k.live == 0:
+		notes = append(notes, "no coordinator runs")
+	case lacking != "":
+		notes = append(notes, "no live process knows "+lacking)
+	case h.Session != 0 && len(notes) == 0:
+		notes = append(notes, "held by "+h.Session.String())
+	}
+	return strings.Join(notes, "; ")
 }
 
-// heads opens the ledger for one listing.
-func (a *app) heads(ctx context.Context, f ledger.Filter) ([]ledger.Head, error) {
-	var heads []ledger.Head
-	err := a.with(ctx, func(s store) (err error) {
-		heads, err = s.List(ctx, f)
+// heads opens the ledger for one listing, and asks who runs.
+func (a *app) heads(ctx context.Context, f ledger.Filter) (heads []ledger.Head, k *knowledge, err error) {
+	err = a.with(ctx, func(s store) (err error) {
+		if heads, err = s.List(ctx, f); err != nil {
+			return err
+		}
+		k, err = whoKnows(ctx, s)
 		return err
 	})
-	return heads, err
+	return heads, k, err
 }
 
 // with opens the ledger for fn.

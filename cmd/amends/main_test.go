@@ -95,7 +95,8 @@ func hear() {
 	}
 }
 
-// serve runs a coordinator over the ledger named by its argument until it is interrupted.
+// serve runs a coordinator over the ledger named by its argument until it is interrupted. With another argument it is an
+// older program, which knows version 1 only.
 func serve() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -109,7 +110,11 @@ func serve() {
 			return err
 		}
 		defer l.Close()
-		return running(ctx, l, 2, func(ctx context.Context, _ *coordinator.Coordinator) error {
+		version := 2
+		if len(os.Args) > 2 { // it knows the first only
+			version = 1
+		}
+		return running(ctx, l, version, func(ctx context.Context, _ *coordinator.Coordinator) error {
 			<-ctx.Done()
 			return nil
 		})

@@ -11,7 +11,11 @@ import (
 // printNext writes what is safe to do next: the ledger's words, and in review the commands, each on a line of
 // its own so that it can be copied.
 func (a *app) printNext(v *view) {
-	if v.decided() {
+	switch {
+	case v.decided() && v.lacking != "":
+		a.paragraph("  ", fmt.Sprintf("What was posted above stays posted until a process that registers %s reads it, and none runs now. Start one, and look again.", v.lacking))
+		return
+	case v.decided():
 		a.paragraph("  ", "What was posted above is applied as soon as a coordinator reads it. See that one runs, and look again.")
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -212,6 +213,9 @@ func invoiced(ctx context.Context, l store) error {
 			if err := start("order-to-invoice", 1, shopOrder{1, canary}, source); err != nil {
 				return err
 			}
+			if err := tallied(ctx, l, orderID(1), source); err != nil { // so that their times tell which source was the latest
+				return err
+			}
 		}
 		// The same key says something else: a conflict.
 		if err := start("order-to-invoice", 5, shopOrder{5, "another card"}, "webhook"); !errors.Is(err, coordinator.ErrConflict) {
@@ -269,6 +273,19 @@ func heard(ctx context.Context, l store, work string, wanted func(*ledger.Head) 
 		}
 		if err := moment(ctx); err != nil {
 			return fmt.Errorf("%s is not as wanted: %+v: %w", work, heads, err)
+		}
+	}
+}
+
+// tallied waits until the ledger has counted a duplicate of a work from a source.
+func tallied(ctx context.Context, l store, work, source string) error {
+	for {
+		ds, err := l.Duplicates(ctx, ledger.Filter{Saga: "order-to-invoice", Work: work})
+		if err != nil || slices.ContainsFunc(ds, func(d ledger.Duplicate) bool { return d.Source == source }) {
+			return err
+		}
+		if err := moment(ctx); err != nil {
+			return fmt.Errorf("no duplicate of %s from %s is counted: %w", work, source, err)
 		}
 	}
 }

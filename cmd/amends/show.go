@@ -63,7 +63,8 @@ type viewJSON struct {
 	Finished   *time.Time      `json:"finishedAt"`
 	Signals    []signalJSON    `json:"pendingSignals"`
 	Duplicates []duplicateJSON `json:"duplicates"`
-	Heard      *entryJSON      `json:"heard"` // of the object the work is named by; null: nothing
+	Unknown    bool            `json:"unknown"` // no live process knows the definition that it waits for
+	Heard      *entryJSON      `json:"heard"`   // of the object the work is named by; null: nothing
 }
 
 // signalJSON is a signal without the output it may carry.
@@ -97,7 +98,7 @@ func (v *view) json() viewJSON {
 	j := viewJSON{
 		Summary: v.summary, Number: v.head.Number, Session: session(v.head.Session), Finished: utc(v.head.Finished),
 		Signals: make([]signalJSON, len(v.pending)), Duplicates: make([]duplicateJSON, len(v.duplicates)),
-		Heard: entryToJSON(v.heard, false),
+		Unknown: v.lacking != "", Heard: entryToJSON(v.heard, false),
 	}
 	for i := range v.pending {
 		j.Signals[i] = signalToJSON(&v.pending[i])
@@ -124,6 +125,9 @@ func (a *app) printView(v *view) {
 	}
 	if v.head.Session != 0 {
 		a.field("held by", "session "+v.head.Session.String())
+	}
+	if v.lacking != "" {
+		a.field("missing", fmt.Sprintf("a process that registers %s: %s", v.lacking, v.knowledge.runs(s.Saga)))
 	}
 	if s.Revision != "" {
 		a.field("revision", s.Revision)

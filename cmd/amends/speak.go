@@ -80,8 +80,9 @@ func (m *mailbox) stored(ctx context.Context, id saga.ID) error {
 type outcomeJSON struct {
 	WorkID  string      `json:"workId"`
 	Saga    string      `json:"saga"`
-	Signal  signalJSON  `json:"signal"` // as stored; in a dry run id is 0 and at null
-	Plan    []string    `json:"plan"`   // what follows when it is applied
+	Signal  signalJSON  `json:"signal"`  // as stored; in a dry run id is 0 and at null
+	Plan    []string    `json:"plan"`    // what follows when it is applied
+	Unknown bool        `json:"unknown"` // no live process knows the definition: the signal stays posted until one does
 	DryRun  bool        `json:"dryRun"`
 	Stored  bool        `json:"stored"`
 	Applied bool        `json:"applied"`
@@ -111,12 +112,15 @@ func (a *app) speak(ctx context.Context, o *order, plan func(*view) []string, po
 		}
 		out := outcomeJSON{
 			WorkID: head.ID.Work, Saga: head.ID.Saga, Signal: signalToJSON(&m.posted), Plan: plan(before),
-			DryRun: o.dryRun, Stored: !o.dryRun,
+			DryRun: o.dryRun, Stored: !o.dryRun, Unknown: before.lacking != "",
+		}
+		if out.Unknown {
+			out.Plan = append(out.Plan, stays(before.lacking))
 		}
 		if !a.json {
 			a.printOrder(before, &out)
 		}
-		return a.follow(ctx, s, o, &out)
+		return a.follow(ctx, s, o, &out, before.lacking)
 	})
 }
 
@@ -155,12 +159,12 @@ func (a *app) printOrder(before *view, out *outcomeJSON) {
 }
 
 // follow waits for the order to be applied, if that is wanted, and reports.
-func (a *app) follow(ctx context.Context, s store, o *order, out *outcomeJSON) error {
+func (a *app) follow(ctx context.Context, s store, o *order, out *outcomeJSON, lacking string) error {
 	id := saga.ID{Saga: out.Saga, Work: out.WorkID}
 	var r *saga.Record
 	var end error
 	if out.Stored && o.wait > 0 {
-		r, end = await(ctx, s, id, out.Signal.ID, o.wait)
+		r, end = await(ctx, s, id, out.Signal.ID, o.wait, lacking)
 	}
 	if r != nil {
 		out.Applied = r.Kind != saga.KindNoted
@@ -183,12 +187,12 @@ func (a *app) follow(ctx context.Context, s store, o *order, out *outcomeJSON) e
 	case a.json:
 		return errors.Join(a.printJSON(out), end)
 	case end == nil:
-		a.printOutcome(out)
+		a.printOutcome(out, lacking)
 	}
 	return end
 }
 
-func (a *app) printOutcome(out *outcomeJSON) {
+func (a *app) printOutcome(out *outcomeJSON, lacking string) {
 	fmt.Fprintln(a.out)
 	switch {
 	case out.DryRun:
@@ -196,6 +200,9 @@ func (a *app) printOutcome(out *outcomeJSON) {
 	case out.Applied:
 		a.paragraph("", fmt.Sprintf("Applied. The work is now %s.", standing(out.Status, out.Reason)))
 		a.paragraph("", out.Next)
+	case lacking != "":
+		a.paragraph("", "Stored: "+stays(lacking)+". To see what came of it:")
+		a.paragraph("  ", fmt.Sprintf("amends show %s --saga %s%s", quote(out.WorkID), quote(out.Saga), dbFlag(a.db)))
 	default:
 		a.paragraph("", "Stored. A coordinator applies it when it reads it. To see what came of it:")
 		a.paragraph("  ", fmt.Sprintf("amends show %s --saga %s%s", quote(out.WorkID), quote(out.Saga), dbFlag(a.db)))
@@ -206,7 +213,7 @@ func (a *app) printOutcome(out *outcomeJSON) {
 const poll = 100 * time.Millisecond
 
 // await waits until a record has consumed the signal, and returns that record.
-func await(ctx context.Context, s store, id saga.ID, signal int64, wait time.Duration) (*saga.Record, error) {
+func await(ctx context.Context, s store, id saga.ID, signal int64, wait time.Duration, lacking string) (*saga.Record, error) {
 	timed, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	look := fmt.Sprintf("amends show %s --saga %s", quote(id.Work), quote(id.Saga))
@@ -219,6 +226,12 @@ func await(ctx context.Context, s store, id saga.ID, signal int64, wait time.Dur
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		case timed.Err() != nil:
+			if lacking != "" {
+				return nil, &failure{
+					exit: exitTimedOut, what: fmt.Sprintf("no coordinator has read it within %s", wait), err: errors.New(stays(lacking)),
+					next: "start a program that registers " + lacking + "; do not post it again; look with: " + look,
+				}
+			}
 			return nil, &failure{
 				exit: exitTimedOut, what: fmt.Sprintf("no coordinator has read it within %s", wait),
 				err:  errors.New("it is stored and queued, and is applied when a coordinator of this saga runs"),

@@ -100,7 +100,7 @@ func (w *which) several(heads []ledger.Head) error {
 	var names []string
 	for i := range heads {
 		h := &heads[i]
-		details[i] = headToJSON(h)
+		details[i] = headToJSON(h, nil)
 		switch {
 		case i >= few:
 		case w.externalID != "":
@@ -132,6 +132,8 @@ type view struct {
 	turned     string        // why it was turned back, in the words of the ledger; "" when it was not
 	pending    []saga.Signal // posted and not yet consumed
 	duplicates []ledger.Duplicate
+	knowledge  *knowledge
+	lacking    string           // the definition that it waits for and no live process knows; "" when there is none
 	heard      *reconcile.Entry // of the object the work is named by; only for show, nil when nothing was
 }
 
@@ -161,7 +163,13 @@ func look(ctx context.Context, s store, id saga.ID) (*view, error) {
 	if v.spec, err = specOf(ctx, s, id.Saga, v.state.Version); err != nil {
 		return nil, err
 	}
+	if v.knowledge, err = whoKnows(ctx, s); err != nil {
+		return nil, err
+	}
 	v.summary = saga.Summarize(v.spec, v.state)
+	if v.lacking = v.knowledge.lacking(&v.head); v.lacking != "" && v.state.Status.Live() {
+		v.summary.Next = startOne(v.lacking)
+	}
 	v.duplicates, err = s.Duplicates(ctx, ledger.Filter{Saga: id.Saga, Work: id.Work})
 	return v, err
 }

@@ -1,0 +1,222 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/amends-dev/amends/ledger"
+)
+
+func (a *app) status() *cobra.Command {
+	var still time.Duration
+	var exitCode bool
+	cmd := &cobra.Command{
+		Use: "status [flags]", Args: noWork,
+		Short: "Is anything running, and does everything move?",
+		Long: `Say which coordinators run and what they know, and what does not move: works that wait for a definition which none of
+them knows, live works whose latest record is old although they are held or overdue, and what is dated later than
+the ledger's clock. Works in review are not among them: amends list --review.`,
+		Example: `  amends status
+  amends status --still 1h
+  amends status --exit-code > /dev/null || page-someone   # 6: something does not move
+  amends status -o json | jq .findings`,
+	}
+	cmd.Flags().DurationVar(&still, "still", 10*time.Minute, "a live work that has not moved for this long is a finding")
+	cmd.Flags().BoolVar(&exitCode, "exit-code", false, "end with 6 when something does not move")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if still <= 0 {
+			return usage("", "--still is longer than nothing")
+		}
+		var o ledger.Overview
+		err := a.with(cmd.Context(), func(s store) (err error) {
+			o, err = s.Overview(cmd.Context())
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		findings := findingsOf(&o, still)
+		if err := a.printStatus(&o, findings); err != nil || !exitCode || len(findings) == 0 {
+			return err
+		}
+		return &failure{exit: exitFindings, what: "something does not move", next: "read the " + count(len(findings), "finding")}
+	}
+	return cmd
+}
+
+// troubleJSON is one thing that does not move, and what to do about it.
+type troubleJSON struct {
+	Kind  string `json:"kind"` // no-coordinator, unknown-definition, still, ahead
+	Words string `json:"words"`
+	Next  string `json:"next"`
+}
+
+// findingsOf says what does not move.
+func findingsOf(o *ledger.Overview, still time.Duration) []troubleJSON {
+	findings := []troubleJSON{}
+	add := func(kind, next, format string, args ...any) {
+		findings = append(findings, troubleJSON{Kind: kind, Words: fmt.Sprintf(format, args...), Next: next})
+	}
+	if len(o.Sessions) == 0 {
+		add("no-coordinator", "start the program that runs the sagas", "no coordinator runs: no session is live")
+	}
+	for i := range o.Unknown {
+		b := &o.Unknown[i]
+		add("unknown-definition", "start a program that registers "+backlogName(b),
+			"no live process knows %s: %s", backlogName(b), backlogWorks(b, o.At))
+	}
+	for i := range o.Oldest {
+		h := &o.Oldest[i]
+		if d := o.At.Sub(h.Updated); d >= still {
+			add("still", fmt.Sprintf("look: amends show %s --saga %s", quote(h.ID.Work), quote(h.ID.Saga)),
+				"%s %s (%s) has not moved for %s", h.ID.Saga, h.ID.Work, standing(h.Status, h.Reason), span(d))
+		}
+	}
+	const next = "see that the database's clock is right"
+	for i := range o.Ahead.Works {
+		h := &o.Ahead.Works[i]
+		add("ahead", next, "%s %s is due at %s, later than the ledger's clock can explain: it was further once", h.ID.Saga, h.ID.Work, iso(h.Due))
+	}
+	for i := range o.Ahead.Sessions {
+		s := &o.Ahead.Sessions[i]
+		add("ahead", next, "session %s (%s) was renewed at %s, later than the ledger's clock: its lease ends late", s.Token, s.Label, iso(s.Renewed))
+	}
+	return findings
+}
+
+func backlogName(b *ledger.Backlog) string {
+	if b.Version == 0 {
+		return b.Saga
+	}
+	return fmt.Sprintf("%s version %d", b.Saga, b.Version)
+}
+
+// backlogWorks says how many works wait, and for how long.
+func backlogWorks(b *ledger.Backlog, now time.Time) string {
+	n := count(int(b.Works), "work")
+	if b.Works >= ledger.MaxBacklog {
+		n = fmt.Sprintf("at least %d works", ledger.MaxBacklog)
+	}
+	if b.Version == 0 {
+		n += " behind its end, with a signal to be read"
+	}
+	switch late := now.Sub(b.Oldest); {
+	case b.Oldest.IsZero():
+		return n
+	case late <= 0:
+		return fmt.Sprintf("%s, the first due in %s", n, span(-late))
+	default:
+		return fmt.Sprintf("%s, the first due for %s", n, span(late))
+	}
+}
+
+// statusJSON is an overview as JSON.
+type statusJSON struct {
+	At       *time.Time    `json:"at"` // the ledger's clock
+	Sessions []sessionJSON `json:"sessions"`
+	Unknown  []backlogJSON `json:"unknown"` // definitions that no live session knows
+	Oldest   []headJSON    `json:"oldest"`  // the live works whose latest record is oldest, held or overdue
+	Findings []troubleJSON `json:"findings"`
+}
+
+type sessionJSON struct {
+	Session string           `json:"session"`
+	Label   string           `json:"label"`
+	Opened  *time.Time       `json:"openedAt"`
+	Renewed *time.Time       `json:"renewedAt"`
+	Expires *time.Time       `json:"expiresAt"` // the end of its lease
+	Holds   int64            `json:"holds"`     // works
+	Knows   []definitionJSON `json:"knows"`
+}
+
+type definitionJSON struct {
+	Saga    string `json:"saga"`
+	Version int    `json:"version"`
+}
+
+type backlogJSON struct {
+	definitionJSON            // version 0: of any
+	Works          int64      `json:"works"` // at most 1000 are counted
+	Oldest         *time.Time `json:"oldestDueAt"`
+}
+
+func (a *app) printStatus(o *ledger.Overview, findings []troubleJSON) error {
+	if a.json {
+		return a.printJSON(statusToJSON(o, findings))
+	}
+	a.field("clock", iso(o.At)+" (the ledger's)")
+	a.field("running", coordinators(len(o.Sessions)))
+	if len(o.Sessions) > 0 {
+		fmt.Fprintln(a.out)
+		g := grid{header: []string{"session", "process", "opened", "lease until", "holds", "knows"}}
+		for i := range o.Sessions {
+			s := &o.Sessions[i]
+			g.add(s.Token.String(), s.Label, a.when(s.Opened), a.when(s.Expires), strconv.FormatInt(s.Holds, 10), knows(s.Knows))
+		}
+		a.print(&g)
+	}
+	fmt.Fprintln(a.out)
+	if len(findings) == 0 {
+		a.paragraph("", "Everything moves.")
+		return nil
+	}
+	for _, f := range findings {
+		a.paragraph("", f.Words)
+		a.paragraph("  ", f.Next)
+	}
+	return nil
+}
+
+// knows lists definitions: order-to-invoice 1, 2; order-to-parcel 3.
+func knows(vs []ledger.Version) string {
+	vs = slices.SortedFunc(slices.Values(vs), func(a, b ledger.Version) int {
+		return cmp.Or(strings.Compare(a.Saga, b.Saga), cmp.Compare(a.Version, b.Version))
+	})
+	var b strings.Builder
+	for i, v := range vs {
+		switch {
+		case i > 0 && v.Saga == vs[i-1].Saga:
+			fmt.Fprintf(&b, ", %d", v.Version)
+		case i > 0:
+			fmt.Fprintf(&b, "; %s %d", v.Saga, v.Version)
+		default:
+			fmt.Fprintf(&b, "%s %d", v.Saga, v.Version)
+		}
+	}
+	if b.Len() == 0 {
+		return "nothing: it runs no sagas"
+	}
+	return b.String()
+}
+
+func statusToJSON(o *ledger.Overview, findings []troubleJSON) statusJSON {
+	j := statusJSON{
+		At: utc(o.At), Sessions: make([]sessionJSON, len(o.Sessions)), Unknown: make([]backlogJSON, len(o.Unknown)),
+		Oldest: make([]headJSON, len(o.Oldest)), Findings: findings,
+	}
+	for i := range o.Sessions {
+		s := &o.Sessions[i]
+		j.Sessions[i] = sessionJSON{
+			Session: s.Token.String(), Label: s.Label, Opened: utc(s.Opened), Renewed: utc(s.Renewed), Expires: utc(s.Expires),
+			Holds: s.Holds, Knows: make([]definitionJSON, len(s.Knows)),
+		}
+		for n, v := range s.Knows {
+			j.Sessions[i].Knows[n] = definitionJSON{v.Saga, v.Version}
+		}
+	}
+	for i := range o.Unknown {
+		b := &o.Unknown[i]
+		j.Unknown[i] = backlogJSON{definitionJSON{b.Saga, b.Version}, b.Works, utc(b.Oldest)}
+	}
+	k := knowledgeOf(o.Sessions)
+	for i := range o.Oldest {
+		j.Oldest[i] = headToJSON(&o.Oldest[i], k)
+	}
+	return j
+}

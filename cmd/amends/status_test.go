@@ -1,0 +1,76 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/saga"
+)
+
+// "amends status names the oldest live instance that has not moved", what is dated ahead of the clock (T4, T5), and how large
+// a backlog of an unknown definition is.
+func TestStatusFindings(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	head := func(work string, moved time.Time) ledger.Head {
+		return ledger.Head{ID: saga.ID{Saga: "s", Work: work}, Version: 1, Status: saga.Running, Updated: moved, Due: now.Add(time.Hour)}
+	}
+	o := ledger.Overview{
+		At:       now,
+		Sessions: []ledger.Session{{Token: 1, Knows: []ledger.Version{{Saga: "s", Version: 1}}}},
+		Unknown: []ledger.Backlog{
+			{Saga: "s", Version: 2, Works: ledger.MaxBacklog, Oldest: now.Add(-90 * time.Minute)},
+			{Saga: "gone", Works: 1, Oldest: now.Add(time.Minute)},
+		},
+		Oldest: []ledger.Head{head("o1", now.Add(-11*time.Minute)), head("o2", now.Add(-9*time.Minute))},
+		Ahead:  ledger.Ahead{Works: []ledger.Head{head("o3", now)}, Sessions: []ledger.Session{{Token: 2, Label: "vm pid 7", Renewed: now.Add(time.Minute)}}},
+	}
+	var got []string
+	for _, f := range findingsOf(&o, 10*time.Minute) {
+		got = append(got, f.Kind+": "+f.Words+" > "+f.Next)
+	}
+	want := []string{
+		"unknown-definition: no live process knows s version 2: at least 1000 works, the first due for 1h30m > start a program that registers s version 2",
+		"unknown-definition: no live process knows gone: 1 work behind its end, with a signal to be read, the first due in 1m00s > start a program that registers gone",
+		"still: s o1 (running) has not moved for 11m00s > look: amends show o1 --saga s",
+		"ahead: s o3 is due at 2026-03-01T13:00:00Z, later than the ledger's clock can explain: it was further once > see that the database's clock is right",
+		"ahead: session 0000000000000002 (vm pid 7) was renewed at 2026-03-01T12:01:00Z, later than the ledger's clock: its lease ends late > see that the database's clock is right",
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if o = (ledger.Overview{At: now, Sessions: o.Sessions}); len(findingsOf(&o, time.Minute)) != 0 {
+		t.Errorf("everything moves, and there are %v", findingsOf(&o, time.Minute))
+	}
+}
+
+// A work that has ended waits for no definition, unless it has a signal to be read: any version of its saga reads that (A0).
+func TestWhatALiveProcessKnows(t *testing.T) {
+	t.Parallel()
+	k := knowledgeOf([]ledger.Session{
+		{Knows: []ledger.Version{{Saga: "s", Version: 1}}},
+		{Dead: true, Knows: []ledger.Version{{Saga: "s", Version: 2}}},
+	})
+	for _, c := range []struct {
+		saga    string
+		version int
+		status  saga.Status
+		posted  int64
+		want    string
+	}{
+		{"s", 1, saga.Running, 0, ""},
+		{"s", 2, saga.Running, 0, "s version 2"},
+		{"s", 2, saga.Review, 1, "s version 2"},
+		{"s", 2, saga.Completed, 0, ""},
+		{"s", 2, saga.Completed, 1, ""},
+		{"t", 1, saga.Completed, 1, "t"},
+		{"t", 1, saga.Retrying, 0, "t version 1"},
+	} {
+		h := ledger.Head{ID: saga.ID{Saga: c.saga, Work: "w"}, Version: c.version, Status: c.status, Posted: c.posted}
+		if got := k.lacking(&h); got != c.want {
+			t.Errorf("%+v lacks %q", c, got)
+		}
+	}
+}
