@@ -12,6 +12,7 @@
 //
 // # Verbs
 //
+//	status      Is anything running, and does everything move?
 //	list        List works, oldest first
 //	show        Show one work: its input, its steps, and what is safe to do next
 //	history     Show everything that happened to a work, record by record
@@ -71,8 +72,15 @@
 // JSON is stable: fields are added, never renamed or removed. Times are RFC 3339 in UTC, null where there is
 // none. Fields that hold nothing are "", 0, null or [], except where a line says "only".
 //
+//	status      at (the ledger's clock), sessions[]: session, label, openedAt, renewedAt, expiresAt, holds (works),
+//	            knows[]: saga, version
+//	            unknown[]: saga, version (0: of any), works (1000 at most are counted), oldestDueAt: what waits for a
+//	            definition that no live session knows
+//	            oldest[]: the fields of list, of the live works whose latest record is oldest, held or overdue
+//	            findings[]: kind (no-coordinator, unknown-definition, still, ahead), words, next
 //	list        items[]: number, workId, saga, version, revision, status, reason, session (who holds it),
-//	            pendingSignals (a count), startedAt, updatedAt, dueAt, finishedAt
+//	            pendingSignals (a count), unknown (no live process knows its definition), startedAt, updatedAt, dueAt,
+//	            finishedAt
 //	            next: what to give to --after; null on the last page
 //	show        workId, saga, version, idempotencyKey (the root of the steps' keys), status, reason,
 //	            note (only in review: why, in words), revision (the version of the source it runs for),
@@ -88,6 +96,7 @@
 //	            the signal is about a version of the source), happened (null where it does not speak of it),
 //	            externalId
 //	            duplicates[]: as below
+//	            unknown: no live process knows the definition that it waits for
 //	            heard: the fields of inbox objects, of the object the work is named by; null when nothing was heard
 //	history     workId, saga
 //	            records[]: seq, hash, session, at, kind, version and revision (only where a version of the source
@@ -99,7 +108,8 @@
 //	duplicates  items[]: saga (empty where no work was started), workId, source, by (start, receiver, version: what
 //	            stopped it), count, firstAt, lastAt
 //	            more: whether --limit left some out
-//	resolve     workId, saga, signal: as in pendingSignals, plan[] (what follows), dryRun, stored,
+//	resolve     workId, saga, signal: as in pendingSignals, plan[] (what follows), unknown (no live process knows the
+//	            definition: the signal stays posted until one does), dryRun, stored,
 //	cancel      applied (only with --wait can it be true), answer (the words of the record that read it),
 //	            status, reason, next: where the work stands now
 //	inbox list  items[]: number, receivedAt, workId, object: source, tenant, type, id; topic, eventId, at (by the

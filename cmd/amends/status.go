@@ -99,12 +99,13 @@ func backlogName(b *ledger.Backlog) string {
 
 // backlogWorks says how many works wait, and for how long.
 func backlogWorks(b *ledger.Backlog, now time.Time) string {
-	n := count(int(b.Works), "work")
-	if b.Works >= ledger.MaxBacklog {
-		n = fmt.Sprintf("at least %d works", ledger.MaxBacklog)
+	what := "work"
+	if b.Version == 0 { // they have a signal to be read
+		what = "ended work"
 	}
-	if b.Version == 0 {
-		n += " behind its end, with a signal to be read"
+	n := count(int(b.Works), what)
+	if b.Works >= ledger.MaxBacklog {
+		n = "at least " + n
 	}
 	switch late := now.Sub(b.Oldest); {
 	case b.Oldest.IsZero():
