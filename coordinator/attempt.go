@@ -256,9 +256,9 @@ func (w *work) rank() rank {
 		}
 	}
 	if w.st.Turned {
-		return rank{back: true, left: done - undone}
+		return rank{back: true, left: done - undone, number: w.head}
 	}
-	return rank{left: len(w.spec().Steps) - done}
+	return rank{left: len(w.spec().Steps) - done, number: w.head}
 }
 
 func (w *work) dropSlot() { w.freeSlot(0) }

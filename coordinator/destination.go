@@ -33,17 +33,23 @@ type destination struct {
 	horizon  time.Time     // when the works that were turned away will have had their turns
 }
 
-// rank orders a line: compensations, then what is furthest along, then first come.
+// rank orders a line: compensations, then what is furthest along, then what was started first. A work that was turned
+// away and comes again has its place before those that came meanwhile.
 type rank struct {
-	back bool // it is being undone
-	left int  // steps that are left
+	back   bool  // it is being undone
+	left   int   // steps that are left
+	number int64 // the ledger's, in the order of starting; 0: not stored yet
 }
 
 func (r rank) before(o rank) bool {
-	if r.back != o.back {
+	switch {
+	case r.back != o.back:
 		return r.back
+	case r.left != o.left:
+		return r.left < o.left
+	default:
+		return r.number != 0 && (o.number == 0 || r.number < o.number)
 	}
-	return r.left < o.left
 }
 
 // turn is a work's place in line.
@@ -178,8 +184,16 @@ func (d *destination) refuse(at int) {
 // by then.
 const longestAway = 10 * time.Minute
 
-// wait estimates how long the work at a place in the line has to wait.
-func (d *destination) wait(at int) time.Duration { return time.Duration(at+1) * d.each() }
+// wait estimates how long the work at a place in the line has to wait: for those before it, and for as long as the
+// slots have been in use already when that is longer than usual. An attempt that hangs is waited for once, and not by
+// each work anew.
+func (d *destination) wait(at int) time.Duration {
+	wait := time.Duration(at+1) * d.each()
+	if n := d.limit.Concurrent; n > 0 && d.busy == n {
+		wait += max(0, time.Since(d.served)-d.took)
+	}
+	return wait
+}
 
 // each is the time between two sends, as far as it is known.
 func (d *destination) each() (each time.Duration) {
@@ -187,11 +201,7 @@ func (d *destination) each() (each time.Duration) {
 		each = time.Duration(float64(time.Second) / d.limit.PerSecond)
 	}
 	if n := d.limit.Concurrent; n > 0 {
-		took := d.took
-		if d.busy == n { // and maybe it has become slow
-			took = max(took, time.Since(d.served))
-		}
-		each = max(each, took/time.Duration(n))
+		each = max(each, d.took/time.Duration(n))
 	}
 	return each
 }
@@ -241,6 +251,7 @@ func (d *destination) free() (wait time.Duration, ok bool) {
 func (d *destination) release(used time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	used = min(used, 2*d.took+d.hold) // one attempt that hung says little about the next
 	if d.took == 0 {
 		d.took = used
 	}
