@@ -78,13 +78,16 @@ func heardLast(p saga.Program, st *saga.State) (saga.Accepted, error) {
 	return p.Accept(st.ID.Work, input)
 }
 
-// programFor returns the program that can run a work: the one of its version. A work that has ended needs none
-// for what it did; the newest one hears what is said to it and may begin a revision.
+// programFor returns the program that can run a work: the one of its version. For a work that has ended a newer one
+// will do: it hears what is said to the work and may begin a revision. An older one does not know what the work did.
 func (c *Coordinator) programFor(st *saga.State) saga.Program {
 	if p := c.program(ledger.Version{Saga: st.ID.Saga, Version: st.Version}); p != nil || !st.Status.Terminal() {
 		return p
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.newest[st.ID.Saga]
+	if p := c.newest[st.ID.Saga]; p != nil && p.Spec().Version > st.Version {
+		return p
+	}
+	return nil
 }

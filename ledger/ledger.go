@@ -229,7 +229,7 @@ type Claim struct {
 	Limit int // at most this many works
 	Fresh int // of them, up to this many go first to works that have not begun
 	// Known are the definitions this process can run; works of others are left alone. A work that has ended is known to
-	// a process that knows any version of its saga.
+	// a process that knows its version or a newer one of its saga: an older one cannot tell what the work did.
 	Known []Version
 }
 

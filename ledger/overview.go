@@ -1,6 +1,8 @@
 package ledger
 
 import (
+	"cmp"
+	"strings"
 	"time"
 
 	"github.com/amends-dev/amends/saga"
@@ -32,9 +34,21 @@ type Overview struct {
 // Backlog is what waits for a process that knows its definition, while no live session does.
 type Backlog struct {
 	Saga    string
-	Version int       // 0: works of any version that have ended and have an unread signal
+	Version int
+	Ended   bool      // they have ended and have an unread signal: a process that knows a newer version reads it, too
 	Works   int64     // at most [MaxBacklog] are counted
 	Oldest  time.Time // when the first of them was, or is, due
+}
+
+// Compare orders backlogs by saga and version, what goes on before what has ended.
+func (b Backlog) Compare(o Backlog) int {
+	ended := func(b Backlog) int {
+		if b.Ended {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(strings.Compare(b.Saga, o.Saga), cmp.Compare(b.Version, o.Version), cmp.Compare(ended(b), ended(o)))
 }
 
 // Ahead is what the clock cannot explain: it was further once. Chains never go back in time, so what was written then

@@ -107,15 +107,16 @@ func overviewUnknown(b *bench) {
 	want := []ledger.Backlog{
 		{Saga: "a", Version: 1, Works: 3, Oldest: first.Due},
 		{Saga: "a", Version: 3, Works: 1, Oldest: later.Due},
-		{Saga: "b", Version: 0, Works: 1, Oldest: ended.now().Due},
+		{Saga: "b", Version: 7, Ended: true, Works: 1, Oldest: ended.now().Due},
+		{Saga: theSaga, Version: 9, Ended: true, Works: 1, Oldest: old.now().Due},
 	}
 	same := func(a, c ledger.Backlog) bool {
-		return a.Saga == c.Saga && a.Version == c.Version && a.Works == c.Works && a.Oldest.Equal(c.Oldest)
+		return a.Saga == c.Saga && a.Version == c.Version && a.Ended == c.Ended && a.Works == c.Works && a.Oldest.Equal(c.Oldest)
 	}
 	if got := b.overview().Unknown; !slices.EqualFunc(got, want, same) {
 		b.Errorf("unknown are %+v, want %+v", got, want)
 	}
-	if _, err := b.Renew(b.Context(), none, ledger.Renewal{TTL: time.Hour, Knows: []ledger.Version{{Saga: "a", Version: 1}, {Saga: "b", Version: 2}}}); err != nil {
+	if _, err := b.Renew(b.Context(), none, ledger.Renewal{TTL: time.Hour, Knows: []ledger.Version{{Saga: "a", Version: 1}, {Saga: "b", Version: 8}, {Saga: theSaga, Version: 10}}}); err != nil {
 		b.Fatal(err)
 	}
 	if got := b.overview().Unknown; !slices.EqualFunc(got, want[1:2], same) {

@@ -77,7 +77,7 @@ func due(h *ledger.Head, now time.Time) bool {
 // knows reports whether a process that knows vs can take the work.
 func knows(vs []ledger.Version, h *ledger.Head) bool {
 	return slices.ContainsFunc(vs, func(v ledger.Version) bool {
-		return v.Saga == h.ID.Saga && (v.Version == h.Version || h.Status.Terminal())
+		return v.Saga == h.ID.Saga && (v.Version == h.Version || h.Status.Terminal() && v.Version > h.Version)
 	})
 }
 

@@ -78,7 +78,7 @@ func (l *Ledger) Overview(ctx context.Context) (ledger.Overview, error) {
 			o.Ahead.Sessions = append(o.Ahead.Sessions, s)
 		}
 	}
-	unknown := make(map[ledger.Version]ledger.Backlog)
+	unknown := make(map[ledger.Backlog]ledger.Backlog)
 	for _, w := range l.works {
 		h := w.head
 		waits := l.waiting(&h, now)
@@ -97,7 +97,7 @@ func (l *Ledger) Overview(ctx context.Context) (ledger.Overview, error) {
 		o.Unknown = append(o.Unknown, b)
 	}
 	slices.SortFunc(o.Unknown, func(a, b ledger.Backlog) int {
-		return cmp.Or(cmp.Compare(a.Saga, b.Saga), cmp.Compare(a.Version, b.Version))
+		return a.Compare(b)
 	})
 	slices.SortStableFunc(o.Oldest, func(a, b ledger.Head) int { return a.Updated.Compare(b.Updated) })
 	o.Oldest = o.Oldest[:min(len(o.Oldest), ledger.MaxOldest)]
@@ -117,15 +117,15 @@ func (l *Ledger) waiting(h *ledger.Head, now time.Time) time.Time {
 }
 
 // note adds a work to the backlog of its definition.
-func note(unknown map[ledger.Version]ledger.Backlog, h *ledger.Head, due time.Time) {
-	v := ledger.Version{Saga: h.ID.Saga, Version: h.Version}
-	if h.Status.Terminal() {
-		v.Version = 0
+func note(unknown map[ledger.Backlog]ledger.Backlog, h *ledger.Head, due time.Time) {
+	key := ledger.Backlog{Saga: h.ID.Saga, Version: h.Version, Ended: h.Status.Terminal()}
+	b, ok := unknown[key]
+	if !ok {
+		b = key
 	}
-	b, ok := unknown[v]
 	if !ok || due.Before(b.Oldest) {
 		b.Oldest = due
 	}
-	b.Saga, b.Version, b.Works = v.Saga, v.Version, min(b.Works+1, ledger.MaxBacklog)
-	unknown[v] = b
+	b.Works = min(b.Works+1, ledger.MaxBacklog)
+	unknown[key] = b
 }

@@ -79,6 +79,7 @@ const claimText = `WITH RECURSIVE ` + engine.Holders + `,
 		SELECT value ->> 0 AS saga, (value ->> 1)::integer AS version
 		FROM state CROSS JOIN json_array_elements($2::json) AS value
 		WHERE $3 > 0 AND state.live AND ($6::boolean OR NOT state.lost)),
+	newest AS MATERIALIZED (SELECT saga, max(version) AS version FROM known GROUP BY saga),
 	place AS MATERIALIZED (SELECT known.saga, known.version, class.rank FROM known CROSS JOIN (VALUES (0::smallint), (1), (2)) AS class (rank)),
 	seen AS MATERIALIZED (
 		SELECT place.saga, place.version, place.rank, h.due
@@ -87,9 +88,9 @@ const claimText = `WITH RECURSIVE ` + engine.Holders + `,
 			WHERE h.saga = place.saga AND h.version = place.version AND h.rank = place.rank AND ` + ripe + `
 			ORDER BY h.due LIMIT $3) AS h
 		UNION ALL
-		SELECT news.saga, NULL, 1, h.due
-		FROM (SELECT DISTINCT saga FROM known) AS news CROSS JOIN LATERAL (
-			SELECT h.due FROM amends_heads AS h WHERE h.saga = news.saga AND ` + news + `
+		SELECT newest.saga, NULL, 1, h.due
+		FROM newest CROSS JOIN LATERAL (
+			SELECT h.due FROM amends_heads AS h WHERE h.saga = newest.saga AND h.version <= newest.version AND ` + news + `
 			ORDER BY h.due LIMIT $3) AS h),
 	wanted AS MATERIALIZED (
 		SELECT saga, version, rank, count(*) AS n
@@ -106,8 +107,8 @@ const claimText = `WITH RECURSIVE ` + engine.Holders + `,
 		WHERE wanted.version IS NOT NULL),
 	spoken AS MATERIALIZED (
 		SELECT h.number, h.due
-		FROM wanted CROSS JOIN LATERAL (
-			SELECT h.number, h.due FROM amends_heads AS h WHERE h.saga = wanted.saga AND ` + news + `
+		FROM wanted JOIN newest USING (saga) CROSS JOIN LATERAL (
+			SELECT h.number, h.due FROM amends_heads AS h WHERE h.saga = newest.saga AND h.version <= newest.version AND ` + news + `
 			ORDER BY h.due LIMIT wanted.n FOR NO KEY UPDATE OF h SKIP LOCKED) AS h
 		WHERE wanted.version IS NULL),
 	taken AS (

@@ -102,10 +102,10 @@ const (
 					AND n.session IS NULL AND n.finished IS NULL AND n.due <= $1
 				ORDER BY n.due LIMIT $3)
 			UNION ALL
-			SELECT h.number, h.due, 1 FROM (SELECT DISTINCT saga FROM known) AS news CROSS JOIN amends_heads AS h
+			SELECT h.number, h.due, 1 FROM (SELECT saga, max(version) AS version FROM known GROUP BY saga) AS news CROSS JOIN amends_heads AS h
 			WHERE h.number IN (
 				SELECT n.number FROM amends_heads AS n
-				WHERE n.saga = news.saga AND n.session IS NULL AND n.finished IS NOT NULL AND n.due <= $1
+				WHERE n.saga = news.saga AND n.version <= news.version AND n.session IS NULL AND n.finished IS NOT NULL AND n.due <= $1
 				ORDER BY n.due LIMIT $3))
 		SELECT number, due AS since
 		FROM (SELECT *, row_number() OVER (PARTITION BY rank = 2 ORDER BY due, number) AS nth FROM seen)

@@ -77,7 +77,7 @@ func (s *Store) sessions(ctx context.Context, q Queries) ([]ledger.Session, erro
 func (s *Store) Overview(ctx context.Context) (ledger.Overview, error) {
 	var v view
 	err := s.db.Read(ctx, func(q Queries) error {
-		v = view{store: s, ctx: ctx, q: q, backlogs: make(map[ledger.Version]ledger.Backlog)}
+		v = view{store: s, ctx: ctx, q: q, backlogs: make(map[ledger.Backlog]ledger.Backlog)}
 		for _, look := range []func() error{v.sessions, v.held, v.released, v.news} {
 			if err := look(); err != nil {
 				return err
@@ -99,7 +99,7 @@ type view struct {
 	ctx      context.Context //nolint:containedctx // it lives as long as one call
 	q        Queries
 	known    []ledger.Version
-	backlogs map[ledger.Version]ledger.Backlog
+	backlogs map[ledger.Backlog]ledger.Backlog // by what they are of
 }
 
 func (v *view) sel(dest any, text string, args ...any) error {
@@ -136,6 +136,7 @@ func (v *view) sessions() error {
 type backlogRow struct {
 	Saga    string
 	Version int
+	Ended   Flag
 	Works   int64
 	Oldest  Moment
 }
@@ -154,20 +155,22 @@ func (v *view) orphans(s *ledger.Session) error {
 		case since.After(v.At):
 			since = v.At
 		}
-		v.note(r.Saga, r.Version, r.Works, since)
+		v.note(ledger.Backlog{Saga: r.Saga, Version: r.Version, Ended: bool(r.Ended)}, r.Works, since)
 	}
 	return nil
 }
 
 // note adds to the backlog of a definition.
-func (v *view) note(name string, version int, works int64, oldest time.Time) {
-	key := ledger.Version{Saga: name, Version: version}
-	b, ok := v.backlogs[key]
+func (v *view) note(of ledger.Backlog, works int64, oldest time.Time) {
+	b, ok := v.backlogs[of]
+	if !ok {
+		b = of
+	}
 	if !ok || oldest.Before(b.Oldest) {
 		b.Oldest = oldest
 	}
-	b.Saga, b.Version, b.Works = name, version, min(b.Works+works, ledger.MaxBacklog)
-	v.backlogs[key] = b
+	b.Works = min(b.Works+works, ledger.MaxBacklog)
+	v.backlogs[of] = b
 }
 
 // held looks for what was not touched for long among the works in hand.
@@ -209,7 +212,7 @@ func (v *view) released() error {
 		if err := v.sel(&b, backlog, p.Saga, p.Version, p.Rank, ledger.MaxBacklog); err != nil {
 			return err
 		}
-		v.note(p.Saga, p.Version, b[0].Works, b[0].Oldest.Time())
+		v.note(ledger.Backlog{Saga: p.Saga, Version: p.Version}, b[0].Works, b[0].Oldest.Time())
 		var due, late []HeadRow
 		if err := v.sel(&due, oldestDue, v.store.db.Clock(), p.Saga, p.Version, p.Rank, ledger.MaxOldest); err != nil {
 			return err
@@ -240,22 +243,24 @@ func (v *view) news() error {
 		if err := v.sel(&b, newsBacklog, name, ledger.MaxBacklog); err != nil {
 			return err
 		}
-		v.note(name, 0, b[0].Works, b[0].Oldest.Time())
+		for _, r := range b {
+			v.note(ledger.Backlog{Saga: name, Version: r.Version, Ended: true}, r.Works, r.Oldest.Time())
+		}
 	}
 	return nil
 }
 
 // done puts in order what was found, and keeps of the backlogs those that no live session knows.
 func (v *view) done() ledger.Overview {
-	for key, b := range v.backlogs {
+	for of, b := range v.backlogs {
 		if !slices.ContainsFunc(v.known, func(k ledger.Version) bool {
-			return k == key || key.Version == 0 && k.Saga == key.Saga
+			return k.Saga == of.Saga && (k.Version == of.Version || of.Ended && k.Version > of.Version)
 		}) {
 			v.Unknown = append(v.Unknown, b)
 		}
 	}
 	slices.SortFunc(v.Unknown, func(a, b ledger.Backlog) int {
-		return cmp.Or(cmp.Compare(a.Saga, b.Saga), cmp.Compare(a.Version, b.Version))
+		return a.Compare(b)
 	})
 	slices.SortFunc(v.Oldest, func(a, b ledger.Head) int {
 		return cmp.Or(a.Updated.Compare(b.Updated), cmp.Compare(a.Number, b.Number))

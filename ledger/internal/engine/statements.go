@@ -121,9 +121,9 @@ const (
 	wantsAttention = `(h.posted > h.consumed OR h.status IN ('running', 'retrying', 'waiting', 'compensating'))`
 
 	orphaned = `
-		SELECT h.saga, CASE WHEN h.finished IS NULL THEN h.version ELSE 0 END AS version, count(*) AS works, min(h.updated) AS oldest
+		SELECT h.saga, h.version, h.finished IS NOT NULL AS ended, count(*) AS works, min(h.updated) AS oldest
 		FROM amends_heads AS h WHERE h.session = $1 AND ` + wantsAttention + `
-		GROUP BY h.saga, CASE WHEN h.finished IS NULL THEN h.version ELSE 0 END`
+		GROUP BY h.saga, h.version, h.finished IS NOT NULL`
 
 	last = `(SELECT r.at FROM amends_records AS r WHERE r.head = h.number ORDER BY r.seq DESC LIMIT 1) AS last`
 
@@ -185,6 +185,7 @@ const (
 	ended = `n.session IS NULL AND n.due IS NOT NULL AND n.finished IS NOT NULL`
 
 	newsBacklog = `
-		SELECT count(*) AS works, min(due) AS oldest FROM (
-			SELECT n.due FROM amends_heads AS n WHERE n.saga = $1 AND ` + ended + ` ORDER BY n.due LIMIT $2) AS first`
+		SELECT version, count(*) AS works, min(due) AS oldest FROM (
+			SELECT n.version, n.due FROM amends_heads AS n WHERE n.saga = $1 AND ` + ended + ` ORDER BY n.due LIMIT $2) AS first
+		GROUP BY version`
 )
