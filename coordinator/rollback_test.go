@@ -30,9 +30,9 @@ func versions(version int, sent *diary) func(*process) saga.Program {
 			sent.note("undo " + c.Step)
 			return nil
 		}
-		steps := []saga.Step[order]{saga.Do("invoice", note("invoice")).Idempotent().Undo(undo)}
+		steps := []saga.Step[order]{saga.Do("invoice", note("invoice")).Idempotent().UndoMaybe(undo)}
 		if version > 1 {
-			steps = append(steps, saga.Do("book", note("book")).Idempotent().Undo(undo),
+			steps = append(steps, saga.Do("book", note("book")).Idempotent().UndoMaybe(undo),
 				saga.Do("mail", note("mail")).AtMostOnce().NoUndo("a mail cannot be taken back"))
 		}
 		d, err := saga.Define(orderSaga, version, steps...)

@@ -84,7 +84,7 @@ func (m *machine) resolve(s *Signal) error {
 		return m.note(s, "verdict: the step stands until somebody makes it good; say so, or keep the work as it is")
 	}
 	m.unparked = true
-	return m.foldSignal(s, verdictOn(s, ss, dir))
+	return m.foldSignal(s, m.verdictOn(s, ss, dir))
 }
 
 // confirm applies a person's verdict to a step that was adopted as done because it could not be told (D10), whatever the
@@ -99,11 +99,11 @@ func (m *machine) confirm(s *Signal, ss *StepState) error {
 		return m.note(s, "verdict: records were forgotten since, and it may have been followed already; look again")
 	}
 	m.unparked = !s.Happened // a review may have been about what stands
-	return m.foldSignal(s, verdictOn(s, ss, Forward))
+	return m.foldSignal(s, m.verdictOn(s, ss, Forward))
 }
 
 // verdictOn is the record of a person's verdict.
-func verdictOn(s *Signal, ss *StepState, dir Direction) *Record {
+func (m *machine) verdictOn(s *Signal, ss *StepState, dir Direction) *Record {
 	r := &Record{Kind: KindResolved, Step: ss.Name, Direction: dir, Attempt: s.Attempt, Class: Unsent, Error: says(s, "it did not happen")}
 	if s.Happened {
 		r.Class, r.Error = "", says(s, "it happened")
