@@ -3,6 +3,7 @@ package saga
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -121,6 +122,10 @@ func (ss *StepState) summary(r Repeat) StepSummary {
 func Next(spec *Spec, st *State) string {
 	switch st.Status {
 	case Completed:
+		if steps := st.Unconfirmed(); len(steps) > 0 {
+			return fmt.Sprintf("Every step counts as done. What could not be told after a rebuild: %s. Look at the destination; if you find out, "+
+				"resolve the step, else leave it.", strings.Join(steps, ", "))
+		}
 		return "Nothing: every step is done. Starting it again returns this result."
 	case Compensated:
 		return nextUndone(st)

@@ -33,18 +33,19 @@ func (a *app) printNext(v *view) {
 
 // decided reports whether a person has spoken already and only has not been heard.
 func (v *view) decided() bool {
-	return !v.state.Status.Terminal() && slices.ContainsFunc(v.pending, func(s saga.Signal) bool {
-		return s.Kind == saga.SignalResolve || s.Kind == saga.SignalCancel || s.Kind == saga.SignalKeep
+	ended := v.state.Status.Terminal()
+	return slices.ContainsFunc(v.pending, func(s saga.Signal) bool {
+		return s.Kind == saga.SignalResolve || !ended && (s.Kind == saga.SignalCancel || s.Kind == saga.SignalKeep)
 	})
 }
 
 // command is a command line and when it is the right one.
 type command struct{ when, line string }
 
-// commands are the choices a person has about a work in review.
+// commands are the choices a person has about a work in review, or about steps that could not be told after a rebuild.
 func (v *view) commands(db string) []command {
 	if v.state.Status != saga.Review {
-		return nil
+		return v.unconfirmed(db)
 	}
 	ss, dir := v.state.Issue(v.spec)
 	if ss == nil {
@@ -70,6 +71,23 @@ func (v *view) commands(db string) []command {
 		{"If it happened and has no id", base + " --happened-without-id" + why},
 		{"If it did not: " + undone(v), base + " --did-not-happen" + why},
 	}
+}
+
+// unconfirmed are the choices a person has about steps that were adopted as done because it could not be told.
+func (v *view) unconfirmed(db string) []command {
+	if s := v.state.Status; s == saga.Compensating || s == saga.Compensated {
+		return nil
+	}
+	var choices []command
+	for _, step := range v.state.Unconfirmed() {
+		base := fmt.Sprintf("amends resolve %s --saga %s --step %s%s", quote(v.head.ID.Work), quote(v.head.ID.Saga), quote(step), dbFlag(db))
+		const why = ` --reason "how you know"`
+		choices = append(choices,
+			command{fmt.Sprintf("If %q happened", step), base + " --happened EXTERNAL_ID" + why},
+			command{fmt.Sprintf("If %q happened and has no id", step), base + " --happened-without-id" + why},
+			command{fmt.Sprintf("If %q did not happen: it is done, under a new key", step), base + " --did-not-happen" + why})
+	}
+	return choices
 }
 
 // undone says what follows from "it did not happen".

@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/ledger/ledgertest"
 	ledgers "github.com/amends-dev/amends/ledger/memory"
@@ -324,4 +325,45 @@ func (p *process) dump(l *ledgers.Ledger) string {
 		all = append(append(all, heads[i].ID.Work+" "...), append(line, '\n')...)
 	}
 	return string(all)
+}
+
+// Realworld 7: a mail that could not be told after a rebuild is unconfirmed, and the work is completed. A person who finds
+// out says so: a mail that was not sent is sent, once, and one that was is on record.
+func TestUnconfirmedIsResolved(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		says  coordinator.Verdict
+		mails int
+	}{"it did not happen": {coordinator.DidNotHappen(), 1}, "it happened": {coordinator.Happened("mail-7"), 0}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				w.orders["1"] = &order{Version: 1, Total: "10"}
+				w.docs = []*invoice{{ID: "inv_1", Key: keyOf("1"), Revision: "1", Total: "10", Written: "10"}}
+				p := w.boot(t, ledgers.New(nil), memory.New(nil), false)
+				id := saga.ID{Saga: orderSaga, Work: keyOf("1")}
+				if r, err := p.Rebuild(t.Context(), time.Time{}, anyone); err != nil || r.Applied != 1 {
+					t.Fatalf("%+v, %v", r, err)
+				}
+				p.begin()
+				defer p.halt()
+				pass(time.Hour)
+				if s, err := p.Show(t.Context(), id); err != nil || s.Status != saga.Completed || !s.Steps["receipt"].Unconfirmed || w.mails[keyOf("1")] > 0 {
+					t.Fatalf("%+v, %v", s, err)
+				}
+				if err := p.Resolve(t.Context(), id, "receipt", c.says, coordinator.By(anyone)); err != nil {
+					t.Fatal(err)
+				}
+				pass(time.Hour)
+				s, err := p.Show(t.Context(), id)
+				if err != nil || s.Status != saga.Completed || s.Steps["receipt"].Unconfirmed || s.Steps["receipt"].ExternalID == "" || w.mails[keyOf("1")] != c.mails {
+					t.Errorf("%d mails, %+v, %v", w.mails[keyOf("1")], s, err)
+				}
+				if r, err := p.Plan(t.Context()); err != nil || r.Planned+r.Person > 0 {
+					t.Errorf("%+v, %v", r, err)
+				}
+			})
+		})
+	}
 }
