@@ -41,7 +41,7 @@ func TestDoubt(t *testing.T) {
 			d.hears(says(Counter(8), "8"), Applied).asks(shows(Counter(8), "8"), "unchanged").owes(false).hears(deletes(Counter(math.MaxInt64)), Hint)
 			d.holds(Counter(8), "8", 2)
 		}},
-		{"M5 (J4): of a dense counter one leaps as far as nobody can have missed", Policy{Dense: true}, func(d *desk) {
+		{"M5 (J4): of a dense counter one leaps further than anything can be missed", Policy{Dense: true}, func(d *desk) {
 			d.hears(says(Counter(7), "7"), Applied).hears(says(Counter(20_000), "x"), Hint).asks(shows(Counter(8), "8"), "accepted").owes(false)
 			d.hears(says(Counter(9), "9"), Applied).hears(says(Counter(10_000), "y"), Applied)
 		}},

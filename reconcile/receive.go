@@ -86,7 +86,7 @@ func (r *receipt) found() (string, error) {
 const believed = time.Hour
 
 // behind says that the source must be asked again, because it shows less than was spoken of. When it has done so for long
-// enough it is right: what nobody but an event spoke of is forgotten. What was accepted has a revision, which only a new
+// enough it is right: what only an event spoke of is forgotten. What was accepted has a revision, which only a new
 // epoch gets behind: that is for a person. R10.
 func (r *receipt) behind() error {
 	e, v := &r.e, r.f.Version

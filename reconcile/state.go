@@ -57,7 +57,7 @@ func (e *Entry) accept(s *state, p *Policy) {
 	e.lift()
 }
 
-// spoken notes that somebody spoke of v. What the source has shown since counts against a newer one only.
+// spoken notes that an event or an answer spoke of v. What the source has shown since counts against a newer one only.
 func (e *Entry) spoken(v Version) {
 	if v.Compare(e.Newest) > 0 {
 		e.Newest, e.Behind = v, time.Time{}

@@ -12,7 +12,7 @@ import (
 
 // bind gives an event its type, where the provider signs the body and names the type in a header. signed is what the
 // body says it is, empty when it does not say, and named what the header says. Only where both are the same type the
-// event keeps its state: whoever has captured a body can show it under any header.
+// event keeps its state: with a captured body any header can be sent.
 func (m *Message) bind(e *reconcile.Event, signed, named string, deleted bool) {
 	switch {
 	case signed != "" && (signed != named || deleted):
@@ -66,7 +66,7 @@ func (s *source) knows(tenant string) bool {
 // shares reports whether the source has more tenants than one.
 func (c *Source) shares() bool { return len(c.Tenants) > 1 || slices.Contains(c.Tenants, AnyTenant) }
 
-// validateHeaders says what a source must not leave to headers that nobody signed.
+// validateHeaders says what a source must not leave to headers that are not signed.
 func (c *Source) validateHeaders(f *faults) {
 	p := c.Provider
 	f.whenf(!slices.Contains([]Headers{HeadersDoubted, HeadersHint, HeadersTrusted}, c.Headers), "Headers is %q, which is none", c.Headers)

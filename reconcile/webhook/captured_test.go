@@ -14,14 +14,14 @@ import (
 	"github.com/amends-dev/amends/reconcile"
 )
 
-// capture is a delivery that somebody has recorded: the body and the header that signs it, and not the secret.
+// capture is a delivery that was recorded on its way: the body and the header that signs it, and not the secret.
 type capture struct {
 	source string
 	header http.Header
 	body   string
 }
 
-// under is the delivery with other headers, which nobody signed.
+// under is the delivery with other headers, which are not signed.
 func (c capture) under(pairs ...string) capture {
 	c.header = c.header.Clone()
 	for i := 0; i < len(pairs); i += 2 {
@@ -160,7 +160,7 @@ func TestCapturedUnderOtherIDs(t *testing.T) {
 	}
 }
 
-// H1: topics and tenants that were made up grow neither the inbox nor the gate, and ask nobody.
+// H1: topics and tenants that were made up grow neither the inbox nor the gate, and ask no source.
 func TestMadeUpTopics(t *testing.T) {
 	t.Parallel()
 	h := openHall(t, shopSource(), woo(), gitSource())

@@ -8,7 +8,7 @@ import (
 
 // clockWatch notices that it is our clock that is wrong: when genuine deliveries fail for their time one after the
 // other, all by as much, and none succeeds between them. Forged ones do not count, for their time is not signed; nor do
-// copies of a delivery that was signed once, which anybody may send who has captured it.
+// copies of a delivery that was signed once, which can be captured and sent again.
 type clockWatch struct {
 	mu      sync.Mutex
 	failed  []failedTime // in a row, the latest

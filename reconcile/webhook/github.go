@@ -17,7 +17,7 @@ import (
 // raise it, so it is a hint, as is every object without one. Events without an object of their own, such as
 // push, are stored as unknown.
 //
-// The signature covers the body and no time; event and delivery id are headers that nobody signed. So the object is
+// The signature covers the body and no time; event and delivery id are headers that are not signed. So the object is
 // the one that the fields of the body tell (see githubSubjects); where the header names another event, it is a hint
 // about that object. An event is the same as another when the body is. GitHub repeats nothing by itself: what
 // it could not deliver is for a sweep to find.

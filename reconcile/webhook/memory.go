@@ -32,8 +32,8 @@ func (h *hold) release() {
 	}
 }
 
-// errFull ends the reading of a body when the source's memory is used up. Nobody waits for memory with a part of it in
-// hand: all of them would wait for each other.
+// errFull ends the reading of a body when the source's memory is used up. No delivery waits for memory with a part of it
+// in hand: all of them would wait for each other.
 var errFull = errors.New("the memory for bodies is used up")
 
 // firstRead is how much memory a body has before a byte of it has come.

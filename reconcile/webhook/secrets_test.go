@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// M6: a signature of a scheme that nobody here knows, in whatever form, keeps no genuine one beside it from being believed.
+// M6: a signature of a scheme that is not known here, in whatever form, keeps no genuine one beside it from being believed.
 func TestUnknownSchemesAreSkipped(t *testing.T) {
 	t.Parallel()
 	d := open(t, nil, shop(t), Source{Name: "stripe", Provider: Stripe(), Secrets: []Secret{{"only", "whsec_stripe_test_secret_0001"}}, Tolerance: NoTolerance})
@@ -32,7 +32,7 @@ func TestUnknownSchemesAreSkipped(t *testing.T) {
 	}
 }
 
-// L8: deliveries of long ago, sent again by whoever has captured them, say nothing about our clock.
+// L8: deliveries of long ago, captured and sent again, say nothing about our clock.
 func TestReplaysRaiseNoClockAlarm(t *testing.T) {
 	t.Parallel()
 	alarms := 0

@@ -15,7 +15,7 @@ import (
 // tenant is the shop's domain. A body is the whole object as it was when the event happened, also in a repeated
 // delivery; its version is updated_at, in seconds. A deletion is only an id, so it is a hint.
 //
-// The signature covers the body and no time; topic, shop and ids are headers that nobody signed. So the type of an
+// The signature covers the body and no time; topic, shop and ids are headers that are not signed. So the type of an
 // object is the one that its body names (admin_graphql_api_id); where the topic names another, or the body names none,
 // the event is a hint. The shop stands in no body: a source has one, or is told so (Source.Headers). An event is the
 // same as another when shop and body are. After a rotation Shopify may sign with the old secret

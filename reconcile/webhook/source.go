@@ -63,15 +63,14 @@ func (s Secret) GoString() string { return s.String() }
 // MarshalText returns the name, so that no encoder writes the secret.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// Headers says what is believed of headers that nobody signed: whoever has captured one delivery can send it again with
-// headers of his own.
+// Headers says what is believed of headers that are not signed: a captured delivery can be sent again with any other.
 type Headers string
 
 // What may be believed of headers.
 const (
 	HeadersDoubted Headers = ""        // nothing but what the body says, too
 	HeadersHint    Headers = "hint"    // the tenant, for a hint: the source of that tenant is asked about every delivery
-	HeadersTrusted Headers = "trusted" // the tenant: nobody but the sender can set them, as on a private network
+	HeadersTrusted Headers = "trusted" // the tenant: only the sender can set them, as on a private network
 )
 
 // State says whether a source is open.

@@ -16,7 +16,7 @@ import (
 // WooCommerce returns the provider for shops that run WooCommerce. A body is the whole object as it was when the
 // delivery was made; its version is date_modified_gmt, in seconds. A deletion is only an id, so it is a hint.
 //
-// The signature covers the body and no time, and the topic is a header that nobody signed. So the type of an object is
+// The signature covers the body and no time, and the topic is a header that is not signed. So the type of an object is
 // the one in its link to itself (_links.self); where the topic names another, or the body has no link, the event is a
 // hint. The ids of webhook and delivery are headers too: an event is the same as another when the body is. The greeting of a new webhook is an unsigned form; it is answered and forgotten.
 //
