@@ -18,6 +18,22 @@ type book struct {
 	records map[saga.ID][]saga.Record
 	signals map[saga.ID][]saga.Signal
 	listed  func() // called before every listing
+
+	definitions []ledger.Definition
+	overview    ledger.Overview
+}
+
+// copy adds a work that did what another one did.
+func (b *book) copy(from, to saga.ID) {
+	h := *b.head(from)
+	h.Number, h.ID = int64(len(b.heads))+1, to
+	b.heads = append(b.heads, h)
+	b.records[to], b.signals[to] = slices.Clone(b.records[from]), b.signals[from]
+	for i := range b.records[to] {
+		b.records[to][i].Snapshot = nil
+	}
+	b.head(to).Base = 1
+	b.reseal(to, 0)
 }
 
 func (b *book) List(_ context.Context, f ledger.Filter) ([]ledger.Head, error) {
@@ -26,6 +42,9 @@ func (b *book) List(_ context.Context, f ledger.Filter) ([]ledger.Head, error) {
 	}
 	var heads []ledger.Head
 	for _, h := range b.heads {
+		if f.ExternalID != "" && !slices.ContainsFunc(b.records[h.ID], func(r saga.Record) bool { return r.ExternalID == f.ExternalID }) {
+			continue
+		}
 		if h.Number > f.After && (f.Work == "" || h.ID == saga.ID{Saga: f.Saga, Work: f.Work}) && len(heads) < max(f.Limit, 1) {
 			heads = append(heads, h)
 		}
@@ -45,8 +64,8 @@ func (b *book) Duplicates(context.Context, ledger.Filter) ([]ledger.Duplicate, e
 	return nil, nil
 }
 func (b *book) Sessions(context.Context) ([]ledger.Session, error)       { return nil, nil }
-func (b *book) Overview(context.Context) (ledger.Overview, error)        { return ledger.Overview{}, nil }
-func (b *book) Definitions(context.Context) ([]ledger.Definition, error) { return nil, nil }
+func (b *book) Overview(context.Context) (ledger.Overview, error)        { return b.overview, nil }
+func (b *book) Definitions(context.Context) ([]ledger.Definition, error) { return b.definitions, nil }
 
 // head is the head to damage.
 func (b *book) head(id saga.ID) *ledger.Head {

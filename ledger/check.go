@@ -3,6 +3,9 @@ package ledger
 import (
 	"context"
 	"fmt"
+	"hash/maphash"
+	"slices"
+	"time"
 
 	"github.com/amends-dev/amends/saga"
 )
@@ -17,20 +20,26 @@ type Report struct {
 
 // Finding is one thing that must not be. It names the place and what a person can do about it.
 type Finding struct {
-	ID   saga.ID
-	Head int64  // the ledger's number of the work
-	Seq  int64  // the record it is about; 0 when it is about the head or the work as a whole
-	What string // a sentence: what is wrong
-	Do   string // a sentence: what to do
+	ID   saga.ID // zero: it is about no work but the ledger as a whole
+	Head int64   // the ledger's number of the work
+	Seq  int64   // the record it is about; 0 when it is about the head or the work as a whole
+	What string  // a sentence: what is wrong
+	Do   string  // a sentence: what to do
 }
 
 // String returns the finding as one line: where, what, and what to do.
-func (f Finding) String() string {
-	where := f.ID.String()
-	if f.Seq > 0 {
-		where = fmt.Sprintf("%s, record %d", where, f.Seq)
+func (f Finding) String() string { return f.Where() + ": " + f.What + " " + f.Do }
+
+// Where names the place.
+func (f Finding) Where() string {
+	switch {
+	case f.ID == saga.ID{}:
+		return "the ledger"
+	case f.Seq > 0:
+		return fmt.Sprintf("%s, record %d", f.ID, f.Seq)
+	default:
+		return f.ID.String()
 	}
-	return where + ": " + f.What + " " + f.Do
 }
 
 // CheckOptions narrows a check or follows it. Nil means everything, silently.
@@ -47,8 +56,8 @@ type CheckOptions struct {
 
 // Check reads every chain from its first record and reports whatever is not as the rules want it: a chain
 // with a gap, a fork or a record that does not follow from its predecessor, a record that the machine could not
-// have written there, a snapshot that is not the fold of what is before it, and a head that does not show what
-// the chain says. It changes nothing, and may run beside coordinators: what moves while it is read is read
+// have written there, a snapshot that is not the fold of what is before it, a head that does not show what
+// the chain says, an external id that two works claim to have made, and what the clock cannot explain. It changes nothing, and may run beside coordinators: what moves while it is read is read
 // again. The error tells that the ledger could not be read, never that something was found.
 //
 // The hashes show accidents (a half restore, a row edited by hand). Somebody who rewrites a chain together
@@ -57,7 +66,10 @@ func Check(ctx context.Context, r Reader, o *CheckOptions) (Report, error) {
 	if o == nil {
 		o = &CheckOptions{}
 	}
-	c := checker{Reader: r, machine: !o.ChainsOnly}
+	c := checker{Reader: r, machine: !o.ChainsOnly, specs: make(map[Version]*saga.Spec), made: make(map[uint64]int64)}
+	if err := c.begin(ctx); err != nil {
+		return c.report, fmt.Errorf("check: %w", err)
+	}
 	f := o.Filter
 	for {
 		heads, err := r.List(ctx, f)
@@ -88,6 +100,41 @@ type checker struct {
 	Reader
 	machine bool // fold the chains as well
 	report  Report
+
+	specs map[Version]*saga.Spec
+	made  map[uint64]int64 // digest of saga, step and external id → the number of the first work that claims it
+	at    time.Time        // the ledger's clock when asked was, zero when it has none
+	asked time.Time
+}
+
+// begin reads what all works are compared with.
+func (c *checker) begin(ctx context.Context) error {
+	ds, err := c.Definitions(ctx)
+	if err != nil {
+		return fmt.Errorf("read the definitions: %w", err)
+	}
+	for i := range ds {
+		c.specs[Version{Saga: ds[i].Spec.Saga, Version: ds[i].Spec.Version}] = &ds[i].Spec
+	}
+	c.asked = time.Now()
+	o, err := c.Overview(ctx)
+	if err != nil {
+		return fmt.Errorf("read the clock: %w", err)
+	}
+	c.at = o.At
+	for _, s := range o.Ahead.Sessions {
+		c.report.Findings = append(c.report.Findings, Finding{
+			What: fmt.Sprintf("Session %s of %s was renewed at %s, later than the ledger's clock says: the clock has gone back.", s.Token, s.Label, stamp(s.Renewed)),
+			Do:   doCatchUp,
+		})
+	}
+	return nil
+}
+
+// ahead reports whether the clock cannot explain when a work is due. The clock is taken to be as late as it can be.
+func (c *checker) ahead(h *Head) bool {
+	now := c.at.Add(time.Since(c.asked))
+	return !c.at.IsZero() && h.Session == 0 && h.Due.After(now) && h.Updated.After(now)
 }
 
 // rereads is how often a work that changes under the reader is read again.
@@ -116,6 +163,12 @@ func (c *checker) work(ctx context.Context, head Head) error {
 				c.report.Moving++
 				w.found = w.found[:stable]
 			}
+		}
+		if c.ahead(&head) {
+			w.addf(0, doCatchUp, "It is due at %s and was written at %s, later than the ledger's clock says: the clock has gone back.", stamp(head.Due), stamp(head.Updated))
+		}
+		if err := c.claims(ctx, w); err != nil {
+			return err
 		}
 		c.report.Records += int64(len(w.records))
 		c.report.Findings = append(c.report.Findings, w.found...)
@@ -155,4 +208,42 @@ func (c *checker) read(ctx context.Context, head Head) (*checked, error) {
 func sameHead(a, b Head) bool {
 	return a.Status == b.Status && a.Session == b.Session && a.Due.Equal(b.Due) && a.Updated.Equal(b.Updated) &&
 		a.Base == b.Base && a.Posted == b.Posted && a.Consumed == b.Consumed
+}
+
+// seed is of the digests of one process.
+var seed = maphash.MakeSeed()
+
+// claims looks for external ids that another work claims to have made, too. A step that cannot be undone and changes
+// nothing when it is repeated shares what it finds with others; any other step makes a thing of its own.
+func (c *checker) claims(ctx context.Context, w *checked) error {
+	if w.st == nil {
+		return nil
+	}
+	spec := c.specs[Version{Saga: w.head.ID.Saga, Version: w.st.Version}]
+	if spec == nil {
+		return nil
+	}
+	steps := saga.Summarize(spec, w.st).Steps
+	for i := range spec.Steps {
+		s := &spec.Steps[i]
+		step := steps[s.Name]
+		own := s.Undo || s.Repeat == saga.RepeatKeyed || s.Repeat == saga.RepeatAtMostOnce
+		if !own || !step.Done || step.ExternalID == "" {
+			continue
+		}
+		digest := maphash.Comparable(seed, [3]string{spec.Saga, s.Name, step.ExternalID})
+		first, claimed := c.made[digest]
+		if !claimed {
+			c.made[digest] = w.head.Number
+			continue
+		}
+		others, err := c.List(ctx, Filter{Saga: spec.Saga, ExternalID: step.ExternalID, Limit: 1000})
+		if err != nil {
+			return fmt.Errorf("look who made %s: %w", step.ExternalID, err)
+		}
+		if at := slices.IndexFunc(others, func(h Head) bool { return h.Number == first }); at >= 0 && first != w.head.Number {
+			w.addf(0, doAsk, "Step %s made %s, and so it did for %s: one thing cannot be both.", s.Name, step.ExternalID, others[at].ID)
+		}
+	}
+	return nil
 }

@@ -25,6 +25,57 @@ func TestCheckSound(t *testing.T) {
 	}
 }
 
+// An external id that two works claim is reported, once, where the step makes a thing of its own: one that shares what it
+// finds, or was undone, claims nothing.
+func TestCheckFindsAnIDThatTwoWorksClaim(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		step saga.StepSpec
+		want int
+	}{
+		"with an undo": {saga.StepSpec{Name: "customer", Repeat: saga.RepeatFind, Undo: true}, 1},
+		"keyed":        {saga.StepSpec{Name: "customer", Repeat: saga.RepeatKeyed, NoUndo: "why"}, 1},
+		"shared":       {saga.StepSpec{Name: "customer", Repeat: saga.RepeatFind, NoUndo: "customers stay"}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := soundBook(t)
+			for _, work := range []string{"again", "once more"} {
+				id := saga.ID{Saga: done.Saga, Work: work}
+				b.copy(done, id)
+			}
+			b.definitions = []ledger.Definition{{Spec: saga.Spec{Saga: done.Saga, Version: 1, Steps: []saga.StepSpec{c.step, {Name: "invoice"}}}}}
+			report, err := ledger.Check(t.Context(), b, nil)
+			if err != nil || len(report.Findings) != 2*c.want {
+				t.Fatalf("findings %v and error %v, want %d", report.Findings, err, 2*c.want)
+			}
+			for _, f := range report.Findings {
+				if !strings.Contains(f.String(), "made cus_1, and so it did for "+done.String()) {
+					t.Errorf("it says %s", f)
+				}
+			}
+		})
+	}
+}
+
+// What is due later than the clock can explain is reported, and so is a session that was renewed later (T5).
+func TestCheckFindsWhatIsAheadOfTheClock(t *testing.T) {
+	t.Parallel()
+	b := soundBook(t)
+	b.overview.At = b.head(waits).Updated.Add(-time.Hour)
+	b.overview.Ahead.Sessions = []ledger.Session{{Token: 7, Label: "host 1", Renewed: b.overview.At.Add(time.Hour)}}
+	report, err := ledger.Check(t.Context(), b, nil)
+	if err != nil || len(report.Findings) != 2 {
+		t.Fatalf("findings %v and error %v, want the session and the work", report.Findings, err)
+	}
+	if f := report.Findings[0]; f.Where() != "the ledger" || !strings.Contains(f.What, "host 1") {
+		t.Errorf("the first says %s", f)
+	}
+	if f := report.Findings[1]; f.ID != waits || !strings.Contains(f.What, "the clock has gone back") {
+		t.Errorf("the second says %s", f)
+	}
+}
+
 // Every kind of damage is found, at its place, and nowhere else.
 func TestCheckFindsDamage(t *testing.T) {
 	t.Parallel()

@@ -14,12 +14,15 @@ type checked struct {
 	head    Head
 	records []saga.Record
 	signals []saga.Signal
+	st      *saga.State // what the chain folds to; nil when it does not, or was not folded
 	found   []Finding
 }
 
 // What a person can do.
 const (
 	doCompare = "Compare this work with a backup; do not run it until the chain is explained."
+	doAsk     = "Ask the destination which of them it belongs to. Until that is known cancel neither: an undo would take it from both."
+	doCatchUp = "It moves by itself once the clock is there again. To have it move now: amends catch-up."
 	doRebuild = "The chain counts: stop the coordinators and correct the head to what the chain says."
 )
 
@@ -85,6 +88,7 @@ func (w *checked) fold() {
 			return
 		}
 	}
+	w.st = st
 }
 
 // snapshot compares a record's snapshot with the fold of the records before it. Both pass through JSON, so that

@@ -26,6 +26,7 @@ var verbs = []func(*app) *cobra.Command{
 	(*app).drift,
 	(*app).schedule,
 	(*app).check,
+	(*app).catchUp,
 	(*app).migrate,
 	(*app).version,
 }

@@ -15,8 +15,9 @@ func (a *app) check() *cobra.Command {
 		Use: "check [WORK] [flags]", Args: atMostOneWork,
 		Short: "Verify every chain and every head of the ledger",
 		Long: `Verify the ledger: every chain is read from its first record, every hash is computed again, every record must be
-one the rules allow where it stands, and every head must show what its chain says. It changes nothing and may
-run beside coordinators.
+one the rules allow where it stands, and every head must show what its chain says. No two works may claim to have
+made the same thing, and nothing may be later than the ledger's clock. It changes nothing and may run beside
+coordinators.
 
 Findings end the command with 6, always: a damaged ledger is never a success. What it cannot find is a chain
 that somebody rewrote together with all its later hashes.`,
@@ -89,11 +90,7 @@ func (a *app) report(r *ledger.Report) error {
 		return end
 	}
 	for _, f := range r.Findings {
-		where := f.ID.String()
-		if f.Seq > 0 {
-			where += fmt.Sprintf(", record %d", f.Seq)
-		}
-		a.paragraph("", where)
+		a.paragraph("", f.Where())
 		a.paragraph("  ", f.What)
 		a.paragraph("  ", f.Do)
 	}
