@@ -182,7 +182,7 @@ func TestConstraintsKnowEveryWord(t *testing.T) {
 			}
 		}
 	}
-	if len(words["Status"]) < 7 || len(words["Kind"]) < 18 || len(words["Reason"]) < 7 {
+	if len(words["Status"]) < 7 || len(words["Kind"]) < 18 || len(words["Reason"]) < 6 {
 		t.Errorf("found too few words in package saga: %v", words)
 	}
 }

@@ -24,6 +24,7 @@
 //	drift       Show the differences that last
 //	schedule    Show, run and pause jobs, and check what a schedule means
 //	check       Verify every chain and every head of the ledger
+//	catch-up    After the database's clock went back: make due what waits for it to be there again
 //	migrate     Bring the database schema up to date, or show where it stands
 //	version     Show which amends this is, and the schema versions it needs
 //

@@ -65,8 +65,8 @@ CREATE UNIQUE INDEX amends_heads_work ON amends_heads (work, saga);
 -- What can be claimed, in the order of claims. Works of definitions that a process does not know are never met.
 CREATE INDEX amends_heads_due ON amends_heads (saga, version, rank, due) WHERE session IS NULL AND due IS NOT NULL AND finished IS NULL;
 
--- Works that have ended and have an unread signal: any version of their saga may read it.
-CREATE INDEX amends_heads_news ON amends_heads (saga, due) WHERE session IS NULL AND due IS NOT NULL AND finished IS NOT NULL;
+-- Works that have ended and have an unread signal. A process that knows their version or a newer one reads it.
+CREATE INDEX amends_heads_news ON amends_heads (saga, due, version) WHERE session IS NULL AND due IS NOT NULL AND finished IS NOT NULL;
 
 -- What each session holds.
 CREATE INDEX amends_heads_held ON amends_heads (session) WHERE session IS NOT NULL;
