@@ -19,6 +19,7 @@ type claimer struct {
 	c    *Coordinator
 	s    *session
 	wait func() // set while a claim has no answer
+	owed int    // places of earlier claims of which new works have not had their quarter
 }
 
 // answered ends the wait for the answer of a claim.
@@ -40,7 +41,10 @@ func (k *claimer) claim() (more bool) {
 	if k.wait == nil {
 		k.wait = c.outage.ask()
 	}
-	heads, err := c.ledger.Claim(s.idle, s.token, ledger.Claim{Limit: limit, Fresh: limit / 4, Known: c.known()})
+	k.owed += limit
+	share := k.owed / 4
+	k.owed -= 4 * share
+	heads, err := c.ledger.Claim(s.idle, s.token, ledger.Claim{Limit: limit, Fresh: share, Known: c.known()})
 	switch {
 	case errors.Is(err, ledger.ErrSessionDead), errors.Is(err, ledger.ErrDatabaseChanged):
 		c.loseSession(s, err)

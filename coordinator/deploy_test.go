@@ -150,7 +150,7 @@ func TestARevisionIntoANewerVersionIsHandedOn(t *testing.T) {
 		revise(old, "1", 1)
 		pass(time.Second)
 		revise(fresh, "2", 2)
-		pass(30 * time.Second)
+		pass(10 * time.Second) // three to the end of its step, and six for version 2
 		s, err := fresh.Show(t.Context(), saga.ID{Saga: "billing", Work: "w"})
 		if err != nil || s.Status != saga.Completed || s.Revision != "2" {
 			t.Errorf("it is %s at revision %s: %q, %v", s.Status, s.Revision, s.Note, err)

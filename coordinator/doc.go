@@ -9,8 +9,16 @@
 // [Coordinator.Run] opens a session: a lease on the ledger under a random token, renewed three times in its
 // span. Everything the process arms is judged by that lease, in the database, in the statement that arms it.
 // The process itself stops trusting the lease a margin before its end, counted from before the renewal was
-// sent, on its own monotonic clock. When the lease is gone it arms nothing, still records what its attempts
-// bring back, and opens a new session.
+// sent, on its own monotonic clock; and earlier when the time of day says that the machine was suspended. When
+// the lease is gone it arms nothing, still records what its attempts bring back, and opens a new session.
+//
+// The lease is renewed only while the ledger answers: when a record or a claim has had no answer for longer than
+// a lease, the session is let go, so that other processes take its works over. Every call has a time-out of its
+// own, also one that does not heed its context.
+//
+// At each renewal the process says which definitions it knows and which works it has in hand. What two renewals in
+// a row name as its own on record, and it has not, is given back: an answer was lost, a record landed late, a chain
+// cannot be read.
 //
 // # What one work is
 //
@@ -19,18 +27,33 @@
 //
 //	act    run the attempt just armed, behind its send gate and until its deadline
 //	look   ask the destination whether a step in doubt happened
-//	slot   wait for a send slot of the step's destination: rate, concurrency, a Retry-After
-//	wait   sleep until a ledger time; for longer than Options.Hold the work goes back into the ledger
-//	rest   let go: the work is parked or has ended
+//	slot   wait for a send slot of the step's destination: rate, concurrency, a 429 or 503
+//	wait   sleep until a ledger time
+//	rest   let go: the work is parked, has ended, or goes on in a process that knows its new definition
+//
+// A record that its own fold refuses is not sent: it counts as one that the ledger calls invalid.
+//
+// # What is in hand
 //
 // New works run in the process that started them. Due works, and works whose process died, are claimed in
-// batches by whoever has room.
+// batches: what is being undone first, then what has begun, then new ones, for which a quarter of the places is
+// kept. A process claims what it knows the definition of, and nothing else. When a claim took all the room there
+// was, the next follows as soon as there is some, and starts beyond a quarter of the places are stored due.
+//
+// What is in hand is bounded in number and in bytes, and so are the starts that wait for the ledger's answer:
+// further ones are refused with [ErrBusy]. What was not sent yet is withdrawn when its caller goes.
+//
+// Works that want a destination stand in its line: what is being undone, then what is furthest along, then what
+// came first. The head of the line gets the slot; waiting reserves nothing. A work that would have to wait for longer
+// than Options.Hold, for a destination or for a time, goes back into the ledger until then, where it takes no place
+// and no memory.
 //
 // # The committer
 //
 // Works hand their records to a committer, which writes whatever is waiting as one batch in one transaction.
 // There is no timer. A work alone commits by itself; a thousand in flight share a few commits. Starts have a
-// lane of their own, because a caller's open transaction on the same key may hold them up.
+// lane of their own, because a caller's open transaction on the same key may hold them up; those that are held up
+// have another. A batch that takes too long goes on in halves.
 //
 // # The answers of the ledger, and what follows
 //
@@ -40,25 +63,27 @@
 //	no-lease         append the same learning without the arm; the session is lost
 //	missing          the database went back: the session is void, a success is posted as a signal
 //	exists           the start is a duplicate and is answered from the ledger
-//	invalid          record what was learned without its body
+//	blocked          append the very same record again, after a pause that grows
+//	invalid          decide again without what others gave the event, then without the event
 //	an error         nothing is known: append the very same record again, and decide nothing meanwhile
 //
 // # News of the source
 //
 // [Coordinator.Start] with a newer revision of a known work posts a signal, and so does [Coordinator.Withdraw]: the holder
 // consumes it, also behind the work's end. Whether the input says anything new is asked of the definition's identity
-// when the signal is consumed, against what the work has heard by then. A revision may take the newest version
-// of the definition; the work's goroutine changes its program with the record that begins it.
+// when the signal is consumed, against what the work has heard by then. A revision takes the newest version
+// of the definition that is known to the process which begins it; one that does not know the version it has to take hands
+// the work on, due now.
 //
 // # Once more
 //
-// [Coordinator.Again] posts the version that a completed work has as a sub-revision of it: what somebody changed at a
+// [Coordinator.Again] posts the version that a completed work has as a sub-revision of it: what was changed at a
 // destination is written again.
 //
 // # A ledger that was lost
 //
-// [Coordinator.Adopt] appends, for many works at a time, what stands of them. It needs no session and nobody's room: the
-// records arm nothing, and say that nobody wrote them, so that the same adoption is the same chain whoever makes it. A
+// [Coordinator.Adopt] appends, for many works at a time, what stands of them. It needs no session and no room: the
+// records arm nothing, and name no session, so that the same adoption is the same chain whichever process makes it. A
 // work is paused from its first to its last record, and no process takes it meanwhile, whatever is posted to it.
 //
 // # A database that went back
@@ -69,8 +94,16 @@
 //
 // # Time
 //
-// Events carry ledger time: the database's clock at its last answer plus the time gone by since, as a lower
-// and an upper bound. This machine's time of day decides nothing.
+// Events carry ledger time: the database's clock at its last answer to a lease or a load plus the time gone by since,
+// as a lower and an upper bound. This machine's time of day decides nothing. A database's clock that steps is logged. One
+// that ran ahead settles nothing before every attempt under way has settled by our own clock; one that stepped back
+// freezes nothing in hand, because a work's time is never before its latest record and the time gone by since. What this
+// process armed has settled when its own clock says so, too.
+//
+// # What does not move
+//
+// Once a minute the log names the definitions of due works that no live session knows, and the oldest work that is held or
+// overdue and has no new record for longer than an attempt, its settle time and a lease take.
 //
 // # Stopping
 //

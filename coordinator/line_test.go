@@ -102,6 +102,8 @@ func TestARetryAfterIsForItsOwnWork(t *testing.T) {
 		}
 		p := several(t, l, config{}, oneStep(t, "invoices", 1, "books", act))
 		synctest.Wait()
+		p.starts("invoices", 1)
+		pass(time.Second)
 		begun := time.Now()
 		p.starts("invoices", 2)
 		pass(2 * time.Hour)

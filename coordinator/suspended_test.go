@@ -29,7 +29,7 @@ func TestASuspendedMachine(t *testing.T) {
 	}{
 		"not yet":       {now.Add(time.Second), false},
 		"by both":       {now.Add(-time.Second), true},
-		"by its clock":  {suspended(now.Add(-time.Second), time.Hour), true},
+		"suspended":     {suspended(now.Add(time.Minute), time.Hour), true},
 		"set back only": {suspended(now.Add(-time.Second), -time.Hour), true},
 	} {
 		if got := passed(now, c.at); got != c.want {
