@@ -74,7 +74,7 @@ func TestM3InvalidIsDecidedAgain(t *testing.T) {
 	if r := d.tail(); r.Kind != KindNotSent || r.Wait != time.Hour || r.Error == "?" {
 		t.Errorf("recorded %+v", r)
 	}
-	d.feed(Event{Invalid: 1, Signal: &Signal{ID: 1, Kind: SignalCancel, Actor: "anna", Reason: "?"}}).wants("look a undo", Compensating) // its result is not on record
+	d.feed(Event{Invalid: 1, Signal: &Signal{ID: 1, Kind: SignalCancel, Actor: "anna", Reason: "?"}}).wants("act a undo", Compensating)
 	if r := d.turning(); strings.Contains(r.Error, "?") || r.Kind != KindCancelled {
 		t.Errorf("recorded %+v", r)
 	}
