@@ -75,8 +75,8 @@
 //
 //	status      at (the ledger's clock), sessions[]: session, label, openedAt, renewedAt, expiresAt, holds (works),
 //	            knows[]: saga, version
-//	            unknown[]: saga, version (0: of any), works (1000 at most are counted), oldestDueAt: what waits for a
-//	            definition that no live session knows
+//	            unknown[]: saga, version, ended (they have a signal to be read: a newer version will do), works (1000
+//	            at most are counted), oldestDueAt: what waits for a definition that no live session knows
 //	            oldest[]: the fields of list, of the live works whose latest record is oldest, held or overdue
 //	            findings[]: kind (no-coordinator, unknown-definition, still, ahead), words, next
 //	list        items[]: number, workId, saga, version, revision, status, reason, session (who holds it),

@@ -38,19 +38,25 @@ func knowledgeOf(sessions []ledger.Session) *knowledge {
 	return k
 }
 
-// lacking is the definition that a work waits for and no live process knows; "" when one does, or when it waits for none. A nil k was not asked.
+// lacking is the definition that a work waits for and no live process knows; "" when one does, or when it waits for none.
+// What is said to a work that has ended is read by a process that knows its version or a newer one. A nil k was not asked.
 func (k *knowledge) lacking(h *ledger.Head) string {
 	ended := h.Status.Terminal()
-	switch {
-	case k == nil, ended && h.Posted == h.Consumed, !ended && k.versions[ledger.Version{Saga: h.ID.Saga, Version: h.Version}]:
+	if k == nil || ended && h.Posted == h.Consumed || k.versions[ledger.Version{Saga: h.ID.Saga, Version: h.Version}] {
 		return ""
-	case !ended:
-		return fmt.Sprintf("%s version %d", h.ID.Saga, h.Version)
-	case len(k.of(h.ID.Saga)) > 0: // a signal behind the end is read by any of them
-		return ""
-	default:
-		return h.ID.Saga
 	}
+	if known := k.of(h.ID.Saga); ended && len(known) > 0 && known[len(known)-1] > h.Version {
+		return ""
+	}
+	return definition(h.ID.Saga, h.Version, ended)
+}
+
+// definition names what a process has to register.
+func definition(name string, version int, ended bool) string {
+	if ended {
+		return fmt.Sprintf("%s version %d or a newer one", name, version)
+	}
+	return fmt.Sprintf("%s version %d", name, version)
 }
 
 // of are the versions of a saga that live processes know, in order.

@@ -90,17 +90,12 @@ func findingsOf(o *ledger.Overview, still time.Duration) []troubleJSON {
 	return findings
 }
 
-func backlogName(b *ledger.Backlog) string {
-	if b.Version == 0 {
-		return b.Saga
-	}
-	return fmt.Sprintf("%s version %d", b.Saga, b.Version)
-}
+func backlogName(b *ledger.Backlog) string { return definition(b.Saga, b.Version, b.Ended) }
 
 // backlogWorks says how many works wait, and for how long.
 func backlogWorks(b *ledger.Backlog, now time.Time) string {
 	what := "work"
-	if b.Version == 0 { // they have a signal to be read
+	if b.Ended { // they have a signal to be read
 		what = "ended work"
 	}
 	n := count(int(b.Works), what)
@@ -142,9 +137,10 @@ type definitionJSON struct {
 }
 
 type backlogJSON struct {
-	definitionJSON            // version 0: of any
-	Works          int64      `json:"works"` // at most 1000 are counted
-	Oldest         *time.Time `json:"oldestDueAt"`
+	definitionJSON
+	Ended  bool       `json:"ended"` // they have a signal to be read: a newer version will do
+	Works  int64      `json:"works"` // at most 1000 are counted
+	Oldest *time.Time `json:"oldestDueAt"`
 }
 
 func (a *app) printStatus(o *ledger.Overview, findings []troubleJSON) error {
@@ -213,7 +209,7 @@ func statusToJSON(o *ledger.Overview, findings []troubleJSON) statusJSON {
 	}
 	for i := range o.Unknown {
 		b := &o.Unknown[i]
-		j.Unknown[i] = backlogJSON{definitionJSON{b.Saga, b.Version}, b.Works, utc(b.Oldest)}
+		j.Unknown[i] = backlogJSON{definitionJSON{b.Saga, b.Version}, b.Ended, b.Works, utc(b.Oldest)}
 	}
 	k := knowledgeOf(o.Sessions)
 	for i := range o.Oldest {

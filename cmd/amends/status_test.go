@@ -22,7 +22,7 @@ func TestStatusFindings(t *testing.T) {
 		Sessions: []ledger.Session{{Token: 1, Knows: []ledger.Version{{Saga: "s", Version: 1}}}},
 		Unknown: []ledger.Backlog{
 			{Saga: "s", Version: 2, Works: ledger.MaxBacklog, Oldest: now.Add(-90 * time.Minute)},
-			{Saga: "gone", Works: 1, Oldest: now.Add(time.Minute)},
+			{Saga: "gone", Version: 3, Ended: true, Works: 1, Oldest: now.Add(time.Minute)},
 		},
 		Oldest: []ledger.Head{head("o1", now.Add(-11*time.Minute)), head("o2", now.Add(-9*time.Minute))},
 		Ahead:  ledger.Ahead{Works: []ledger.Head{head("o3", now)}, Sessions: []ledger.Session{{Token: 2, Label: "vm pid 7", Renewed: now.Add(time.Minute)}}},
@@ -33,7 +33,7 @@ func TestStatusFindings(t *testing.T) {
 	}
 	want := []string{
 		"unknown-definition: no live process knows s version 2: at least 1000 works, the first due for 1h30m > start a program that registers s version 2",
-		"unknown-definition: no live process knows gone: 1 ended work, the first due in 1m00s > start a program that registers gone",
+		"unknown-definition: no live process knows gone version 3 or a newer one: 1 ended work, the first due in 1m00s > start a program that registers gone version 3 or a newer one",
 		"still: s o1 (running) has not moved for 11m00s > look: amends show o1 --saga s",
 		"ahead: s o3 is due at 2026-03-01T13:00:00Z, later than the ledger's clock can explain: it was further once > see that the database's clock is right",
 		"ahead: session 0000000000000002 (vm pid 7) was renewed at 2026-03-01T12:01:00Z, later than the ledger's clock: its lease ends late > see that the database's clock is right",
@@ -46,7 +46,7 @@ func TestStatusFindings(t *testing.T) {
 	}
 }
 
-// A work that has ended waits for no definition, unless it has a signal to be read: any version of its saga reads that (A0).
+// A work that has ended waits for no definition, unless it has a signal to be read: its version or a newer one reads that (A0, CORE-2).
 func TestWhatALiveProcessKnows(t *testing.T) {
 	t.Parallel()
 	k := knowledgeOf([]ledger.Session{
@@ -64,8 +64,10 @@ func TestWhatALiveProcessKnows(t *testing.T) {
 		{"s", 2, saga.Running, 0, "s version 2"},
 		{"s", 2, saga.Review, 1, "s version 2"},
 		{"s", 2, saga.Completed, 0, ""},
-		{"s", 2, saga.Completed, 1, ""},
-		{"t", 1, saga.Completed, 1, "t"},
+		{"s", 1, saga.Completed, 1, ""},
+		{"s", 2, saga.Completed, 1, "s version 2 or a newer one"},
+		{"s", 0, saga.Completed, 1, ""},
+		{"t", 1, saga.Completed, 1, "t version 1 or a newer one"},
 		{"t", 1, saga.Retrying, 0, "t version 1"},
 	} {
 		h := ledger.Head{ID: saga.ID{Saga: c.saga, Work: "w"}, Version: c.version, Status: c.status, Posted: c.posted}
