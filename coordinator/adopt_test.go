@@ -44,7 +44,7 @@ func ruins() []remains {
 		{
 			work: "ended", stands: all, tell: func(a *coordinator.Adoption) {
 				stands(a)
-				a.Effects["mark"], a.Effects["receipt"] = coordinator.Effect{}, coordinator.Effect{ExternalID: "mail"}
+				a.Effects["mark"], a.Effects["receipt"] = coordinator.Effect{}, coordinator.Effect{ExternalID: "mail of " + a.Work}
 			}, at: saga.Completed, end: saga.Completed, made: map[string]int{"customer": 1, "invoice": 1, "mark": 1, "receipt": 1},
 		},
 		{work: "unconfirmed", stands: all, tell: stands, at: saga.Completed, end: saga.Completed, made: map[string]int{"customer": 1, "invoice": 1, "mark": 1, "receipt": 1}},
