@@ -33,7 +33,7 @@ func (c *Coordinator) Withdraw(ctx context.Context, sagaName, work, revision str
 // revise posts the input of a newer version to a work that is known.
 func (c *Coordinator) revise(ctx context.Context, in *intake) error {
 	return c.post(ctx, in.id, saga.Signal{
-		Kind: saga.SignalRevise, Key: "revise:" + in.revision, Actor: in.source,
+		Kind: saga.SignalRevise, Key: "revise:" + in.revision, Actor: in.source, Reason: in.cause,
 		News: saga.News{Revision: in.revision, Version: in.program.Spec().Version, Input: in.accepted.Input},
 	})
 }

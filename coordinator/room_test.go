@@ -154,3 +154,27 @@ func TestConflictsAreKeptAFewTimes(t *testing.T) {
 		counted(t, l, 199)
 	})
 }
+
+// A start names what caused it, on the first record, and on the signal that brings a newer version.
+func TestAStartNamesItsCause(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := memory.New(nil)
+		p := several(t, l, config{}, oneStep(t, "billing", 1, "", nil))
+		synctest.Wait()
+		for i, cause := range []string{"event evt_1", "event evt_2"} {
+			o := &coordinator.StartOptions{Revision: fmt.Sprint(i + 1), Source: "webhook", Cause: cause}
+			if _, err := p.Start(t.Context(), "billing", "w", order{Total: i}, o); err != nil {
+				t.Fatal(err)
+			}
+			pass(time.Second)
+		}
+		signals, err := l.Signals(t.Context(), saga.ID{Saga: "billing", Work: "w"})
+		if err != nil || len(signals) != 1 || signals[0].Reason != "event evt_2" {
+			t.Errorf("signals %+v, %v", signals, err)
+		}
+		if r := history(t, l, "w")[0]; r.Error != "event evt_1" {
+			t.Errorf("the first record says %q", r.Error)
+		}
+	})
+}

@@ -31,6 +31,9 @@ type StartOptions struct {
 	Revision string
 	// Source names who sends the start (webhook, cron, a person), for the counters of blocked duplicates.
 	Source string
+	// Cause names what caused the start (an event's id, a run of a schedule, a person). It is kept on the first
+	// record, and on the signal that brings a newer version.
+	Cause string
 }
 
 // Started tells what became of a start.
@@ -137,11 +140,12 @@ type intake struct {
 	accepted saga.Accepted
 	revision string
 	source   string
+	cause    string
 	nonce    int64
 }
 
 func (in *intake) start() *saga.Start {
-	return &saga.Start{Revision: in.revision, Input: in.accepted.Input, Nonce: in.nonce}
+	return &saga.Start{Revision: in.revision, Input: in.accepted.Input, Cause: in.cause, Nonce: in.nonce}
 }
 
 // started is the ledger's answer to a start.
@@ -155,7 +159,7 @@ func (c *Coordinator) accept(sagaName, work string, input any, o *StartOptions) 
 	if o == nil {
 		o = &StartOptions{}
 	}
-	in := intake{id: saga.ID{Saga: sagaName, Work: work}, revision: o.Revision, source: o.Source, nonce: rand.Int64()}
+	in := intake{id: saga.ID{Saga: sagaName, Work: work}, revision: o.Revision, source: o.Source, cause: o.Cause, nonce: rand.Int64()}
 	c.mu.Lock()
 	in.program = c.newest[sagaName]
 	c.mu.Unlock()
