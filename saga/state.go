@@ -28,8 +28,8 @@ type State struct {
 	Due      time.Time `json:"due,omitzero"` // when the latest record wants attention
 
 	Input    json.RawMessage `json:"input"`
-	Newer    *Newer          `json:"newer,omitempty"` // waits for a step boundary
-	Steps    []StepState     `json:"steps,omitempty"` // in the order of first arming
+	Newer    *Newer          `json:"newer,omitempty"`    // waits for a step boundary
+	Steps    []StepState     `json:"steps,omitempty"`    // in the order of first arming
 	Consumed []int64         `json:"consumed,omitempty"` // the latest signals that were; the ledger knows all
 	// Unmatched: it was adopted with something that does not match its input, so the next version is news, whatever it says.
 	Unmatched bool `json:"unmatched,omitempty"`

@@ -20,7 +20,7 @@ type Summary struct {
 	Revision string                 `json:"revision"`
 	Heard    string                 `json:"heardRevision,omitempty"` // the newest anybody spoke of; the source's cancel has one, too
 	Newer    string                 `json:"newerRevision,omitempty"` // heard of, and waiting for a step boundary
-	Cause    string                 `json:"cause,omitempty"` // what caused the start, in the starter's words
+	Cause    string                 `json:"cause,omitempty"`         // what caused the start, in the starter's words
 	Input    InputSummary           `json:"input"`
 	Steps    map[string]StepSummary `json:"steps"`
 	Order    []string               `json:"order"` // the steps' names as defined, then those that only an earlier version had
