@@ -32,8 +32,8 @@ lint: $(GOLANGCI) ## The linters of .golangci.yml, each with its reason there.
 ##@ The parts of make test
 
 .PHONY: deps
-deps: ## Install gcc, spin and PostgreSQL where we may, else say what is skipped.
-	@scripts/deps.sh gcc spin postgresql
+deps: ## Install gcc, spin, PostgreSQL and libfaketime where we may, else say what is skipped.
+	@scripts/deps.sh gcc spin postgresql libfaketime
 
 .PHONY: fmt
 fmt: ## Fail if gofmt would change a file.

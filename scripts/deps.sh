@@ -1,7 +1,7 @@
 #!/bin/sh
 # Sees to the programs that the tests use and Go does not bring along:
 #
-#   scripts/deps.sh gcc spin postgresql
+#   scripts/deps.sh gcc spin postgresql libfaketime
 #   scripts/deps.sh -have gcc             only asks, by its exit status
 #
 # What is missing is installed with apt-get where we are root and it exists.
@@ -14,6 +14,7 @@ present() {
 	case $1 in
 	gcc) printf '#include <stdlib.h>\nint main(void) { return 0; }\n' | $(go env CC) -x c -o /dev/null - 2>/dev/null ;;
 	postgresql) go run ./internal/pgtest/withpostgres -where >/dev/null 2>&1 ;;
+	libfaketime) ls /usr/lib/*/faketime/libfaketimeMT.so.1 /usr/lib*/faketime/libfaketimeMT.so.1 2>/dev/null | grep -q . ;;
 	*) command -v "$1" >/dev/null ;;
 	esac
 }
@@ -24,6 +25,7 @@ purpose() {
 	gcc) echo "the race detector and the model checker, which need a C compiler" ;;
 	spin) echo "checking the protocol's model" ;;
 	postgresql) echo "every test that needs PostgreSQL" ;;
+	libfaketime) echo "the test in which a server's clock steps" ;;
 	*) echo "what needs $1" ;;
 	esac
 }

@@ -56,6 +56,7 @@ type Cluster struct {
 	root string
 	bin  string
 	as   *syscall.SysProcAttr // the user the server runs as
+	env  []string
 
 	guard *exec.Cmd
 	leash *os.File // open for as long as the guard shall keep the server
@@ -63,8 +64,9 @@ type Cluster struct {
 
 // Start runs a new cluster in a new folder below dir (the system's temporary
 // folder if dir is empty) and returns when it answers. It ends, folder and all,
-// with [Cluster.Stop] or with this process, whichever comes first.
-func Start(ctx context.Context, dir string, settings Settings) (*Cluster, error) {
+// with [Cluster.Stop] or with this process, whichever comes first. env is added to
+// the server's environment, as name=value.
+func Start(ctx context.Context, dir string, settings Settings, env ...string) (*Cluster, error) {
 	bin, err := Find()
 	if err != nil {
 		return nil, err
@@ -77,7 +79,7 @@ func Start(ctx context.Context, dir string, settings Settings) (*Cluster, error)
 	if err != nil {
 		return nil, fmt.Errorf("prepare a PostgreSQL cluster: %w", err)
 	}
-	c := &Cluster{root: root, bin: bin, as: as}
+	c := &Cluster{root: root, bin: bin, as: as, env: env}
 	if err := c.launch(ctx); err != nil {
 		return nil, fmt.Errorf("start PostgreSQL from %s: %w", bin, errors.Join(err, os.RemoveAll(root)))
 	}
@@ -175,7 +177,7 @@ func awaitReady(ctx context.Context, answer *os.File) error {
 // would be mistaken for this one.
 func (c *Cluster) environment() []string {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PG") })
-	return append(env, "HOME="+c.root, "LC_ALL=C")
+	return append(append(env, "HOME="+c.root, "LC_ALL=C"), c.env...)
 }
 
 // URL leads to the server's own database. [Database] makes others.
