@@ -1,0 +1,329 @@
+package coordinator_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/ledger/memory"
+	"github.com/amends-dev/amends/saga"
+)
+
+// tap stands in front of the ledger that all processes share and follows every work: what was last recorded of it, what
+// it waits for, who holds it. On it the liveness checker rests: "no instance that a live process knows, that is due and
+// neither paused nor behind a closed destination, is untouched for longer than deadline + settle + lease".
+type tap struct {
+	*memory.Ledger
+	s *simulation
+
+	mu     sync.Mutex
+	traces map[saga.ID]*trace
+	order  []*trace
+	// How long a work of each class was left alone at most, as a part of how long it may be.
+	worst map[string]float64
+	begun []time.Time // when works began
+}
+
+// trace is what is known of one work.
+type trace struct {
+	st      *saga.State
+	holder  saga.Token
+	unread  int
+	spoken  time.Time     // when the oldest unread signal was posted
+	touched time.Time     // the latest record
+	stored  time.Time     // the first record
+	begun   bool          // something was armed
+	until   time.Time     // ledger time at which it wants attention
+	due     time.Time     // the same, by a clock that never steps
+	to      string        // the destination it wants to talk to then
+	line    time.Duration // what standing in line may have cost since then
+	told    bool          // that it is untouched was reported
+}
+
+func newTap(s *simulation) *tap {
+	l := memory.New(&memory.Options{Now: s.clock.now})
+	return &tap{Ledger: l, s: s, traces: map[saga.ID]*trace{}, worst: map[string]float64{}}
+}
+
+func (t *tap) Append(ctx context.Context, token saga.Token, es []ledger.Entry) ([]ledger.Answer, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	as, err := t.Ledger.Append(ctx, token, es)
+	if err != nil {
+		return as, err
+	}
+	for i := range es {
+		if as[i].Result == ledger.Appended {
+			t.follow(&es[i], as[i])
+		}
+	}
+	return as, nil
+}
+
+// follow folds a record that was stored.
+func (t *tap) follow(e *ledger.Entry, a ledger.Answer) {
+	w := t.traces[e.ID]
+	if w == nil {
+		w = &trace{st: &saga.State{ID: e.ID}, stored: time.Now()}
+		t.traces[e.ID], t.order = w, append(t.order, w)
+	}
+	r := e.Record
+	r.At = a.At
+	if err := w.st.Apply(&r); err != nil {
+		t.s.fault("a record was stored that its own fold refuses: %v", err)
+		return
+	}
+	w.touched, w.line = time.Now(), 0
+	w.unread = max(0, w.unread-len(r.Signals))
+	w.spoken = time.Now()
+	if e.Schedule != nil || r.Seq == 1 {
+		w.holder = 0
+		if e.Schedule != nil && e.Schedule.Hold && r.Status.Live() {
+			w.holder = r.Session
+		}
+	}
+	if r.Arm != nil && !w.begun {
+		w.begun = true
+		t.begun = append(t.begun, time.Now())
+	}
+	t.look(w)
+}
+
+// look asks the machine itself when the work wants attention, and whom it wants to talk to then.
+func (t *tap) look(w *trace) {
+	now := t.s.clock.now()
+	w.until, w.due, w.to = now, time.Now(), ""
+	spec := t.s.spec(versionOf(w.st))
+	at := now
+	for range 3 {
+		d, err := saga.Decide(spec, w.st, saga.Event{Now: saga.Moment{Earliest: at, Latest: at}, Slot: true})
+		switch {
+		case err != nil:
+			t.s.fault("the machine has no answer for %s: %v", w.st.ID, err)
+		case d.Record != nil && d.Record.Arm != nil:
+			w.to = destinationOf(spec, d.Record.Arm.Step)
+		case d.Do.Do == saga.Look || d.Do.Do == saga.Slot:
+			w.to = destinationOf(spec, d.Do.Step)
+		case d.Record == nil && d.Do.Do == saga.Wait && d.Do.Until.After(at):
+			at = d.Do.Until
+			if w.until.Equal(now) {
+				w.until, w.due = at, time.Now().Add(at.Sub(now))
+			}
+			continue
+		}
+		return
+	}
+}
+
+func destinationOf(spec *saga.Spec, step string) string {
+	for i := range spec.Steps {
+		if spec.Steps[i].Name == step {
+			return spec.Steps[i].To
+		}
+	}
+	return ""
+}
+
+func (t *tap) Claim(ctx context.Context, token saga.Token, c ledger.Claim) ([]ledger.Head, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	heads, err := t.Ledger.Claim(ctx, token, c)
+	for i := range heads {
+		if w := t.traces[heads[i].ID]; w != nil {
+			w.holder = token
+		}
+	}
+	return heads, err
+}
+
+func (t *tap) GiveBack(ctx context.Context, token saga.Token, works []ledger.Return) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	err := t.Ledger.GiveBack(ctx, token, works)
+	for _, r := range works {
+		if i := r.Number - 1; err == nil && i >= 0 && i < int64(len(t.order)) && t.order[i].holder == token {
+			t.order[i].holder = 0
+		}
+	}
+	return err
+}
+
+func (t *tap) Post(ctx context.Context, id saga.ID, sig saga.Signal) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if sig.Kind == saga.SignalCancel && sig.Revision == "" && t.s.broken[brokenCancel] != "" {
+		return nil
+	}
+	before := t.signals(id)
+	err := t.Ledger.Post(ctx, id, sig)
+	if w := t.traces[id]; w != nil && t.signals(id) > before {
+		if w.unread == 0 {
+			w.spoken = time.Now()
+		}
+		w.unread++
+	}
+	return err
+}
+
+func (t *tap) signals(id saga.ID) int {
+	sigs, err := t.Ledger.Signals(context.Background(), id)
+	if err != nil {
+		return 0
+	}
+	return len(sigs)
+}
+
+// What a work may need beyond deadline + settle + lease: polls until it is seen, and the steps of a hand-over.
+const simSlack = 3*simPoll + time.Second
+
+// class says in which line a work stands: what was begun must not wait for what was not.
+func (w *trace) class() string {
+	switch {
+	case w.st.Status.Terminal():
+		return "ended, spoken to"
+	case w.st.Status.Parked():
+		return "in review, spoken to"
+	case w.st.Turned:
+		return "compensating"
+	case w.begun:
+		return "begun"
+	default:
+		return "unbegun"
+	}
+}
+
+// sample looks at all works once.
+func (t *tap) sample() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	caught, since := t.s.clock.caughtUp()
+	if !caught {
+		return
+	}
+	for _, w := range t.order {
+		if !w.st.Status.Live() && w.unread == 0 || w.st.Status == saga.Paused || w.told {
+			continue
+		}
+		if quiet, bound, why := t.quiet(w, since); quiet > 0 {
+			class := w.class()
+			t.worst[class] = max(t.worst[class], quiet.Seconds()/bound.Seconds())
+			if quiet > bound && !(class == "unbegun" && t.s.scene.overload) {
+				w.told = true
+				t.s.fault("liveness: %s (%s) is due and untouched for %s, which is longer than %s; %s\n%s", w.st.ID, class, quiet.Round(time.Second), bound, why, t.tail(w))
+			}
+		}
+	}
+}
+
+// tail tells the head and the last records of a work.
+func (t *tap) tail(w *trace) string {
+	heads, err := t.Ledger.List(context.Background(), ledger.Filter{Saga: w.st.ID.Saga, Work: w.st.ID.Work})
+	rs, herr := t.Ledger.History(context.Background(), w.st.ID)
+	if err != nil || herr != nil || len(heads) != 1 {
+		return "it cannot be read"
+	}
+	h := &heads[0]
+	b := fmt.Sprintf("    due %s, version %d, now %s by the ledger\n", clock(h.Due), h.Version, clock(t.s.clock.now()))
+	for _, r := range rs[max(0, len(rs)-4):] {
+		b += fmt.Sprintf("    %s %3d %s %s %s %d, wait %s, %q\n", clock(r.At), r.Seq, r.Session, r.Kind, r.Step, r.Attempt, r.Wait, r.Error)
+	}
+	return b
+}
+
+// quiet is for how long a work has been left alone although a process should have moved it, and for how long that may be.
+func (t *tap) quiet(w *trace, since time.Time) (quiet, bound time.Duration, why string) {
+	now := time.Now()
+	due := w.due
+	if w.until.After(t.s.clock.now()) {
+		due = now
+	}
+	if !w.st.Status.Live() || w.unread > 0 && w.spoken.Before(due) && !attempting(w.st) {
+		due = w.spoken
+	}
+	bound = simTimeout + simSettle + simLease + simSlack
+	known, ok := t.s.known(ledger.Version{Saga: w.st.ID.Saga, Version: w.st.Version}, w.st.Status.Terminal())
+	if !ok {
+		return 0, bound, ""
+	}
+	from := slices.MaxFunc([]time.Time{w.touched, due, since, known}, time.Time.Compare)
+	if w.to != "" {
+		opened, closed := t.s.sites.closed(w.to)
+		if closed {
+			return 0, bound, ""
+		}
+		from = later(from, opened)
+		w.line = max(w.line, t.line(w)) // the line it came into, should that be shorter by now
+		bound += w.line
+	}
+	holder := "no process"
+	if w.holder == 0 {
+		from = later(from, t.s.claimant(versionOf(w.st), w.st.Status.Terminal()))
+	}
+	if m := t.s.owner(w.holder); m != nil {
+		holder = m.name
+		dark, last := m.link.disturbed()
+		if _, ok := m.healthy(); ok && dark {
+			return 0, bound, "" // that the call comes back is another rule's business
+		} else if ok {
+			from = later(from, last)
+		} else {
+			bound += simLease + simLease/3 // it may renew its lease until it notices that nothing else is answered
+		}
+	}
+	return now.Sub(from), bound, fmt.Sprintf("it is %s, held by %s, %d signals unread, wants %q since %s", w.st.Status, holder, w.unread, w.to, from.Format(time.TimeOnly))
+}
+
+// line is how long a work may have to stand in line for a destination that takes a bounded number at a time: everything
+// that was begun goes before it, and new works have their share.
+func (t *tap) line(w *trace) time.Duration {
+	limit := t.s.scene.limits[w.to]
+	if limit.Concurrent == 0 {
+		return 0
+	}
+	ahead := 0
+	for _, o := range t.order {
+		if o.to == w.to && o.st.Status.Live() && (o.begun || !w.begun) {
+			ahead++
+		}
+	}
+	each := (t.s.sites.byName[w.to].think + time.Duration(t.s.scene.rules.trouble*float64(simTimeout))) / time.Duration(limit.Concurrent)
+	if limit.PerSecond > 0 {
+		each = max(each, time.Duration(float64(time.Second)/limit.PerSecond))
+	}
+	return 2*time.Duration(ahead)*each + simTimeout
+}
+
+func attempting(st *saga.State) bool {
+	return slices.ContainsFunc(st.Steps, func(ss saga.StepState) bool {
+		return ss.Forward.Phase == saga.Started || ss.Undo.Phase == saga.Started
+	})
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// progress reports how many works began within the last span, and how many wait to begin that a live process knows.
+func (t *tap) progress(span time.Duration) (begun, waiting int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	after := time.Now().Add(-span)
+	for _, at := range t.begun {
+		if at.After(after) {
+			begun++
+		}
+	}
+	for _, w := range t.order {
+		since, ok := t.s.known(ledger.Version{Saga: w.st.ID.Saga, Version: w.st.Version}, false)
+		if ok && since.Before(after) && !w.begun && w.st.Status.Live() && w.stored.Before(after) {
+			waiting++
+		}
+	}
+	return begun, waiting
+}

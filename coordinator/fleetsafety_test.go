@@ -1,0 +1,208 @@
+package coordinator_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/saga"
+)
+
+// What must hold of every work of a simulated fleet once all is quiet.
+
+func versionOf(st *saga.State) ledger.Version {
+	return ledger.Version{Saga: st.ID.Saga, Version: st.Version}
+}
+
+// verify checks everything.
+func (s *simulation) verify() {
+	reader := ledger.Reader(s.tap)
+	if s.broken[brokenChain] != "" {
+		reader = forgetful{reader}
+	}
+	report, err := ledger.Check(context.Background(), reader, nil)
+	if err != nil {
+		s.fault("check: %v", err)
+	}
+	for _, f := range report.Findings {
+		s.fault("check: %s", f)
+	}
+	found := s.audit()
+	for _, w := range s.tap.order {
+		rs, err := reader.History(context.Background(), w.st.ID)
+		if err != nil {
+			s.fault("I3: %s: %v", w.st.ID, err)
+			continue
+		}
+		st, err := saga.Fold(w.st.ID, rs)
+		if err != nil {
+			s.fault("I5: %v", err)
+			continue
+		}
+		s.verifyEffects(st, rs, found)
+	}
+	for _, a := range s.cancels {
+		s.verifyCancel(a)
+	}
+}
+
+// forgetful is a reader that misses a record.
+type forgetful struct{ ledger.Reader }
+
+func (f forgetful) History(ctx context.Context, id saga.ID) ([]saga.Record, error) {
+	rs, err := f.Reader.History(ctx, id)
+	if len(rs) > 3 {
+		rs = slices.Delete(rs, 2, 3)
+	}
+	return rs, err
+}
+
+// verifyEffects compares what a work left with what its kind of step may leave.
+//
+//	AtMostOnce      at most once, and once more for each word of a person that it did not happen, and for each that was
+//	                undone, whatever lookups say and however late anything arrives
+//	everything else never two at a time, where the destination kept its stated times; else the audit names each
+//	compensated     nothing is alive that has an undo
+//	completed       what the ledger names is alive
+func (s *simulation) verifyEffects(st *saga.State, rs []saga.Record, found map[string]bool) {
+	spec, taint := s.spec(versionOf(st)), s.sites.taintOf(st.ID)
+	for i := range spec.Steps {
+		step := &spec.Steps[i]
+		all := s.sites.made(st.ID, step.Name)
+		alive, twins := 0, 0
+		for _, e := range all {
+			if e.undone {
+				continue
+			}
+			alive++
+			if taint != "" && !s.recorded(st, step.Name, e.id) && !found[e.id] {
+				s.fault("audit: %s of %s is at its destination, not what the ledger names, and the audit did not report it (%s)", e.id, st.ID, taint)
+			}
+		}
+		for _, e := range all {
+			if e.twin {
+				twins++
+			}
+		}
+		licensed := 1 + licences(rs, step.Name) + undone(rs, step.Name)
+		switch {
+		case step.Repeat == saga.RepeatAtMostOnce && len(all) > licensed:
+			s.fault("AtMostOnce: %s of %s took effect %d times, and %d were licensed\n%s", step.Name, st.ID, len(all), licensed, s.story(st.ID, step.Name, rs))
+		case step.Repeat != saga.RepeatAtMostOnce && twins > licences(rs, step.Name) && taint == "":
+			s.fault("%s: %d more of %s of %s were made beside one that stood\n%s", step.Repeat, twins, step.Name, st.ID, s.story(st.ID, step.Name, rs))
+		case st.Status == saga.Compensated && step.Undo && alive > 0 && taint == "":
+			s.fault("compensated: %s is compensated, and %d of %s are alive\n%s", st.ID, alive, step.Name, s.story(st.ID, step.Name, rs))
+		}
+		if ss := st.Step(step.Name); st.Status == saga.Completed && taint == "" && (ss == nil || !slices.Contains(s.sites.standing(st.ID, step.Name), ss.ExternalID)) {
+			s.fault("completed: %s is completed, and what the ledger names as its %s is not there\n%s", st.ID, step.Name, s.story(st.ID, step.Name, rs))
+		}
+	}
+}
+
+// undone counts how often a step was undone, as far as its destination said so.
+func undone(rs []saga.Record, step string) (n int) {
+	for i := range rs {
+		if r := &rs[i]; r.Step == step && r.Direction == saga.Undo && (r.Kind == saga.KindDone || r.Kind == saga.KindResolved && r.Class == "") {
+			n++
+		}
+	}
+	return n
+}
+
+func (s *simulation) recorded(st *saga.State, step, id string) bool {
+	ss := st.Step(step)
+	return ss != nil && ss.Forward.Phase == saga.Done && ss.Undo.Phase != saga.Done && ss.ExternalID == id
+}
+
+// audit compares the ledger with the destinations as a program does that knows nothing but both listings: it reports
+// everything that stands at a destination and is not what the ledger says stands there.
+func (s *simulation) audit() map[string]bool {
+	found := map[string]bool{}
+	if s.broken[brokenAudit] != "" {
+		return found
+	}
+	says := map[string]bool{}
+	after := int64(0)
+	for {
+		heads, err := s.tap.List(context.Background(), ledger.Filter{After: after})
+		if err != nil || len(heads) == 0 {
+			break
+		}
+		for _, h := range heads {
+			after = h.Number
+			if st := s.stand(h.ID); st != nil {
+				for i := range st.Steps {
+					if ss := &st.Steps[i]; s.recorded(st, ss.Name, ss.ExternalID) {
+						says[ss.ExternalID] = true
+					}
+				}
+			}
+		}
+	}
+	for _, e := range s.sites.effects {
+		if !e.undone && !says[e.id] {
+			found[e.id] = true
+		}
+	}
+	return found
+}
+
+// verifyCancel holds that a cancel which was acknowledged is followed, or noted as too late, and never dropped.
+func (s *simulation) verifyCancel(a *asked) {
+	sigs, err := s.tap.Signals(context.Background(), a.id)
+	if err != nil {
+		s.fault("cancel: %v", err)
+		return
+	}
+	i := slices.IndexFunc(sigs, func(sig saga.Signal) bool { return sig.Kind == saga.SignalCancel && sig.Reason == a.reason })
+	if i < 0 {
+		// The same record may have been cancelled already: one cancel of a place is enough.
+		if !slices.ContainsFunc(sigs, func(sig saga.Signal) bool { return sig.Kind == saga.SignalCancel && sig.Revision == "" }) {
+			s.fault("cancel: %q of %s was acknowledged, and the ledger does not have it", a.reason, a.id)
+		}
+		return
+	}
+	rs, err := s.tap.History(context.Background(), a.id)
+	if err != nil {
+		s.fault("cancel: %v", err)
+		return
+	}
+	j := slices.IndexFunc(rs, func(r saga.Record) bool { return slices.Contains(r.Signals, sigs[i].ID) })
+	switch {
+	case j < 0:
+		s.fault("cancel: %q of %s was acknowledged, and no record names it", a.reason, a.id)
+	case rs[j].Kind == saga.KindNoted && !strings.Contains(rs[j].Error, "too late") && !strings.Contains(rs[j].Error, "being undone already"):
+		s.fault("cancel: %q of %s was not followed: %s", a.reason, a.id, rs[j].Error)
+	case rs[j].Kind == saga.KindCancelled:
+		for _, r := range rs[j:] {
+			if r.Kind == saga.KindRevised {
+				return
+			}
+			if r.Arm != nil && r.Arm.Direction == saga.Forward {
+				s.fault("cancel: %q of %s was followed, and %s was sent forward behind it", a.reason, a.id, r.Arm.Step)
+			}
+		}
+	}
+}
+
+// story tells what is known of one step of a work.
+func (s *simulation) story(id saga.ID, step string, rs []saga.Record) string {
+	var b strings.Builder
+	for i := range rs {
+		r := &rs[i]
+		fmt.Fprintf(&b, "    %s %3d %s %s %s %d %s %q", clock(r.At), r.Seq, r.Session, r.Kind, r.Step, r.Attempt, r.ExternalID, r.Error)
+		if r.Arm != nil {
+			fmt.Fprintf(&b, ", arms %s %s %d until %s", r.Arm.Step, r.Arm.Direction, r.Arm.Attempt, clock(r.Deadline()))
+		}
+		b.WriteString("\n")
+	}
+	for _, r := range s.sites.sent(id, step) {
+		fmt.Fprintf(&b, "    at %s: %s (%s), for %q, key %s\n", clock(r.at), r.String(), clock(r.told), r.target, r.key)
+	}
+	for _, e := range s.sites.made(id, step) {
+		fmt.Fprintf(&b, "    %s took effect %s, undone %t, twin %t, shows %s\n", e.id, clock(e.at), e.undone, e.twin, clock(e.shows))
+	}
+	return b.String()
+}
