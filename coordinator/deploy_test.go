@@ -88,7 +88,7 @@ func TestWhatNoProcessKnowsIsLeftAlone(t *testing.T) {
 		if n := other.calls() - calls; n > 2*3600+1800+10 { // two claims a second and a renewal every other
 			t.Errorf("%d calls of the ledger in an hour", n)
 		}
-		if said := strings.Count(out.String(), "billing version 1"); said < 50 || said > 61 {
+		if said := strings.Count(out.String(), "billing version 1 (1 works"); said < 50 || said > 61 {
 			t.Errorf("people were told %d times in an hour", said)
 		}
 		several(t, l, config{}, undo("billing"))

@@ -49,7 +49,11 @@ func (w *watch) unknown(o *ledger.Overview) {
 	var names []string
 	for _, b := range o.Unknown {
 		if b.Oldest.Before(o.At) {
-			names = append(names, fmt.Sprintf("%s version %d (%d works, due since %s)", b.Saga, b.Version, b.Works, b.Oldest.UTC().Format(time.RFC3339)))
+			version := fmt.Sprint(b.Version)
+			if b.Ended {
+				version += " or newer"
+			}
+			names = append(names, fmt.Sprintf("%s version %s (%d works, due since %s)", b.Saga, version, b.Works, b.Oldest.UTC().Format(time.RFC3339)))
 		}
 	}
 	if len(names) > 0 {
