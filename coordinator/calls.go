@@ -65,7 +65,7 @@ func (c calls) Renew(ctx context.Context, t saga.Token, r ledger.Renewal) (ledge
 }
 
 func (c calls) Bury(ctx context.Context, t saga.Token) error {
-	_, err := within(ctx, c.within, nothing(func(ctx context.Context) error { return c.Ledger.Bury(ctx, t) }))
+	_, err := within(ctx, c.within/3, nothing(func(ctx context.Context) error { return c.Ledger.Bury(ctx, t) }))
 	return err
 }
 

@@ -216,12 +216,23 @@ func (c *Coordinator) stop(ctx context.Context, s *session) error {
 	if s.why() != nil {
 		return err // others have its works by now, or had when its lease ended
 	}
+	return errors.Join(err, c.bury(ctx, s))
+}
+
+// bury ends the session in the ledger, so that its works are free at once. A connection that has gone silent costs one
+// try: the next one takes another.
+func (c *Coordinator) bury(ctx context.Context, s *session) error {
 	ctx, cancel := context.WithTimeout(ctx, c.opts.Lease)
 	defer cancel()
-	if berr := c.ledger.Bury(ctx, s.token); berr != nil {
-		err = errors.Join(err, fmt.Errorf("the session could not be buried; its works are taken over when its lease ends: %w", berr))
+	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		err := c.ledger.Bury(ctx, s.token)
+		if err == nil {
+			return nil
+		}
+		if sleep(ctx, wait) != nil {
+			return fmt.Errorf("the session could not be buried; its works are taken over when its lease ends: %w", err)
+		}
 	}
-	return err
 }
 
 // drain takes nothing new, closes every send gate, and waits for what may already have been sent.
