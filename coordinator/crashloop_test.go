@@ -23,12 +23,12 @@ func TestEveryLifeOfACrashLoopCompletesOne(t *testing.T) {
 		program := func(p *process) saga.Program {
 			var parts []saga.Step[order]
 			for i := range 6 {
-				parts = append(parts, saga.Do(fmt.Sprintf("step%d", i), func(context.Context, saga.Call[order]) (thing, error) {
+				parts = append(parts, saga.Do(fmt.Sprintf("step%d", i), func(_ context.Context, c saga.Call[order]) (thing, error) {
 					<-time.After(500 * time.Millisecond)
 					if p.isDead() {
 						return thing{}, errDead
 					}
-					return thing{ID: "x"}, nil
+					return thing{ID: c.Step + " of " + c.Work}, nil
 				}).Idempotent().NoUndo("it stays").To("books").Timeout(2*time.Second).Settle(0))
 			}
 			d, err := saga.Define("sync", 1, parts...)

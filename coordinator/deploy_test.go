@@ -54,7 +54,7 @@ func TestWhatNoProcessKnowsIsLeftAlone(t *testing.T) {
 				if c.Work == "retrying" {
 					return thing{}, saga.RetryAfter(time.Minute, saga.NotSent(errTooBusy))
 				}
-				return thing{ID: "x"}, nil
+				return thing{ID: c.Work}, nil
 			}).Idempotent().UndoMaybe(func(context.Context, saga.Call[order], *thing) error { return nil }))
 			if err != nil {
 				t.Fatal(err)
@@ -114,9 +114,9 @@ func history(t testing.TB, l ledger.Reader, work string) []saga.Record {
 func twoSteps(t testing.TB, version int) saga.Program {
 	t.Helper()
 	step := func(name string, d time.Duration) saga.Step[order] {
-		return saga.Do(name, func(context.Context, saga.Call[order]) (thing, error) {
+		return saga.Do(name, func(_ context.Context, c saga.Call[order]) (thing, error) {
 			<-time.After(d)
-			return thing{ID: name}, nil
+			return thing{ID: name + " of " + c.Work}, nil
 		}).Idempotent().UndoMaybe(func(context.Context, saga.Call[order], *thing) error { return nil }).Timeout(10 * time.Second).Settle(time.Second).
 			Retry(saga.Retry{Initial: time.Second, Max: 5 * time.Second})
 	}

@@ -81,7 +81,7 @@ func held(t testing.TB, l *memory.Ledger, p *process) (n int64) {
 		t.Fatal(err)
 	}
 	for _, s := range sessions {
-		if s.Token == p.records.opened[len(p.records.opened)-1] {
+		if s.Token == p.records.session() {
 			n += s.Holds
 		}
 	}
@@ -121,7 +121,7 @@ func TestARetryAfterIsForItsOwnWork(t *testing.T) {
 func TestALineThatIsLeftReservesNothing(t *testing.T) {
 	t.Parallel()
 	for name, leave := range map[string]func(*testing.T, *memory.Ledger, *process){
-		"the lease is lost": func(t *testing.T, l *memory.Ledger, p *process) { t.Helper(); bury(t, l, p.records.opened[0]) },
+		"the lease is lost": func(t *testing.T, l *memory.Ledger, p *process) { t.Helper(); bury(t, l, p.records.session()) },
 		"signals": func(t *testing.T, _ *memory.Ledger, p *process) {
 			t.Helper()
 			for i := range 1000 {

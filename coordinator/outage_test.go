@@ -148,7 +148,7 @@ func TestAStopBesideALostSessionIsGraceful(t *testing.T) {
 		start("slow")
 		l.renews.mute.Store(true)
 		pass(1500 * time.Millisecond) // the renewal hangs
-		bury(t, l.Ledger, p.records.opened[0])
+		bury(t, l.Ledger, p.records.session())
 		start("quick") // no lease: the session is lost
 		if len(p.records.losses()) != 1 {
 			t.Fatal("the session was not lost")
@@ -184,7 +184,7 @@ func TestASilentConnectionCostsATimeOut(t *testing.T) {
 				pass(time.Second)
 				g.mute.Store(true)
 				if name == "open" {
-					bury(t, l.Ledger, p.records.opened[0])
+					bury(t, l.Ledger, p.records.session())
 				}
 				go web.Start(t.Context(), "billing", "w", order{}, nil) // answered late or not at all
 				pass(3 * time.Second)

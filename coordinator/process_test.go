@@ -379,6 +379,13 @@ func (r *recorder) of(work string) []saga.Record {
 	return rs
 }
 
+// session returns the token of the latest session of the process.
+func (r *recorder) session() saga.Token {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.opened[len(r.opened)-1]
+}
+
 func (r *recorder) losses() []error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -19,7 +19,7 @@ type action = func(context.Context, saga.Call[order]) (thing, error)
 func oneStep(t testing.TB, name string, version int, to string, act action) saga.Program {
 	t.Helper()
 	if act == nil {
-		act = func(context.Context, saga.Call[order]) (thing, error) { return thing{ID: "x"}, nil }
+		act = func(_ context.Context, c saga.Call[order]) (thing, error) { return thing{ID: c.Work}, nil }
 	}
 	d, err := saga.Define(name, version, saga.Do("make", act).Idempotent().NoUndo("the test does not look").To(to).
 		Timeout(20*time.Minute).Settle(0))
