@@ -11,8 +11,6 @@ import (
 
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
-
-	"github.com/amends-dev/amends/ledger"
 )
 
 //go:embed postgres/*.sql sqlite/*.sql
@@ -37,9 +35,12 @@ type Step struct {
 	Applied time.Time // zero: not yet
 }
 
+// ErrNewer is matched by the error of a migration of a schema that a newer program has made.
+var ErrNewer = errors.New("the database schema is newer than this program")
+
 // Up applies every migration the database does not have yet and returns those it applied. Each one is in or
 // not, never half. Several processes may call it at the same time. A schema that is newer than this program is left
-// alone: the error matches [ledger.ErrSchema].
+// alone: the error matches [ErrNewer].
 func Up(ctx context.Context, db *sql.DB, d Dialect) ([]Step, error) {
 	p, err := provider(db, d)
 	if err != nil {
@@ -49,7 +50,7 @@ func Up(ctx context.Context, db *sql.DB, d Dialect) ([]Step, error) {
 		return nil, err
 	} else if latest := Latest(d); version > latest {
 		return nil, fmt.Errorf("%w: it has version %d, this program knows %d; nothing was changed. Use a newer program",
-			ledger.ErrSchema, version, latest)
+			ErrNewer, version, latest)
 	}
 	results, err := upTogether(ctx, db, d, p)
 	if err != nil {

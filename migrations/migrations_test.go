@@ -19,7 +19,6 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/amends-dev/amends/internal/pgtest"
-	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/migrations"
 )
 
@@ -133,8 +132,8 @@ func TestUpRefusesANewerSchema(t *testing.T) {
 			if _, err := db.ExecContext(t.Context(), `INSERT INTO amends_schema (version_id, is_applied) VALUES (99, true)`); err != nil {
 				t.Fatal(err)
 			}
-			if steps, err := migrations.Up(t.Context(), db, d); !errors.Is(err, ledger.ErrSchema) || len(steps) != 0 {
-				t.Errorf("applied %v, %v; want an error that matches %q", steps, err, ledger.ErrSchema)
+			if steps, err := migrations.Up(t.Context(), db, d); !errors.Is(err, migrations.ErrNewer) || len(steps) != 0 {
+				t.Errorf("applied %v, %v; want an error that matches %q", steps, err, migrations.ErrNewer)
 			}
 			wantVersion(t, db, d, 99)
 		})

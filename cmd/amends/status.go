@@ -24,7 +24,7 @@ them knows, live works whose latest record is old although they are held or over
 the ledger's clock. Works in review are not among them: amends list --review.`,
 		Example: `  amends status
   amends status --still 1h
-  amends status --exit-code > /dev/null || page-someone   # 6: something does not move
+  amends status --exit-code || page-on-call   # 6: something does not move
   amends status -o json | jq .findings`,
 	}
 	cmd.Flags().DurationVar(&still, "still", 10*time.Minute, "a live work that has not moved for this long is a finding")

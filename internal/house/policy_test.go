@@ -16,7 +16,7 @@ const policy = `
 	# read a clock are in TestMachineReadsNoClock.
 	STD < saga
 	os, os/..., io/ioutil, net, net/..., syscall, unsafe !< saga
-	database/..., log, log/..., math/rand/..., crypto/rand, plugin, runtime/... !< saga
+	database/..., log, log/..., math/rand/..., crypto/rand, plugin !< saga # runtime only names the functions of a panic
 
 	# Definitions and records are below everything that stores, sends or runs.
 	saga < effect, ledger
@@ -24,6 +24,7 @@ const policy = `
 
 	# A ledger knows records and its database, never the coordinator.
 	STD, github.com/pressly/goose/v3/... < migrations
+	STD, ledger < ledger/internal/valid < ledger/memory, ledger/internal/... # what every ledger refuses
 	ledger < ledger/memory, ledger/ledgertest/...
 	ledger, migrations < internal/sqlitedb, internal/pgdb
 	STD < internal/column < ledger/internal/...
@@ -31,7 +32,7 @@ const policy = `
 	internal/sqlitedb < ledger/sqlite, reconcile/store/sqlite
 	internal/pgdb < ledger/postgres, reconcile/store/postgres
 	modernc.org/sqlite/... < internal/sqlitedb
-	github.com/lib/pq/... < internal/pgdb
+	github.com/lib/pq/..., golang.org/x/sys/unix < internal/pgdb # TCP_USER_TIMEOUT
 	golang.org/x/sync/..., github.com/lib/pq/... < ledger/internal/...
 	modernc.org/sqlite/..., github.com/gofrs/flock < ledger/sqlite
 
@@ -43,6 +44,7 @@ const policy = `
 	# The receiver verifies, stores and answers. Effects hang off the ledger.
 	STD, github.com/sirupsen/logrus, golang.org/x/time/... < reconcile
 	reconcile < reconcile/webhook, reconcile/store/memory
+	golang.org/x/sync/semaphore < reconcile/webhook
 	STD < reconcile/simulation, reconcile/simulation/whole # only tests
 	coordinator, ledger !< reconcile
 	reconcile/sweep, github.com/sirupsen/logrus, golang.org/x/sync/... < reconcile/repair
