@@ -112,7 +112,7 @@ func (e *ear) deliver(ctx context.Context, c reconcile.Change) error {
 		}
 		return err
 	case o.Status == shop.Paid:
-		_, err := e.works.Start(ctx, sagaName, c.String(), o, &coordinator.StartOptions{Revision: c.Revision, Source: "webhook"})
+		_, err := e.works.Start(ctx, sagaName, c.String(), o, &coordinator.StartOptions{Revision: c.Revision, Source: "webhook", Cause: c.Cause})
 		return err
 	default:
 		return nil // nobody has paid it yet

@@ -47,7 +47,7 @@ func (p *process) deliver(ctx context.Context, c reconcile.Change) error {
 		return reconcile.Permanent(err)
 	}
 	if !c.Deleted && !o.Cancelled {
-		_, err := p.coordinator.Start(ctx, "invoice-order", c.String(), o, &coordinator.StartOptions{Revision: c.Revision, Source: "shop"})
+		_, err := p.coordinator.Start(ctx, "invoice-order", c.String(), o, &coordinator.StartOptions{Revision: c.Revision, Source: "shop", Cause: c.Cause})
 		return err
 	}
 	err := p.coordinator.Withdraw(ctx, "invoice-order", c.String(), c.Revision, coordinator.By{Actor: "shop", Reason: "cancelled"})

@@ -17,7 +17,7 @@ func hear(works *coordinator.Coordinator, box *sqlite.Store, shop *Shop) (*webho
 		Fetch: shop.Fetch, // asked wherever a webhook proves nothing
 		Deliver: func(ctx context.Context, c reconcile.Change) error { // being told twice changes nothing
 			if !c.Deleted {
-				_, err := works.Start(ctx, "invoice-order", c.String(), c.Body, &coordinator.StartOptions{Revision: c.Revision, Source: "webhook"})
+				_, err := works.Start(ctx, "invoice-order", c.String(), c.Body, &coordinator.StartOptions{Revision: c.Revision, Source: "webhook", Cause: c.Cause})
 				return err
 			}
 			err := works.Withdraw(ctx, "invoice-order", c.String(), c.Revision, coordinator.By{Actor: "webhook", Reason: "deleted in the shop"})
