@@ -244,6 +244,9 @@ func (t *tap) quiet(w *trace, since time.Time) (quiet, bound time.Duration, why 
 		due = w.spoken
 	}
 	bound = simTimeout + simSettle + simLease + simSlack
+	if t.s.sites.taintOf(w.st.ID) == clockForwardTaint {
+		bound += t.s.clock.leaps() // its waits are counted from records that the clock has dated ahead
+	}
 	known, ok := t.s.known(ledger.Version{Saga: w.st.ID.Saga, Version: w.st.Version}, w.st.Status.Terminal())
 	if !ok {
 		return 0, bound, ""
@@ -270,7 +273,8 @@ func (t *tap) quiet(w *trace, since time.Time) (quiet, bound time.Duration, why 
 		} else if ok {
 			from = later(from, last)
 		} else {
-			bound += simLease + simLease/3 // it may renew its lease until it notices that nothing else is answered
+			// It may renew its lease until it notices that nothing else is answered, with one call under way and one repeated.
+			bound += 2*simLease + simLease/3
 		}
 	}
 	return now.Sub(from), bound, fmt.Sprintf("it is %s, held by %s, %d signals unread, wants %q since %s", w.st.Status, holder, w.unread, w.to, from.Format(time.TimeOnly))
@@ -293,7 +297,7 @@ func (t *tap) line(w *trace) time.Duration {
 	if limit.PerSecond > 0 {
 		each = max(each, time.Duration(float64(time.Second)/limit.PerSecond))
 	}
-	return 2*time.Duration(ahead)*each + simTimeout
+	return 3*time.Duration(ahead)*each + 3*simTimeout
 }
 
 func attempting(st *saga.State) bool {

@@ -266,6 +266,8 @@ func outage(s *simulation) {
 
 func cancelOne(s *simulation) { s.cancel() }
 
+const clockForwardTaint = "the ledger's clock went forward"
+
 // taintOpen notes every work of which something may be on its way.
 func (w *sites) taintOpen() {
 	w.mu.Lock()
@@ -273,7 +275,7 @@ func (w *sites) taintOpen() {
 	for _, rs := range w.requests {
 		for _, r := range rs {
 			if time.Since(r.deadline) < simSettle && w.tainted[r.id] == "" {
-				w.tainted[r.id] = "the ledger's clock went forward"
+				w.tainted[r.id] = clockForwardTaint
 			}
 		}
 	}

@@ -70,6 +70,14 @@ type steppedClock struct {
 	high   time.Time // the latest it has ever shown
 	since  time.Time // when it had caught up with that again
 	behind bool
+	ahead  time.Duration // all steps forward together
+}
+
+// leaps is by how much the clock has gone forward, all steps together.
+func (c *steppedClock) leaps() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ahead
 }
 
 func (c *steppedClock) now() time.Time {
@@ -92,6 +100,7 @@ func (c *steppedClock) step(d time.Duration) {
 	c.now()
 	c.mu.Lock()
 	c.offset += d
+	c.ahead += max(0, d)
 	c.since = time.Now()
 	c.mu.Unlock()
 	c.now()
@@ -254,6 +263,7 @@ func (s *simulation) settle() {
 		s.sites.turn(name, siteOpen)
 	}
 	if caught, _ := s.clock.caughtUp(); !caught {
+		s.sites.taintOpen()
 		s.clock.step(time.Until(s.clock.high) - s.clock.offset)
 	}
 	s.join(orders1, orders2, parcels1)
