@@ -51,8 +51,11 @@ var (
 
 // join starts a process that knows the given definitions.
 func (s *simulation) join(knows ...ledger.Version) *member {
+	s.mu.Lock()
 	s.born++
-	m := &member{s: s, name: fmt.Sprintf("p%d", s.born), knows: knows, ended: make(chan struct{}), well: time.Now()}
+	name := fmt.Sprintf("p%d", s.born)
+	s.mu.Unlock()
+	m := &member{s: s, name: name, knows: knows, ended: make(chan struct{}), well: time.Now()}
 	m.link = &link{Store: s.tap, m: m}
 	o := coordinator.Options{
 		Lease: simLease, Poll: simPoll, Hold: 2 * time.Second, Drain: 10 * time.Second, Label: m.name, Log: silent(),

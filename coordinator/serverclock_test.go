@@ -117,6 +117,14 @@ func TestTheServersClockSteps(t *testing.T) {
 		}
 	}
 	server.set(0)
+	a.poll(func() bool { // what a person does then; amends check asks for it
+		_, _, err := a.look.CatchUp(t.Context())
+		o, oerr := a.look.Overview(t.Context())
+		if err := errors.Join(err, oerr); err != nil {
+			t.Fatal(err)
+		}
+		return len(o.Ahead.Works)+len(o.Ahead.Sessions) == 0
+	})
 	reviews := a.finish()
 	t.Logf("%d works, %d steps, %d requests, %d reviews", works, steps, a.arrivals(), reviews)
 	a.leave(one)
