@@ -139,7 +139,15 @@ func (a *arena) readOnly(db *sqlx.DB, on bool) {
 // smallDisk mounts a file system of the given size for the length of the test.
 func smallDisk(t *testing.T, size string) string {
 	t.Helper()
-	dir := t.TempDir()
+	dir, err := os.MkdirTemp("", "amends-disk-") //nolint:usetesting // a server that runs as another user must get there
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.Remove(dir); err != nil {
+			t.Error(err)
+		}
+	})
 	if err := mount(dir, size); err != nil {
 		t.Skipf("skipped: a small file system cannot be mounted here: %v", err)
 	}
