@@ -120,14 +120,14 @@ func (c *chainClock) wrote(r *saga.Record, sent, received time.Time) {
 }
 
 // bound bounds m: it is not before the latest record and the time gone by since, and nothing that we armed is
-// settled before our own clock says so, too.
-func (c *chainClock) bound(m saga.Moment) saga.Moment {
+// settled before our own clock says so, too. After settled, within which every attempt has ended and settled, it is.
+func (c *chainClock) bound(m saga.Moment, settled time.Duration) saga.Moment {
 	now := time.Now()
 	if !c.tail.at.IsZero() {
 		m.Earliest = latest(m.Earliest, c.tail.earliest(now))
 		m.Latest = latest(m.Latest, c.tail.latest(now))
 	}
-	if most := c.armed.earliest(now); !c.armed.at.IsZero() && most.Before(m.Earliest) {
+	if most := c.armed.earliest(now); now.Sub(c.armed.received) <= settled && most.Before(m.Earliest) {
 		m.Earliest = most
 	}
 	return m
