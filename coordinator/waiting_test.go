@@ -31,6 +31,9 @@ func TestAWorkThatWasTurnedAwayKeepsItsPlace(t *testing.T) {
 			pass(500 * time.Millisecond)
 		}
 		pass(5 * time.Minute)
+		synctest.Wait()
+		w.mu.Lock()
+		defer w.mu.Unlock()
 		var order []string
 		for _, a := range w.arrivals {
 			if a.step == "invoice" && !slices.Contains(order, a.work) {
