@@ -186,7 +186,7 @@ const longestAway = 10 * time.Minute
 
 // wait estimates how long the work at a place in the line has to wait: for those before it, and for as long as the
 // slots have been in use already when that is longer than usual. An attempt that hangs is waited for once, and not by
-// each work anew.
+// each work again.
 func (d *destination) wait(at int) time.Duration {
 	wait := time.Duration(at+1) * d.each()
 	if n := d.limit.Concurrent; n > 0 && d.busy == n {

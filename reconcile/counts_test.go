@@ -25,7 +25,7 @@ func ExampleListener() {
 	// Output: map[applied:1]
 }
 
-// counts is what a hearer did, by its listener.
+// counts is what a processor did, by its listener.
 type counts struct {
 	mu       sync.Mutex
 	verdicts map[reconcile.Verdict]int64

@@ -326,7 +326,7 @@ func (st *State) adopt(r *Record) error {
 		return nil
 	}
 	st.Adopting = false
-	for i := range st.Steps { // compensated: what stands then is what nobody can tell of
+	for i := range st.Steps { // compensated: what stands then is what could not be told
 		if ss := &st.Steps[i]; r.Status == Compensated && ss.Unconfirmed {
 			ss.Undo.Phase = Skipped
 		}

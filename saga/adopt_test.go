@@ -223,7 +223,7 @@ func TestWhatIsAdopted(t *testing.T) {
 	}
 }
 
-// D3: what nobody can tell of is not done again by a revision either, unless repeating it is harmless.
+// D3: what could not be told is not done again by a revision either, unless repeating it is harmless.
 func TestD3UnconfirmedStays(t *testing.T) {
 	t.Parallel()
 	for step, again := range map[string]bool{

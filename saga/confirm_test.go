@@ -13,7 +13,7 @@ import (
 // ended (D10).
 func (w *world) confirmAll(a *Adoption, adopted *State, before map[string]int) {
 	steps := w.st.Unconfirmed()
-	if len(steps) == 0 || !rapid.Bool().Draw(w.t, "a person looks at what nobody could tell") {
+	if len(steps) == 0 || !rapid.Bool().Draw(w.t, "a person looks at what could not be told") {
 		return
 	}
 	for _, name := range steps {

@@ -27,7 +27,7 @@ func TestF20NamesBystanders(t *testing.T) {
 		t.Errorf("the review says %q", d.st.Note)
 	}
 	d.alone = false
-	d.verdict("").due().wants("act a forward", Running).crash().wants("act a forward", Running) // it counts anew
+	d.verdict("").due().wants("act a forward", Running).crash().wants("act a forward", Running) // it counts from one again
 }
 
 // "F20: ... from its second crash on a step that may be repeated pauses, 1 s and twice as long each time, to 15 min".

@@ -252,7 +252,7 @@ func (m *machine) learnEvidence(f *Evidence) error {
 }
 
 // neverOnALookup reports whether the step must not be sent again because a lookup says that it did not happen, or only
-// half. That is so, too, of a step that this version does not have: nobody knows how it is safe to repeat.
+// half. That is so, too, of a step that this version does not have: its definition is not there to say how it is safe to repeat.
 func (m *machine) neverOnALookup(step string) bool {
 	s := m.step(step)
 	return s == nil || s.Repeat == RepeatAtMostOnce

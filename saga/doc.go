@@ -219,7 +219,7 @@
 //     revision is noted.
 //   - S9: a late answer that names another external id than the recorded one is noted: look for a duplicate.
 //   - S10: a conflict is noted. The work goes on with what it was started with.
-//   - S13: a wake is noted: whoever reads it looks at the work. It takes up again what the machine gave up (M3), when no
+//   - S13: a wake is noted: the process that reads it looks at the work. It takes up again what the machine gave up (M3), when no
 //     step is at issue that a verdict could be about.
 //
 // # Revisions

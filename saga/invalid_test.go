@@ -12,7 +12,7 @@ import (
 // latin1 is JSON by its syntax and no UTF-8 by its content.
 var latin1 = json.RawMessage("{\"name\":\"caf\xe9\"}")
 
-// "M1: bodies are valid UTF-8 where they enter", whoever brings them (CORE-10).
+// "M1: bodies are valid UTF-8 where they enter", by every way (CORE-10).
 func TestM1BodiesAreUTF8(t *testing.T) {
 	resolve := Signal{Kind: SignalResolve, Verdict: Verdict{Step: "a", Attempt: 1, Happened: true, ExternalID: "x", Output: latin1}}
 	late := Signal{Kind: SignalLate, Verdict: Verdict{Step: "a", Direction: Forward, Attempt: 1, Happened: true, ExternalID: "x", Output: latin1}}

@@ -137,7 +137,7 @@ func (s *story) play(command string) string {
 //	conflict           the work was started again with another identity
 //	max-crashes n      so often a step may be in flight when its process dies
 //	invalid            the ledger takes no record of what comes next
-//	wake               somebody says that it should have moved
+//	wake               a person or a program says that it should have moved
 //	lose               the whole ledger is lost
 //	adopt rev words…   what stands is put on record; each line says it of one step (see parseEffect), or begins with
 //	                   quarantine. Among the words: cancelled, and records=n when it is cut off after n

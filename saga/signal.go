@@ -14,7 +14,7 @@ const (
 	SignalResolve  SignalKind = "resolve"     // a person's verdict on a step in review
 	SignalConflict SignalKind = "conflict"    // the same work was started again with a different identity
 	SignalLate     SignalKind = "late-answer" // an attempt's answer came after the attempt was closed
-	SignalWake     SignalKind = "wake"        // somebody says that the work should have moved
+	SignalWake     SignalKind = "wake"        // a person or a program says that the work should have moved
 	SignalRevise   SignalKind = "revise"      // the source has a newer version of the object
 	SignalKeep     SignalKind = "keep"        // a person leaves a work as it stands that the source cancelled
 )

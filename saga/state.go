@@ -292,7 +292,7 @@ func (ss *StepState) taught(e *Effort, r *Record) {
 	result := &Result{ExternalID: r.ExternalID, Output: r.Body}
 	switch {
 	case r.Class == "" && r.Kind == KindUnclear:
-	case r.Kind == KindNotFound && ss.Unconfirmed: // it counted as done because nobody could tell
+	case r.Kind == KindNotFound && ss.Unconfirmed: // it counted as done because it could not be told
 		e.Phase = Skipped
 	case r.Class != "":
 		e.Stuck = ReasonUndoFailed

@@ -115,7 +115,7 @@ func (m *machine) verdictOn(s *Signal, ss *StepState, dir Direction) *Record {
 	return r
 }
 
-// wake takes up again a work that the machine has given up (M1), now that somebody has mended the cause. Else a work
+// wake takes up again a work that the machine has given up (M1), now that its cause is mended. Else a work
 // that should have moved only needed a process that looks at it.
 func (m *machine) wake(s *Signal) error {
 	ss, dir := m.st.Issue(m.spec)

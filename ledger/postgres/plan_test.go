@@ -95,7 +95,7 @@ func TestClaimTakesFromALongBacklog(t *testing.T) {
 }
 
 // "A work that is being claimed is passed over", and so is one that another transaction has locked, however many those
-// are: whoever stands still there delays no claim.
+// are: a writer that stands still there delays no claim.
 func TestClaimPassesLockedWorks(t *testing.T) {
 	t.Parallel()
 	l := open(t, pgtest.URL(t))
