@@ -23,6 +23,7 @@ type Server struct {
 	connector *pq.Connector
 	identity  atomic.Pointer[string] // nil: not asked yet
 	strict    atomic.Bool            // a database that is not the one it was is refused
+	doubt     atomic.Int64           // when the newest call began that had no answer in its time
 }
 
 // New reads a DSN, a URL or key=value pairs as lib/pq takes them. connect is for one attempt to connect, where the
@@ -199,6 +200,7 @@ func (d *door) greet(ctx context.Context) (_ *conn, err error) {
 	if err := admit(version, text(answer[1]), id); err != nil {
 		return nil, err
 	}
+	o.socket.doubt = &d.doubt
 	return &conn{pqConn: c, socket: o.socket, server: d.Server, identity: id}, nil
 }
 
@@ -264,7 +266,7 @@ type conn struct {
 
 // current reports whether the connection can be used again.
 func (c *conn) current() bool {
-	return !c.socket.hasEnded() && c.identity == *c.server.identity.Load()
+	return !c.socket.hasEnded() && !c.socket.inDoubt() && c.identity == *c.server.identity.Load()
 }
 
 // QueryContext implements [driver.QueryerContext].

@@ -3,8 +3,10 @@ package pgdb
 import (
 	"context"
 	"database/sql/driver"
+	"errors"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -75,9 +77,43 @@ func (o *opening) done() {
 type socket struct {
 	net.Conn
 
+	heard atomic.Int64  // when something last came from the server
+	doubt *atomic.Int64 // the server's; nil until the connection is made
+
 	mu    sync.Mutex
 	ended bool
 }
+
+// Whoever falls silent seldom does so on one connection only, and a pool hands its idle ones out one after the other. So
+// a call that has no answer in its time puts all those in doubt that have not been heard since it began: they are
+// replaced before they cost a time-out each.
+
+// begun is what the moments of this package count from.
+var begun = time.Now()
+
+func moment() int64 { return int64(time.Since(begun)) }
+
+// Read implements [net.Conn].
+func (s *socket) Read(b []byte) (int, error) {
+	n, err := s.Conn.Read(b)
+	if n > 0 {
+		s.heard.Store(moment())
+	}
+	return n, err
+}
+
+// unheard puts the others in doubt when nothing came for a call that began then.
+func (s *socket) unheard(began int64) {
+	if s.doubt == nil || s.heard.Load() >= began {
+		return
+	}
+	for last := s.doubt.Load(); last < began && !s.doubt.CompareAndSwap(last, began); {
+		last = s.doubt.Load()
+	}
+}
+
+// inDoubt reports whether another call, begun after this connection was last heard, had no answer.
+func (s *socket) inDoubt() bool { return s.heard.Load() < s.doubt.Load() }
 
 // longAgo is a deadline that has passed.
 var longAgo = time.Unix(1, 0)
@@ -101,7 +137,13 @@ func (s *socket) watch(ctx context.Context) (stop func()) {
 	if ctx.Done() == nil {
 		return func() {}
 	}
-	cancel := context.AfterFunc(ctx, s.end)
+	began := moment()
+	cancel := context.AfterFunc(ctx, func() {
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			s.unheard(began)
+		}
+		s.end()
+	})
 	return func() {
 		if !cancel() {
 			s.end() // it is about to: nothing may begin on this socket any more

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -119,6 +120,59 @@ func goesOn(t *testing.T, method string, call func(context.Context) error) {
 		errs = append(errs, err)
 	}
 	t.Fatalf("%s did not go on: %v", method, errors.Join(errs...))
+}
+
+// However many connections have gone silent together, they cost one time-out and not one each: who stops, or renews a
+// lease, has time for a few.
+func TestManySilentConnectionsCostOneTimeOut(t *testing.T) {
+	t.Parallel()
+	address := pgtest.URL(t)
+	p := newProxy(t, address)
+	l := open(t, p.url)
+	defer closed(t, l)
+	token := session(t, l)
+	e := start(token, "w")
+	appendAll(t, l, token, []ledger.Entry{e}, ledger.Appended)
+	onlooker := connect(t, address)
+	tx, err := onlooker.BeginTxx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	if _, err := tx.ExecContext(t.Context(), `UPDATE amends_heads SET posted = posted`); err != nil {
+		t.Fatal(err)
+	}
+	var posts sync.WaitGroup
+	const many = 3 // Options.Readers
+	for i := range many {
+		posts.Go(func() {
+			if err := l.Post(t.Context(), e.ID, saga.Signal{Kind: saga.SignalCancel, Key: fmt.Sprint(i)}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for waiting := 0; waiting < many; { // each on a connection of its own
+		if err := onlooker.GetContext(t.Context(), &waiting,
+			`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	posts.Wait()
+	p.hush(true, true)
+	post := func(ctx context.Context) error {
+		return l.Post(ctx, e.ID, saga.Signal{Kind: saga.SignalCancel, Key: "again"})
+	}
+	if err := comesBack(t, "Post", time.Second, post); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Post on a silent connection: %v, want that its time is over", err)
+	}
+	for range many {
+		if err := comesBack(t, "Post", time.Minute, post); err != nil {
+			t.Errorf("the call after it: %v, want that it takes no other silent connection", err)
+		}
+	}
 }
 
 // A connection that is opened while the server says nothing costs the call its time, too.
