@@ -216,21 +216,24 @@ func (c *Coordinator) stop(ctx context.Context, s *session) error {
 	if s.why() != nil {
 		return err // others have its works by now, or had when its lease ended
 	}
-	return errors.Join(err, c.bury(ctx, s))
+	c.bury(ctx, s)
+	return err
 }
 
 // bury ends the session in the ledger, so that its works are free at once. A connection that has gone silent costs one
-// try: the next one takes another.
-func (c *Coordinator) bury(ctx context.Context, s *session) error {
-	ctx, cancel := context.WithTimeout(ctx, c.opts.Lease)
+// try: the next one takes another. A ledger that cannot be reached until the lease ends costs no more than the wait: by
+// then the works are free in any case, so that the process has stopped well.
+func (c *Coordinator) bury(ctx context.Context, s *session) {
+	ctx, cancel := context.WithTimeout(ctx, s.left())
 	defer cancel()
 	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		err := c.ledger.Bury(ctx, s.token)
 		if err == nil {
-			return nil
+			return
 		}
 		if sleep(ctx, wait) != nil {
-			return fmt.Errorf("the session could not be buried; its works are taken over when its lease ends: %w", err)
+			c.opts.Log.WithError(err).Warn("stopped, and the ledger did not hear of it; other processes take the works over now that the lease is over")
+			return
 		}
 	}
 }

@@ -358,3 +358,39 @@ func TestAWorkThatWaitsInHandIsTakenOverAtOnce(t *testing.T) {
 		verify(t, l, w, "o1")
 	})
 }
+
+// deaf is a ledger that is away when a process wants to say goodbye.
+type deaf struct {
+	ledgertest.Store
+
+	asked atomic.Int32
+}
+
+func (d *deaf) Bury(context.Context, saga.Token) error {
+	d.asked.Add(1)
+	return errors.New("connection refused")
+}
+
+// A stop that the ledger does not hear of leaves nothing behind but a session, which ends with its lease: the process
+// asks until then, has stopped well, and the works are taken over.
+func TestAStopThatTheLedgerDoesNotHearOf(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, w := memory.New(nil), &world{plan: on("customer", saga.Forward, 1, fault{unsent: true, after: 2 * time.Second})}
+		w.watch(l)
+		away := &deaf{Store: l}
+		p := boot(t, away, w, config{})
+		synctest.Wait()
+		p.begin("o1")
+		synctest.Wait()
+		before := time.Now()
+		if err := p.halt(); err != nil {
+			t.Errorf("the stop said %v", err)
+		}
+		if took := time.Since(before); took > quick().Lease || away.asked.Load() < 2 {
+			t.Errorf("it asked %d times in %s; the lease is %s", away.asked.Load(), took, quick().Lease)
+		}
+		boot(t, l, w, config{}).want("o1", saga.Completed, "")
+		verify(t, l, w, "o1")
+	})
+}
