@@ -58,20 +58,20 @@ func TestSilentConnections(t *testing.T) {
 	}
 	address := pgtest.URL(t)
 	a := newArena(t, apart(t, address), works)
-	w := newWire(t, address)
-	a.ledger = w.url
+	w := pgtest.NewWire(t, address)
+	a.ledger = w.URL()
 	one, other := a.launch(), a.launch()
 	silent := 0
 	for range silences {
 		a.after(1 + a.r.IntN(2*4*works/silences))
-		silent += w.silence(a.r, a.r.IntN(4))
+		silent += w.SilenceSome(a.r, a.r.IntN(4))
 	}
 	reviews := a.finish()
 	t.Logf("%d works, %d silences, %d silent connections, %d requests, %d reviews", works, silences, silent, a.arrivals(), reviews)
 	if silent < silences {
 		t.Errorf("%d connections fell silent, want %d or more: the test proves little", silent, silences)
 	}
-	w.silence(a.r, 0) // a stop comes to its end in silence, too
+	w.SilenceSome(a.r, 0) // a stop comes to its end in silence, too
 	a.leave(one)
 	a.leave(other)
 }

@@ -17,8 +17,8 @@ func TestDatabaseChanged(t *testing.T) {
 	t.Parallel()
 	before, after := pgtest.Own(t, nil).URL(), pgtest.Own(t, nil).URL()
 	closed(t, open(t, before), open(t, after)) // migrated
-	p := newProxy(t, before)
-	l := open(t, p.url)
+	w := pgtest.NewWire(t, before)
+	l := open(t, w.URL())
 	defer closed(t, l)
 	old, err := l.OpenSession(t.Context(), time.Hour, "before", nil)
 	if err != nil {
@@ -30,7 +30,7 @@ func TestDatabaseChanged(t *testing.T) {
 	}
 	appendAll(t, l, old.Token, es, ledger.Appended)
 
-	p.lead(t, after)
+	w.Lead(t, after)
 	fresh, err := l.OpenSession(t.Context(), time.Hour, "after", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -63,11 +63,11 @@ func TestConnectionToAnotherServer(t *testing.T) {
 	t.Parallel()
 	before, after := pgtest.Own(t, nil).URL(), pgtest.Own(t, nil).URL()
 	closed(t, open(t, before), open(t, after))
-	p := newProxy(t, before)
-	l := open(t, p.url)
+	w := pgtest.NewWire(t, before)
+	l := open(t, w.URL())
 	defer closed(t, l)
 	token := session(t, l)
-	p.lead(t, after)
+	w.Lead(t, after)
 	terminate(t, connect(t, before))
 	var err error
 	for range 10 { // connections that were cut are noticed one by one

@@ -65,26 +65,26 @@ func methods(l *store, token saga.Token, e ledger.Entry, head int64) map[string]
 // call goes on through another one.
 func TestSilentConnections(t *testing.T) {
 	t.Parallel()
-	for name, silent := range map[string][2]bool{
-		"requests": {true, false}, "answers": {false, true}, "both": {true, true},
+	for name, silent := range map[string]pgtest.Way{
+		"requests": pgtest.Requests, "answers": pgtest.Answers, "both": pgtest.Both,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newProxy(t, pgtest.URL(t))
-			l := open(t, p.url)
+			w := pgtest.NewWire(t, pgtest.URL(t))
+			l := open(t, w.URL())
 			token := session(t, l)
 			e := start(token, "w")
 			head := appendAll(t, l, token, []ledger.Entry{e}, ledger.Appended)[0].Head
 			for method, call := range methods(l, token, e, head) {
 				goesOn(t, method, call) // its lane is open
-				p.hush(silent[0], silent[1])
+				w.Silence(silent)
 				if err := comesBack(t, method, time.Second, call); !errors.Is(err, context.DeadlineExceeded) {
 					t.Errorf("%s on a silent connection: %v, want that its time is over", method, err)
 				}
 				goesOn(t, method, call)
-				p.cut() // the lanes of others
+				w.Cut() // the lanes of others
 			}
-			p.hush(true, true)
+			w.Silence(pgtest.Both)
 			if err := comesBack(t, "Close", time.Minute, func(context.Context) error { return l.Close() }); err != nil {
 				t.Errorf("closing over silent connections: %v", err)
 			}
@@ -127,8 +127,8 @@ func goesOn(t *testing.T, method string, call func(context.Context) error) {
 func TestManySilentConnectionsCostOneTimeOut(t *testing.T) {
 	t.Parallel()
 	address := pgtest.URL(t)
-	p := newProxy(t, address)
-	l := open(t, p.url)
+	w := pgtest.NewWire(t, address)
+	l := open(t, w.URL())
 	defer closed(t, l)
 	token := session(t, l)
 	e := start(token, "w")
@@ -161,7 +161,7 @@ func TestManySilentConnectionsCostOneTimeOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	posts.Wait()
-	p.hush(true, true)
+	w.Silence(pgtest.Both)
 	post := func(ctx context.Context) error {
 		return l.Post(ctx, e.ID, saga.Signal{Kind: saga.SignalCancel, Key: "again"})
 	}
@@ -178,12 +178,12 @@ func TestManySilentConnectionsCostOneTimeOut(t *testing.T) {
 // A connection that is opened while the server says nothing costs the call its time, too.
 func TestSilentWhileConnecting(t *testing.T) {
 	t.Parallel()
-	p := newProxy(t, pgtest.URL(t))
-	l := open(t, p.url)
+	w := pgtest.NewWire(t, pgtest.URL(t))
+	l := open(t, w.URL())
 	defer closed(t, l)
 	token := session(t, l)
-	p.cut()
-	p.silent.Store(true)
+	w.Cut()
+	w.SilenceNew(pgtest.Answers)
 	for range 3 { // cut connections are noticed one by one
 		err := comesBack(t, "Renew", time.Second, func(ctx context.Context) error {
 			_, err := l.Renew(ctx, token, ledger.Renewal{TTL: time.Hour})
@@ -193,7 +193,7 @@ func TestSilentWhileConnecting(t *testing.T) {
 			t.Error("renewed over a connection that says nothing")
 		}
 	}
-	p.silent.Store(false)
+	w.SilenceNew(0)
 	goesOn(t, "Renew", func(ctx context.Context) error {
 		_, err := l.Renew(ctx, token, ledger.Renewal{TTL: time.Hour})
 		return err
@@ -238,8 +238,8 @@ func TestLockedWorksHoldUpNoOther(t *testing.T) {
 func TestVanishedPost(t *testing.T) {
 	t.Parallel()
 	address := pgtest.URL(t)
-	p := newProxy(t, address)
-	laptop, l := open(t, p.url), open(t, address)
+	w := pgtest.NewWire(t, address)
+	laptop, l := open(t, w.URL()), open(t, address)
 	defer closed(t, laptop, l)
 	token := session(t, l)
 	e := start(token, "w")
@@ -252,7 +252,7 @@ func TestVanishedPost(t *testing.T) {
 	if err := post("1")(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	p.hush(false, true)
+	w.Silence(pgtest.Answers)
 	_ = comesBack(t, "Post", time.Second, post("2"))
 	r := saga.Record{Kind: saga.KindDone, Status: saga.Completed}
 	appendAll(t, l, token, []ledger.Entry{next(e, head, token, r, &ledger.Schedule{})}, ledger.Appended)
@@ -279,8 +279,8 @@ func TestWithoutASessionTheLedgerFollows(t *testing.T) {
 	t.Parallel()
 	before, after := pgtest.Own(t, nil).URL(), pgtest.Own(t, nil).URL()
 	closed(t, open(t, before), open(t, after))
-	p := newProxy(t, before)
-	l := open(t, p.url)
+	w := pgtest.NewWire(t, before)
+	l := open(t, w.URL())
 	defer closed(t, l)
 	stored := func(work string) []ledger.Entry {
 		e := start(0, work)
@@ -288,8 +288,8 @@ func TestWithoutASessionTheLedgerFollows(t *testing.T) {
 		return []ledger.Entry{e}
 	}
 	appendAll(t, l, 0, stored("a"), ledger.Appended)
-	p.lead(t, after)
-	p.cut()
+	w.Lead(t, after)
+	w.Cut()
 	goesOn(t, "start", func(ctx context.Context) error {
 		_, err := l.Append(ctx, 0, stored("b"))
 		return err
