@@ -77,7 +77,7 @@ func (l *Ledger) Append(ctx context.Context, t saga.Token, entries []ledger.Entr
 }
 
 func (l *Ledger) append(ctx context.Context, t saga.Token, entries []ledger.Entry, answers []ledger.Answer) error {
-	b := collect(entries, answers)
+	b := l.collect(entries, answers)
 	for len(b.starts)+len(b.follows) > 0 {
 		again := b.repeated()
 		if err := l.round(ctx, t, b); err != nil {
@@ -94,7 +94,9 @@ func (l *Ledger) round(ctx context.Context, t saga.Token, b batch) error {
 	starts, blocked := l.waits.split(b.starts)
 	if len(starts) > 0 {
 		g.Go(func() error {
-			return divide(starts, func(ps []*pending) error { return l.storeStarts(ctx, t, l.start, l.startOne, ps) })
+			return l.inParts(starts, func(ps []*pending) error {
+				return divide(ps, func(ps []*pending) error { return l.storeStarts(ctx, t, l.start, l.startOne, ps) })
+			})
 		})
 	}
 	if len(blocked) > 0 {
@@ -109,7 +111,9 @@ func (l *Ledger) round(ctx context.Context, t saga.Token, b batch) error {
 		})
 	}
 	if len(b.follows) > 0 {
-		g.Go(func() error { return l.storeRecords(ctx, t, b.follows) })
+		g.Go(func() error {
+			return l.inParts(b.follows, func(ps []*pending) error { return l.storeRecords(ctx, t, ps) })
+		})
 	}
 	err := g.Wait()
 	l.waits.note(b.starts)
@@ -156,12 +160,41 @@ func (l *Ledger) passLocked(ctx context.Context, ps []*pending, why error) ([]*p
 // batch is what one call stores, in the order in which rows are locked.
 type batch struct{ starts, follows []*pending }
 
+// statementBytes is how much one statement carries at most; a record that is larger by itself is refused. At a message
+// of a gigabyte the server hangs up, and the same batch would be sent again for ever (core.md D5). What is quoted in
+// an array may take twice the room.
+const statementBytes = 256 << 20
+
+// inParts stores entries in as many statements as their size demands.
+func (l *Ledger) inParts(ps []*pending, store func([]*pending) error) error {
+	for len(ps) > 0 {
+		n, bytes := 1, ps[0].size()
+		for ; n < len(ps) && bytes+ps[n].size() <= l.most; n++ {
+			bytes += ps[n].size()
+		}
+		if err := store(ps[:n]); err != nil {
+			return err
+		}
+		ps = ps[n:]
+	}
+	return nil
+}
+
+// size is about how many bytes the entry takes in a statement.
+func (p *pending) size() (n int) {
+	r := &p.Record
+	return 1024 + len(r.Body) + len(r.Snapshot) + len(r.Error) + 20*len(r.Signals)
+}
+
 // collect makes rows of entries and answers those that no database takes.
-func collect(entries []ledger.Entry, answers []ledger.Answer) batch {
+func (l *Ledger) collect(entries []ledger.Entry, answers []ledger.Answer) batch {
 	var b batch
 	for i := range entries {
 		p := &pending{Entry: &entries[i], answer: &answers[i]}
 		values, err := engine.Values(p.Entry)
+		if n := p.size(); n > l.most {
+			err = errors.Join(err, fmt.Errorf("it takes %d bytes, the limit is %d", n, l.most))
+		}
 		switch {
 		case err != nil:
 			answers[i] = ledger.Answer{Result: ledger.Invalid, Err: err}

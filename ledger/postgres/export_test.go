@@ -14,5 +14,8 @@ func Lane(l *Ledger, name string) *sqlx.DB {
 // SetClock makes l's statements take now for the server's time.
 func SetClock(l *Ledger, now time.Time) { l.now = func() any { return now.UnixMicro() } }
 
+// SetMost bounds what one statement of l carries.
+func SetMost(l *Ledger, bytes int) { l.most = bytes }
+
 // ClaimText is the statement of a claim, for looking at its plan.
 const ClaimText = claimText

@@ -2,12 +2,12 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/jmoiron/sqlx"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/amends-dev/amends/internal/pgdb"
 	"github.com/amends-dev/amends/ledger"
@@ -73,6 +73,7 @@ type Ledger struct {
 	writing
 	waits waiting
 	now   func() any // nil but in tests: the server's clock
+	most  int        // statementBytes but in tests
 }
 
 // lanes are the pools, one for each urgency.
@@ -101,7 +102,7 @@ func open(ctx context.Context, dsn string, o Options) (_ *Ledger, err error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Ledger{server: s, now: func() any { return nil }}
+	l := &Ledger{server: s, now: func() any { return nil }, most: statementBytes}
 	l.lanes = lanes{
 		records:  s.Pool(o.Writers, append(slices.Clone(pgdb.ByIndex), pgdb.Steady, lockTimeout(recordPatience))...),
 		starts:   s.Pool(1, pgdb.Steady, "enable_nestloop=off", lockTimeout(startPatience)),
@@ -150,6 +151,11 @@ func (l *Ledger) Close() error {
 	return nil
 }
 
+// close closes all lanes at once: each may have to wait for a server that says nothing.
 func (l *lanes) close() error {
-	return errors.Join(l.records.Close(), l.starts.Close(), l.blocked.Close(), l.claiming.Close(), l.pulse.Close(), l.rest.Close())
+	var g errgroup.Group
+	for _, lane := range []*sqlx.DB{l.records, l.starts, l.blocked, l.claiming, l.pulse, l.rest} {
+		g.Go(lane.Close)
+	}
+	return g.Wait()
 }

@@ -152,12 +152,11 @@ func (l *Ledger) startTx(ctx context.Context, tx *sqlx.Tx, e ledger.Entry) (ledg
 	if e.Record.Seq != 1 || e.Record.Arm != nil {
 		return ledger.Answer{}, errors.New("only a first record that arms nothing can be stored there")
 	}
-	var answer ledger.Answer
 	e.Schedule = &ledger.Schedule{} // unheld
-	ps := collect([]ledger.Entry{e}, []ledger.Answer{answer}).starts
+	answers := make([]ledger.Answer, 1)
+	ps := l.collect([]ledger.Entry{e}, answers).starts
 	if len(ps) == 0 {
-		_, err := engine.Values(&e)
-		return ledger.Answer{Result: ledger.Invalid, Err: err}, nil
+		return answers[0], nil
 	}
 	schema := pq.QuoteIdentifier(l.schema) + "."
 	args := append([]any{l.now(), int64(e.Record.Session)}, ps[0].row...)
@@ -175,5 +174,5 @@ func (l *Ledger) startTx(ctx context.Context, tx *sqlx.Tx, e ledger.Entry) (ledg
 			return ledger.Answer{}, errors.New("the work is neither new nor there; begin another transaction")
 		}
 	}
-	return *ps[0].answer, nil
+	return answers[0], nil
 }

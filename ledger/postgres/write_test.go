@@ -1,10 +1,12 @@
 package postgres_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -119,6 +121,51 @@ func TestTooLongForAnIndex(t *testing.T) {
 	answers = appendAll(t, l, token, batch, ledger.Appended, ledger.Invalid, ledger.Appended)
 	if answers[1].Err == nil {
 		t.Error("it does not say why")
+	}
+}
+
+// "MaxBatch counts records, not bytes" (core.md D5): a batch takes as many statements as its size demands, whoever hands
+// it in, and a record that no statement can carry is refused for itself.
+func TestBatchesAreBoundedInBytes(t *testing.T) {
+	t.Parallel()
+	l := open(t, pgtest.URL(t))
+	defer closed(t, l)
+	token := session(t, l)
+	postgres.SetMost(l.Ledger, 100_000)
+	body := func(n int) []byte { return append(append([]byte{'"'}, bytes.Repeat([]byte{'x'}, n)...), '"') }
+	times := func(as []ledger.Answer) int {
+		at := map[time.Time]bool{}
+		for _, a := range as {
+			at[a.At] = true // one for each statement
+		}
+		return len(at)
+	}
+	var es []ledger.Entry
+	for i := range 8 {
+		e := start(token, fmt.Sprint("w", i))
+		e.Record.Body = body(30_000)
+		e.Record.Seal(e.ID, 0, saga.Hash{}, token)
+		es = append(es, e)
+	}
+	started := appendAll(t, l, token, es, ledger.Appended)
+	if n := times(started); n != 3 {
+		t.Errorf("eight starts of 30 KB went in %d statements of 100 KB, want 3", n)
+	}
+	want := make([]ledger.Result, len(es))
+	for i := range es {
+		r := saga.Record{Kind: saga.KindDone, Status: saga.Running, Snapshot: body(30_000)}
+		want[i] = ledger.Appended
+		if i == 4 {
+			r.Snapshot, want[i] = body(100_000), ledger.Invalid
+		}
+		es[i] = next(es[i], started[i].Head, token, r, nil)
+	}
+	as := appendAll(t, l, token, es, want...)
+	if as[4].Err == nil {
+		t.Error("it does not say why")
+	}
+	if n := times(slices.Delete(as, 4, 5)); n != 3 {
+		t.Errorf("seven records of 30 KB went in %d statements of 100 KB, want 3", n)
 	}
 }
 
