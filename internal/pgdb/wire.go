@@ -184,12 +184,12 @@ func (s *socket) SetWriteDeadline(t time.Time) error {
 // farewell is how long closing a statement or a connection may take.
 const farewell = time.Second
 
-// within runs fn, which has no context, with a deadline.
+// within runs fn, which has no context, for so long.
 func (s *socket) within(d time.Duration, fn func() error) error {
-	_ = s.SetDeadline(time.Now().Add(d))
-	err := fn()
-	_ = s.SetDeadline(time.Time{})
-	return err
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	defer s.watch(ctx)()
+	return fn()
 }
 
 // rows end the watch over their query when they are closed.

@@ -1,7 +1,11 @@
 package postgres_test
 
 import (
+	"context"
 	"errors"
+	"net/url"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -10,12 +14,36 @@ import (
 	"github.com/amends-dev/amends/saga"
 )
 
+// elsewhere returns an empty database of the same name on another server. One such server is enough for all tests: it
+// ends with the process.
+func elsewhere(t *testing.T, address string) string {
+	t.Helper()
+	server, err := another()
+	if err != nil {
+		t.Fatal(err)
+	}
+	here, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	there, err := url.Parse(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	there.Path = here.Path
+	connect(t, server.URL()).MustExecContext(t.Context(), `CREATE DATABASE `+strings.TrimPrefix(here.Path, "/"))
+	return there.String()
+}
+
+var another = sync.OnceValues(func() (*pgtest.Cluster, error) { return pgtest.Start(context.Background(), "", nil) })
+
 // A fail-over in the worst case: the old server still answers on the connections that are open, new ones lead to
 // another server under the same name. Nothing is stored for sessions of the old server once the new one is seen;
 // a new session begins there, and what it writes is there.
 func TestDatabaseChanged(t *testing.T) {
 	t.Parallel()
-	before, after := pgtest.Own(t, nil).URL(), pgtest.Own(t, nil).URL()
+	before := pgtest.URL(t)
+	after := elsewhere(t, before)
 	closed(t, open(t, before), open(t, after)) // migrated
 	w := pgtest.NewWire(t, before)
 	l := open(t, w.URL())
@@ -61,7 +89,8 @@ func TestDatabaseChanged(t *testing.T) {
 // A connection that leads to another server than before is refused before anything is written on it.
 func TestConnectionToAnotherServer(t *testing.T) {
 	t.Parallel()
-	before, after := pgtest.Own(t, nil).URL(), pgtest.Own(t, nil).URL()
+	before := pgtest.URL(t)
+	after := elsewhere(t, before)
 	closed(t, open(t, before), open(t, after))
 	w := pgtest.NewWire(t, before)
 	l := open(t, w.URL())

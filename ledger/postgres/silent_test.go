@@ -78,7 +78,7 @@ func TestSilentConnections(t *testing.T) {
 			for method, call := range methods(l, token, e, head) {
 				goesOn(t, method, call) // its lane is open
 				w.Silence(silent)
-				if err := comesBack(t, method, time.Second, call); !errors.Is(err, context.DeadlineExceeded) {
+				if err := comesBack(t, method, brief, call); !errors.Is(err, context.DeadlineExceeded) {
 					t.Errorf("%s on a silent connection: %v, want that its time is over", method, err)
 				}
 				goesOn(t, method, call)
@@ -91,6 +91,9 @@ func TestSilentConnections(t *testing.T) {
 		})
 	}
 }
+
+// brief is the time of a call that gets no answer, however long it waits.
+const brief = 200 * time.Millisecond
 
 // comesBack calls with a time of its own and fails when the call does not end by itself. The limit says never, not soon.
 func comesBack(t *testing.T, method string, d time.Duration, call func(context.Context) error) error {
@@ -185,7 +188,7 @@ func TestSilentWhileConnecting(t *testing.T) {
 	w.Cut()
 	w.SilenceNew(pgtest.Answers)
 	for range 3 { // cut connections are noticed one by one
-		err := comesBack(t, "Renew", time.Second, func(ctx context.Context) error {
+		err := comesBack(t, "Renew", brief, func(ctx context.Context) error {
 			_, err := l.Renew(ctx, token, ledger.Renewal{TTL: time.Hour})
 			return err
 		})
@@ -253,7 +256,7 @@ func TestVanishedPost(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Silence(pgtest.Answers)
-	_ = comesBack(t, "Post", time.Second, post("2"))
+	_ = comesBack(t, "Post", brief, post("2"))
 	r := saga.Record{Kind: saga.KindDone, Status: saga.Completed}
 	appendAll(t, l, token, []ledger.Entry{next(e, head, token, r, &ledger.Schedule{})}, ledger.Appended)
 }
@@ -277,7 +280,8 @@ func TestServerGivesUp(t *testing.T) {
 // a fail-over (CORE-5).
 func TestWithoutASessionTheLedgerFollows(t *testing.T) {
 	t.Parallel()
-	before, after := pgtest.Own(t, nil).URL(), pgtest.Own(t, nil).URL()
+	before := pgtest.URL(t)
+	after := elsewhere(t, before)
 	closed(t, open(t, before), open(t, after))
 	w := pgtest.NewWire(t, before)
 	l := open(t, w.URL())
