@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/ledger/memory"
 	"github.com/amends-dev/amends/saga"
@@ -140,4 +141,39 @@ func headOf(t *testing.T, l ledger.Reader, work string) ledger.Head {
 		t.Fatalf("head of %s: %v, %v", work, heads, err)
 	}
 	return heads[0]
+}
+
+// "take returns on a chain that does not fold and its head stays ours" (core.md D1): it does not. The work is given back,
+// asked for again every ten minutes with a line in the log, and the others go on.
+func TestAChainThatDoesNotFold(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, out := memory.New(nil), &lines{}
+		id := saga.ID{Saga: "billing", Work: "broken"}
+		r := saga.Record{Kind: saga.KindStarted, Version: 1, Status: saga.Running}
+		r.Seal(id, 0, saga.Hash{}, 0)
+		answer, err := l.Append(t.Context(), 0, []ledger.Entry{{ID: id, Record: r, Schedule: &ledger.Schedule{}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := ledger.Entry{ID: id, Head: answer[0].Head, Prev: r.Hash, Schedule: &ledger.Schedule{}}
+		e.Record = saga.Record{Kind: saga.KindDone, Step: "none", Direction: saga.Forward, Attempt: 7, Status: saga.Running}
+		e.Record.Seal(id, 1, r.Hash, 0)
+		if a, err := l.Append(t.Context(), 0, []ledger.Entry{e}); err != nil || a[0].Result != ledger.Appended {
+			t.Fatalf("%+v, %v", a, err)
+		}
+		p := several(t, l, config{opts: coordinator.Options{Log: out.logger()}}, oneStep(t, "billing", 1, "", nil))
+		p.starts("billing", 20)
+		pass(time.Minute)
+		if n := held(t, l, p); n != 0 {
+			t.Errorf("%d works are held, want none", n)
+		}
+		if count := in(t, l, "billing"); count[saga.Completed] != 20 || count[saga.Running] != 1 {
+			t.Errorf("a minute later: %v", count)
+		}
+		pass(time.Hour)
+		if n := len(out.lined(t, "a claimed chain does not fold; run amends check")); n < 6 || n > 7 {
+			t.Errorf("it was said %d times in an hour, want every ten minutes", n)
+		}
+	})
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -109,5 +111,53 @@ func TestConnectionToAnotherServer(t *testing.T) {
 	}
 	if _, err := l.List(t.Context(), ledger.Filter{}); err == nil {
 		t.Error("the other server was read as if it were ours")
+	}
+}
+
+// What RULES.md says of a move that lost nothing (core.md D6): behind it every tail counts as written before the change,
+// and a person who can tell that nothing was forgotten vouches for it with the statement that stands there.
+func TestVouchingForAMove(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../RULES.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	vouch := regexp.MustCompile("(?s)```sql\n(.*?)```").FindSubmatch(text)
+	if vouch == nil {
+		t.Fatal("RULES.md has no statement")
+	}
+	address := pgtest.URL(t)
+	db, l := connect(t, address), open(t, address)
+	token := session(t, l)
+	es := []ledger.Entry{start(token, "held"), start(0, "posted")}
+	es[1].Schedule = &ledger.Schedule{}
+	appendAll(t, l, token, es, ledger.Appended)
+	closed(t, l)
+	db.MustExecContext(t.Context(), `UPDATE amends_sessions SET database = 'as it was before'`)
+	changed := func() (n int) {
+		t.Helper()
+		l := open(t, address)
+		defer closed(t, l)
+		token := session(t, l)
+		chains, err := l.Load(t.Context(), []saga.ID{es[0].ID, es[1].ID})
+		if err != nil || len(chains) != 2 {
+			t.Fatalf("loaded %+v, %v", chains, err)
+		}
+		for _, c := range chains {
+			if !c.Changed.IsZero() {
+				n++
+			}
+		}
+		if err := l.Bury(t.Context(), token); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if n := changed(); n != 2 {
+		t.Errorf("behind a move %d of 2 tails count as written before it", n)
+	}
+	db.MustExecContext(t.Context(), string(vouch[1]))
+	if n := changed(); n != 0 {
+		t.Errorf("after somebody vouched %d of 2 tails count as written before the move", n)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/amends-dev/amends/internal/pgtest"
 	"github.com/amends-dev/amends/ledger"
@@ -129,5 +130,31 @@ func TestSettings(t *testing.T) {
 				t.Errorf("%s: %s is %q (%v), want %q", lane, setting, got, err, value)
 			}
 		}
+	}
+}
+
+// A status of a newer program comes with a newer schema: this one's CHECK refuses it. A claim that meets one is an error
+// until the next renewal, which says that the schema is newer and not that a status is unknown, though the work is the
+// session's own by then (core.md D1).
+func TestAStatusOfANewerProgram(t *testing.T) {
+	t.Parallel()
+	l := open(t, pgtest.URL(t))
+	defer closed(t, l)
+	db := connect(t, l.url)
+	backlog(t, db, "s", 1, 1)
+	const asleep = `UPDATE amends_heads SET status = 'asleep'`
+	if _, err := db.ExecContext(t.Context(), asleep); err == nil {
+		t.Error("this program's schema takes a status that it does not know")
+	}
+	db.MustExecContext(t.Context(), `ALTER TABLE amends_heads DROP CONSTRAINT amends_heads_status`)
+	db.MustExecContext(t.Context(), asleep)
+	token := session(t, l)
+	claim := ledger.Claim{Limit: 1, Known: []ledger.Version{{Saga: "s", Version: 1}}}
+	if heads, err := l.Claim(t.Context(), token, claim); err == nil || !strings.Contains(err.Error(), `"asleep"`) {
+		t.Errorf("claimed %+v, %v, want an error that names the status", heads, err)
+	}
+	db.MustExecContext(t.Context(), `INSERT INTO amends_schema (version_id, is_applied) VALUES (99, true)`)
+	if _, err := l.Renew(t.Context(), token, ledger.Renewal{TTL: time.Hour}); !errors.Is(err, ledger.ErrSchema) {
+		t.Errorf("renew: %v, want ErrSchema", err)
 	}
 }

@@ -85,7 +85,7 @@ const (
 			SELECT holder.session FROM holder LEFT JOIN amends_sessions AS s ON s.token = holder.session
 			WHERE holder.session IS NOT NULL AND (s.token IS NULL OR s.dead))
 		UPDATE amends_heads AS h SET session = NULL,
-			due = CASE WHEN h.posted > h.consumed OR h.status IN ('running', 'retrying', 'waiting', 'compensating')
+			due = CASE WHEN h.posted > h.consumed OR h.status IN ('running', 'retrying', 'compensating')
 				THEN min(coalesce((SELECT s.expires FROM amends_sessions AS s WHERE s.token = h.session), h.updated), $1) END
 		WHERE h.number IN (SELECT o.number FROM lost CROSS JOIN amends_heads AS o WHERE o.session = lost.session LIMIT $2)`
 
@@ -122,7 +122,7 @@ const (
 	// The plus keeps SQLite from going through all that the session holds.
 	giveBack = `UPDATE amends_heads AS h SET session = NULL, due = CASE
 			WHEN h.posted > h.consumed THEN min(given.due, $1)
-			WHEN h.status IN ('running', 'retrying', 'waiting', 'compensating') THEN given.due
+			WHEN h.status IN ('running', 'retrying', 'compensating') THEN given.due
 		END
 		FROM (SELECT value ->> 0 AS number, coalesce(value ->> 1, $1) AS due FROM json_each($3)) AS given
 		WHERE h.number = given.number AND +h.session = $2`

@@ -118,7 +118,7 @@ const (
 			LEFT JOIN amends_sessions AS s ON s.token = t.token
 		ORDER BY dead, s.opened, t.token`
 
-	wantsAttention = `(h.posted > h.consumed OR h.status IN ('running', 'retrying', 'waiting', 'compensating'))`
+	wantsAttention = `(h.posted > h.consumed OR h.status IN ('running', 'retrying', 'compensating'))`
 
 	orphaned = `
 		SELECT h.saga, h.version, h.finished IS NOT NULL AS ended, count(*) AS works, min(h.updated) AS oldest
@@ -130,7 +130,7 @@ const (
 	oldestHeld = `
 		SELECT ` + HeadColumns + `, ` + last + `
 		FROM amends_heads AS h
-		WHERE h.session IS NOT NULL AND h.status IN ('running', 'retrying', 'waiting', 'compensating')
+		WHERE h.session IS NOT NULL AND h.status IN ('running', 'retrying', 'compensating')
 		ORDER BY last LIMIT $1`
 
 	// places are read by leaps, like holders: the next rank, else the next version, else the next saga.
@@ -163,7 +163,7 @@ const (
 		SELECT ` + HeadColumns + `, ` + last + `
 		FROM amends_heads AS h
 		WHERE h.saga = $2 AND h.version = $3 AND h.rank = $4 AND h.session IS NULL AND h.finished IS NULL AND h.due <= {now}
-			AND h.status IN ('running', 'retrying', 'waiting', 'compensating')
+			AND h.status IN ('running', 'retrying', 'compensating')
 		ORDER BY h.due LIMIT $5`
 
 	// dueAhead looks at what is due last: a clock that ran ahead put it there.
