@@ -13,6 +13,7 @@ var giveBackCases = []testCase{
 	{"many stray works", strayMany},
 	{"due when the return says", giveBackDue},
 	{"only its own", giveBackOwn},
+	{"released ones earlier", giveBackEarlier},
 	{"works at rest", giveBackAtRest},
 	{"unread signals", giveBackSignals},
 	{"a claim whose answer was lost", giveBackLost},
@@ -116,7 +117,7 @@ func giveBackDue(b *bench) {
 	now.add(arming(doing(saga.KindArmed, saga.Running), 1), hold) // the chain is as it was
 }
 
-// "Those it does not hold are left alone": of another session, released, ended, unknown.
+// What it does not hold and what is due earlier is left alone: of another session, released, ended, unknown.
 func giveBackOwn(b *bench) {
 	t, other := b.session(), b.session()
 	var back []ledger.Return
@@ -124,7 +125,7 @@ func giveBackOwn(b *bench) {
 		b.start(other, "theirs", started(), hold), b.start(t, "released", due(started(), time.Hour), release),
 		b.start(t, "ended", func() saga.Record { r := started(); r.Status = saga.Completed; return r }(), release),
 	} {
-		back = append(back, ledger.Return{Number: c.head})
+		back = append(back, ledger.Return{Number: c.head, Due: b.clock().Add(2 * time.Hour)})
 	}
 	before := b.list(ledger.Filter{})
 	b.giveBack(t, append(back, ledger.Return{Number: 1 << 40})...)
@@ -133,6 +134,35 @@ func giveBackOwn(b *bench) {
 		if diff := headDiff(h, before[i]); diff != "" {
 			b.Errorf("%s was not the session's and changed:%s", h.ID, diff)
 		}
+	}
+}
+
+// "A live work that is released already becomes due then when it would be due later", whoever released it.
+func giveBackEarlier(b *bench) {
+	t, other := b.session(), b.session()
+	soon, now := b.start(t, "soon", due(started(), time.Hour), release), b.start(t, "now", due(started(), time.Hour), release)
+	parked := b.start(t, "parked", started(), hold)
+	parked.add(reviewed(), release)
+	theirs := b.start(t, "theirs", started(), hold)
+	before, at := b.clock(), b.clock().Add(time.Minute)
+	back := []ledger.Return{{Number: parked.head}, {Number: theirs.head}}
+	for range 2 {
+		b.giveBack(other, append(back, ledger.Return{Number: soon.head, Due: at}, ledger.Return{Number: now.head})...)
+		if h := soon.now(); h.Session != 0 || !h.Due.Equal(at) {
+			b.Errorf("wanted by %v: %+v", at, h)
+		}
+	}
+	if h := now.now(); h.Due.Before(before) || h.Due.After(b.clock()) {
+		b.Errorf("wanted now, after %v: %+v", before, h)
+	}
+	if h := parked.now(); !h.Due.IsZero() {
+		b.Errorf("in review and due: %+v", h)
+	}
+	if h := theirs.now(); h.Session != t {
+		b.Errorf("taken from its holder: %+v", h)
+	}
+	if got := works(b.claim(other, 10)); !slices.Equal(got, []string{"now"}) {
+		b.Errorf("claimed %v, want what is wanted now", got)
 	}
 }
 

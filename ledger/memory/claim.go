@@ -107,7 +107,8 @@ func (w *work) release(due, now time.Time) {
 	}
 }
 
-// GiveBack releases works that t holds. "Those it does not hold are left alone".
+// GiveBack releases works that t holds. "A live work that is released already becomes due then when it would be due
+// later. Others are left alone".
 func (l *Ledger) GiveBack(ctx context.Context, t saga.Token, works []ledger.Return) error {
 	now, unlock, err := l.enter(ctx)
 	if err != nil {
@@ -121,8 +122,11 @@ func (l *Ledger) GiveBack(ctx context.Context, t saga.Token, works []ledger.Retu
 		if r.Due.IsZero() {
 			r.Due = now
 		}
-		if w := l.number(r.Number); w != nil && w.head.Session == t {
-			w.release(r.Due.UTC().Truncate(time.Microsecond), now)
+		r.Due = r.Due.UTC().Truncate(time.Microsecond)
+		switch w := l.number(r.Number); {
+		case w == nil:
+		case w.head.Session == t, w.head.Session == 0 && w.head.Status.Live() && w.head.Due.After(r.Due):
+			w.release(r.Due, now)
 		}
 	}
 	return nil

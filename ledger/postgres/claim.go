@@ -146,8 +146,8 @@ const releaseText = `WITH RECURSIVE ` + engine.Holders + `,
 		due = CASE WHEN h.posted > h.consumed OR h.status ` + isLive + ` THEN orphan.since END
 	FROM orphan WHERE h.number = orphan.number`
 
-// giveBackText releases works that a session holds, in the order in which appends lock them. The parameters: $1 the
-// clock, $2 the session, $3 pairs of number and due time.
+// giveBackText releases works that a session holds, and makes released ones due earlier, in the order in which appends
+// lock them. The parameters: $1 the clock, $2 the session, $3 pairs of number and due time.
 const giveBackText = `WITH
 	clock AS MATERIALIZED (SELECT ` + clock + ` AS now),
 	given AS MATERIALIZED (
@@ -158,6 +158,7 @@ const giveBackText = `WITH
 		SELECT h.number, coalesce(given.due, (SELECT now FROM clock)) AS due
 		FROM given JOIN amends_heads AS h ON h.number = given.number
 		WHERE h.session = $2
+			OR h.session IS NULL AND h.status ` + isLive + ` AND h.due > coalesce(given.due, (SELECT now FROM clock))
 		ORDER BY h.number FOR NO KEY UPDATE OF h)
 	UPDATE amends_heads AS h SET session = NULL, due = CASE
 		WHEN h.posted > h.consumed THEN least(locked.due, (SELECT now FROM clock))

@@ -118,14 +118,16 @@ const (
 	// signalled finds works the session already holds and that have an unread signal.
 	signalled = `SELECT ` + engine.HeadColumns + ` FROM amends_heads AS h WHERE h.session = $1 AND h.posted > h.consumed`
 
-	// giveBack releases works that a session holds. The parameters: $1 now, $2 the session, $3 pairs of number and due time.
+	// giveBack releases works that a session holds, and makes released ones due earlier. The parameters: $1 now, $2 the
+	// session, $3 pairs of number and due time.
 	// The plus keeps SQLite from going through all that the session holds.
 	giveBack = `UPDATE amends_heads AS h SET session = NULL, due = CASE
 			WHEN h.posted > h.consumed THEN min(given.due, $1)
 			WHEN h.status IN ('running', 'retrying', 'compensating') THEN given.due
 		END
 		FROM (SELECT value ->> 0 AS number, coalesce(value ->> 1, $1) AS due FROM json_each($3)) AS given
-		WHERE h.number = given.number AND +h.session = $2`
+		WHERE h.number = given.number AND (+h.session = $2
+			OR +h.session IS NULL AND h.status IN ('running', 'retrying', 'waiting', 'compensating') AND +h.due > given.due)`
 )
 
 // Posting: a signal once for each key. A held work keeps its holder: Claim tells that holder.

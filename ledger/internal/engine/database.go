@@ -44,7 +44,7 @@ type Database struct {
 	// session is live.
 	Claim func(ctx context.Context, c ClaimArgs) (rows []HeadRow, live bool, err error)
 
-	// GiveBack releases works that a session holds.
+	// GiveBack releases works that a session holds, and makes released ones due earlier.
 	GiveBack func(ctx context.Context, token int64, works string) error
 
 	// Post stores a signal. It reports whether there is such a work.

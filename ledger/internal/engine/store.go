@@ -234,7 +234,7 @@ func (r *HeadRow) class() ledger.Class {
 	return ledger.Class(r.Rank)
 }
 
-// GiveBack releases works that t holds.
+// GiveBack releases works that t holds, and makes released ones due earlier.
 func (s *Store) GiveBack(ctx context.Context, t saga.Token, works []ledger.Return) error {
 	if len(works) == 0 {
 		return nil
