@@ -239,6 +239,7 @@ func (w *work) stand(d *destination) (got, ok bool) {
 	err := d.take(w.s.idle, w.nudge, w.rank())
 	var away *turnedAway
 	if errors.As(err, &away) {
+		w.away = away
 		return false, w.goBack(time.Until(away.until))
 	}
 	return err == nil, err == nil || errors.Is(err, errWoken)

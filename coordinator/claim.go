@@ -159,6 +159,7 @@ func (c *Coordinator) take(s *session, chain *ledger.Chain, sent time.Time, inFl
 	if !c.hand.take(w) {
 		return false
 	}
+	c.came(w.head)
 	c.tell.claimed(id)
 	go func() { w.run(w.advance(saga.Event{Changed: chain.Changed, Unread: unread(st, chain)})) }()
 	return true

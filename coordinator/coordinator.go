@@ -73,7 +73,7 @@ func New(l ledger.Ledger, opts *Options) (*Coordinator, error) {
 
 // newDestination gives a line no more than a quarter of the places in hand, so that others find room beside it.
 func (c *Coordinator) newDestination(l Limit) *destination {
-	return newDestination(l, c.opts.Hold, c.opts.MaxWorks/4)
+	return newDestination(l, c.opts.Hold, c.opts.MaxWorks/4, c.askBack)
 }
 
 // Register makes definitions runnable and stores their structure in the ledger. Older versions can stay

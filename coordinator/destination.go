@@ -15,12 +15,13 @@ import (
 //
 // Works that want a slot stand in line, in the order of their ranks. Waiting reserves nothing: when a slot and
 // its time are there, the head of the line gets them. A work that would wait for too long is turned away, and
-// goes back into the ledger until then.
+// goes back into the ledger until then, or until the line is found to be shorter.
 type destination struct {
 	limit Limit
 	hold  time.Duration // the longest wait in line
 	room  int           // the longest line
 	rate  *rate.Limiter // nil: no limit
+	back  func([]int64) // makes works due that wait in the ledger
 
 	mu    sync.Mutex
 	line  []*turn
@@ -31,6 +32,7 @@ type destination struct {
 	served   time.Time     // when a slot was last given or came back
 	took     time.Duration // how long an attempt keeps its slot, smoothed; 0: not known yet
 	horizon  time.Time     // when the works that were turned away will have had their turns
+	absent   absent        // those works
 }
 
 // rank orders a line: compensations, then what is furthest along, then what was started first. A work that was turned
@@ -56,12 +58,15 @@ func (r rank) before(o rank) bool {
 type turn struct {
 	rank  rank
 	over  chan struct{} // closed when the turn has come, or is refused
-	away  time.Time     // refused: not before then
+	away  *turnedAway   // refused
 	taken bool          // the slot is the work's
 }
 
 // turnedAway is why a work leaves the line for the ledger.
-type turnedAway struct{ until time.Time }
+type turnedAway struct {
+	until time.Time
+	from  *destination // whose line was too long; nil: the destination asked for silence until then
+}
 
 func (*turnedAway) Error() string {
 	return "the line for the destination is longer than the work may wait"
@@ -70,8 +75,8 @@ func (*turnedAway) Error() string {
 // errWoken is why a work leaves the line: a signal was posted to it.
 var errWoken = errors.New("a signal was posted to the work")
 
-func newDestination(l Limit, hold time.Duration, room int) *destination {
-	d := &destination{limit: l, hold: hold, room: max(1, room)}
+func newDestination(l Limit, hold time.Duration, room int, back func([]int64)) *destination {
+	d := &destination{limit: l, hold: hold, room: max(1, room), back: back, absent: absent{until: map[int64]time.Time{}, awaited: map[int64]bool{}}}
 	if l.PerSecond > 0 {
 		d.rate = rate.NewLimiter(rate.Limit(l.PerSecond), max(1, l.Burst))
 	}
@@ -118,7 +123,7 @@ func (t *turn) answer() error {
 	if t.taken {
 		return nil
 	}
-	return &turnedAway{t.away}
+	return t.away
 }
 
 // join puts a work in line, and turns the last one away when the line is full or longer than the work may wait.
@@ -173,15 +178,15 @@ func (d *destination) refuse(at int) {
 	t := d.line[at]
 	d.line = slices.Delete(d.line, at, at+1)
 	now := time.Now()
-	if t.away = d.heldBack; d.heldBack.Sub(now) <= d.hold {
+	if t.away = (&turnedAway{until: d.heldBack}); d.heldBack.Sub(now) <= d.hold {
 		d.horizon = latest(d.horizon.Add(d.each()), now.Add(max(d.hold, d.wait(at))))
-		t.away = now.Add(min(d.horizon.Sub(now), longestAway))
+		t.away = &turnedAway{now.Add(min(d.horizon.Sub(now), longestAway)), d}
 	}
 	close(t.over)
 }
 
-// longestAway bounds what an estimate can cost: a destination that was slow and is not any more is asked again
-// by then.
+// longestAway bounds what an estimate can cost where nobody remembers the work: another process, or this one after a
+// start, asks the destination again by then.
 const longestAway = 10 * time.Minute
 
 // wait estimates how long the work at a place in the line has to wait: for those before it, and for as long as the
@@ -206,20 +211,29 @@ func (d *destination) each() (each time.Duration) {
 	return each
 }
 
-// serve gives slots to the head of the line for as long as there are some, and comes back when the next is known
-// to be there.
+// serve gives slots to the head of the line for as long as there are some, asks works back when it has become short, and
+// comes back when there is more to do at a known time.
 func (d *destination) serve() {
 	if d.timer != nil {
 		d.timer.Stop()
 		d.timer = nil
 	}
+	next := d.give()
+	if again := d.askBack(); again > 0 && (next == 0 || again < next) {
+		next = again
+	}
+	if next > 0 {
+		d.timer = time.AfterFunc(next, func() { d.mu.Lock(); defer d.mu.Unlock(); d.serve() })
+	}
+}
+
+// give gives slots to the head of the line for as long as there are some. It says after which time the next is there, or
+// 0 when none is wanted or one has to come back.
+func (d *destination) give() (wait time.Duration) {
 	for len(d.line) > 0 {
 		wait, free := d.free()
 		if !free {
-			if wait > 0 {
-				d.timer = time.AfterFunc(wait, func() { d.mu.Lock(); defer d.mu.Unlock(); d.serve() })
-			}
-			return
+			return wait
 		}
 		d.line[0].taken = true
 		close(d.line[0].over)
@@ -228,6 +242,7 @@ func (d *destination) serve() {
 	if n := d.limit.Concurrent; n == 0 || d.busy < n {
 		d.horizon = time.Time{} // there is room for every work that comes: the estimates were too long
 	}
+	return 0
 }
 
 // free takes a slot if there is one. If not, it says after which time there is, or 0 when one has to come back.

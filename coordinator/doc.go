@@ -46,7 +46,7 @@
 // Works that want a destination stand in its line: what is being undone, then what is furthest along, then what
 // came first. The head of the line gets the slot; waiting reserves nothing. A work that would have to wait for longer
 // than Options.Hold, for a destination or for a time, goes back into the ledger until then, where it takes no place
-// and no memory.
+// in hand. For a destination that is an estimate: when the line turns out to be shorter, the work is asked back.
 //
 // # The committer
 //

@@ -159,3 +159,36 @@ func TestALineThatIsLeftReservesNothing(t *testing.T) {
 		})
 	}
 }
+
+// CORE-15, T3: "a claim wakes when room is there", also for works that a line has turned away. A destination takes one
+// request a minute, and sixty wait for it in the ledger; then it is fast, and nothing waits for the old estimate.
+func TestWhoWasTurnedAwayComesBackWhenTheLineIsShort(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, sent := memory.New(nil), &diary{}
+		act := func(context.Context, saga.Call[order]) (thing, error) {
+			if sent.note("books") <= 3 {
+				<-time.After(time.Minute)
+			}
+			return thing{ID: "x"}, nil
+		}
+		books := saga.Do("make", act).Idempotent().NoUndo("it stays").To("books").Timeout(2 * time.Minute)
+		d, err := saga.Define("invoices", 1, books)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := quick()
+		o.Destinations = map[string]coordinator.Limit{"books": {Concurrent: 1}}
+		p := several(t, l, config{opts: o}, d)
+		synctest.Wait()
+		p.starts("invoices", 60)
+		pass(3*time.Minute - time.Second)
+		if n := in(t, l, "invoices")[saga.Completed]; n != 2 {
+			t.Fatalf("%d were completed in three minutes, at one a minute", n)
+		}
+		pass(quick().Hold + time.Second)
+		if n := in(t, l, "invoices")[saga.Completed]; n != 60 {
+			t.Errorf("%d of 60 are completed %s after the destination became fast", n, quick().Hold)
+		}
+	})
+}

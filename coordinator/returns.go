@@ -33,6 +33,9 @@ func (c *Coordinator) deliverReturns(s *session) {
 			err := c.ledger.GiveBack(s.idle, s.token, batch)
 			if err == nil {
 				c.outage.answered(callBack)
+				if slices.ContainsFunc(batch, func(r ledger.Return) bool { return r.Due.IsZero() }) {
+					c.wake() // what is due now may have room here
+				}
 				break
 			}
 			if sleep(s.idle, wait) != nil {

@@ -14,7 +14,7 @@ import (
 func TestTheOrderOfALine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := newDestination(Limit{Concurrent: 1}, time.Hour, 100)
+		d := newDestination(Limit{Concurrent: 1}, time.Hour, 100, nil)
 		if !d.try(rank{left: 9}) {
 			t.Fatal("the slot is not free")
 		}
@@ -59,7 +59,7 @@ func TestALineTurnsAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const hold = 5 * time.Second
-		d := newDestination(Limit{PerSecond: 1}, hold, 100)
+		d := newDestination(Limit{PerSecond: 1}, hold, 100, nil)
 		if !d.try(rank{}) {
 			t.Fatal("the slot is not free")
 		}
@@ -86,7 +86,7 @@ func TestALineTurnsAway(t *testing.T) {
 			t.Errorf("five turns took %s, want 5s", took)
 		}
 
-		slow := newDestination(Limit{Concurrent: 1}, hold, 100)
+		slow := newDestination(Limit{Concurrent: 1}, hold, 100, nil)
 		slow.try(rank{})
 		ctx, cancel := context.WithCancel(t.Context())
 		for range 3 {
@@ -107,5 +107,62 @@ func TestALineTurnsAway(t *testing.T) {
 		if slow.release(0); !slow.try(rank{}) {
 			t.Error("a slot was lost")
 		}
+	})
+}
+
+// CORE-15, T3: "a claim wakes when room is there". Who was turned away is asked back when the line is shorter than it was
+// estimated to be, in the order of leaving, as many as have their turns within Hold and one at least; and not while those
+// that were asked are on their way, nor while the destination wants to hear nothing.
+func TestALineAsksBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const hold = 5 * time.Second
+		var asked []int64
+		d := newDestination(Limit{Concurrent: 1}, hold, 3, func(ns []int64) { asked = append(asked, ns...) })
+		want := func(when string, ns ...int64) {
+			t.Helper()
+			synctest.Wait()
+			if d.mu.Lock(); !slices.Equal(asked, ns) {
+				t.Errorf("%s %v were asked back, want %v", when, asked, ns)
+			}
+			asked = nil
+			d.mu.Unlock()
+		}
+		slot := func(used time.Duration) {
+			if !d.try(rank{}) {
+				t.Error("the slot is not free")
+			}
+			d.release(used)
+		}
+		slot(time.Minute) // the destination is slow, as it seems
+		for n := range int64(9) {
+			d.sentAway(n+1, time.Now().Add(10*time.Minute))
+		}
+		want("of a slow destination", 1)
+		slot(time.Second)
+		want("while that one has not come")
+		time.Sleep(hold)
+		want("when it has not come for long", 2)
+		d.came(2)
+		slot(time.Second)
+		want("when it has come and gone", 3)
+		for range 40 {
+			slot(10 * time.Millisecond)
+		}
+		want("of a fast one, with room for three,", 4, 5)
+		d.hush(time.Minute)
+		time.Sleep(59 * time.Second)
+		want("of one that asked for silence")
+		time.Sleep(2 * time.Second)
+		want("after that", 6, 7, 8)
+		time.Sleep(10 * time.Minute)
+		want("before their time has come, of those left,", 9)
+		d.hush(time.Minute)
+		for n := range int64(3) {
+			d.sentAway(n+11, time.Now().Add(time.Duration(n+1)*50*time.Second))
+		}
+		d.came(12)
+		time.Sleep(time.Minute)
+		want("that neither came nor will by itself", 13)
 	})
 }

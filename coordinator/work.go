@@ -34,6 +34,7 @@ type work struct {
 	// as is known.
 	bystanders int
 	back       *ledger.Return // how it goes back into the ledger, when no record says so
+	away       *turnedAway    // and that it does because a line was too long
 
 	// Guarded by the hand.
 	number      int64 // as head
@@ -72,6 +73,9 @@ func (w *work) letGo() {
 	close(w.gone)
 	if w.back != nil {
 		w.c.giveBack(w.s, *w.back)
+	}
+	if w.away != nil && w.away.from != nil {
+		w.away.from.sentAway(w.head, w.away.until)
 	}
 }
 
