@@ -26,7 +26,7 @@ func TestVerdict(t *testing.T) {
 	t.Parallel()
 	require(t)
 	good, bad := verify(t, tiny.File, safety("-O0"), ""), verify(t, tiny.File, safety("-O0"), "-DTORN")
-	if good.errors != 0 || !good.complete || good.broken != "" || good.states == 0 {
+	if good.errors != 0 || !good.complete || good.broken != "" || good.states == 0 || good.steps <= good.states {
 		t.Errorf("what holds was judged as %+v", good)
 	}
 	if bad.errors != 1 || bad.broken != "nothingLost" || !strings.Contains(bad.String(), "breaks nothingLost") {

@@ -26,6 +26,7 @@ type verdict struct {
 	checker  checker
 	switches string
 	states   int
+	steps    int // transitions
 	depth    int
 	errors   int
 	broken   string // the assertion
@@ -39,7 +40,7 @@ func (v verdict) String() string {
 	if v.errors > 0 {
 		what = "breaks " + v.broken
 	}
-	return fmt.Sprintf("%s: %d states, depth %d, %s s [%s]", what, v.states, v.depth, v.seconds, v.switches)
+	return fmt.Sprintf("%s: %d states, %d transitions, depth %d, %s s [%s]", what, v.states, v.steps, v.depth, v.seconds, v.switches)
 }
 
 // replay is how a person looks at a counterexample.
@@ -52,6 +53,7 @@ func (v verdict) replay() string {
 var (
 	panDepth   = regexp.MustCompile(`depth reached (\d+), errors: (\d+)`)
 	panStates  = regexp.MustCompile(`(\d+) states, stored`)
+	panSteps   = regexp.MustCompile(`(\d+) transitions`)
 	panBroken  = regexp.MustCompile(`(?m)^pan:\d+: (?:assertion violated \(?\s*(\w+)|(.*?) \(at depth)`)
 	panSeconds = regexp.MustCompile(`elapsed time ([\d.]+) seconds`)
 	panCutOff  = regexp.MustCompile(`max search depth too small|reached -DMEMLIM|out of memory|Search not completed`)
@@ -82,6 +84,7 @@ func verify(t *testing.T, file string, c checker, switches string) verdict {
 	}
 	v.depth, v.errors = number(t, m[1]), number(t, m[2])
 	v.states = number(t, panStates.FindStringSubmatch(out)[1])
+	v.steps = number(t, panSteps.FindStringSubmatch(out)[1])
 	v.output, _, _ = strings.Cut(out, "\nunreached in ")
 	if m := panBroken.FindStringSubmatch(out); m != nil {
 		v.broken = m[1] + m[2]
