@@ -12,6 +12,72 @@ import (
 	"github.com/amends-dev/amends/saga"
 )
 
+// "Feed what was learned to the machine again": what a stale answer rejected is decided again, on the chain as it is now,
+// while the attempt is open. Another process took the work over, could not decide about it, and gave it up, which leaves
+// the attempt open (M3); the work is no longer in the hands of the process that sent, and is parked. Its answer is put on
+// record all the same, at once and by that process, and not as a signal for whoever looks at the work next.
+func TestAnAnswerIsDecidedAgainWhileItsAttemptIsOpen(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]fault{"a success": {slow: 2 * time.Second}, "a refusal": {think: 2 * time.Second, refuse: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l, w := memory.New(nil), &world{plan: on("receipt", saga.Forward, 1, answer)}
+				w.watch(l)
+				a := boot(t, l, w, config{program: mailer})
+				synctest.Wait()
+				a.begin("o1")
+				pass(time.Second)
+				givesUp(t, l, mailer(a).Spec(), "o1")
+				pass(1500 * time.Millisecond)
+				rs, err := l.History(t.Context(), idOf("o1"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				last, ended := rs[len(rs)-1], saga.KindDone
+				if answer.refuse {
+					ended = saga.KindRefused
+				}
+				if last.Kind != ended || last.Session != a.records.opened[0] || last.Attempt != 1 {
+					t.Errorf("the last record is %s of attempt %d by %s; want %s of attempt 1 by the process that sent it", last.Kind, last.Attempt, last.Session, ended)
+				}
+				if signals, err := l.Signals(t.Context(), idOf("o1")); err != nil || len(signals) > 0 {
+					t.Errorf("signals: %+v, %v; want none", signals, err)
+				}
+				if s := a.want("o1", saga.Review, saga.ReasonPoison); !answer.refuse && s.Steps["receipt"].ExternalID != w.made("receipt", "o1")[0].id {
+					t.Errorf("the ledger says %+v, the mailbox %+v", s.Steps["receipt"], w.made("receipt", "o1"))
+				}
+				verifyMails(t, l, w, 1, "o1")
+			})
+		})
+	}
+}
+
+// givesUp appends what a process appends that cannot decide about a work (M3).
+func givesUp(t *testing.T, l *memory.Ledger, spec *saga.Spec, work string) {
+	t.Helper()
+	lease, err := l.OpenSession(t.Context(), time.Minute, "another process", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	chains, err := l.Load(t.Context(), []saga.ID{idOf(work)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := stateOf(t, l, work)
+	d, err := saga.Decide(spec, st, saga.Event{Invalid: 2})
+	if err != nil || d.Record.Kind != saga.KindParked {
+		t.Fatalf("it decides %+v, %v", d.Record, err)
+	}
+	d.Record.Seal(idOf(work), st.Seq, st.Tail, lease.Token)
+	answers, err := l.Append(t.Context(), lease.Token, []ledger.Entry{{
+		ID: idOf(work), Head: chains[0].Head.Number, Prev: st.Tail, Record: *d.Record, Schedule: &ledger.Schedule{Class: ledger.ClassBegun},
+	}})
+	if err != nil || answers[0].Result != ledger.Appended {
+		t.Fatalf("it is answered %+v, %v", answers, err)
+	}
+}
+
 // "If that attempt is closed by then, post it as a signal", which closes the doubt. A failure is no evidence about
 // anything and is not posted.
 func TestAStaleAnswerToAClosedAttemptIsASignal(t *testing.T) {
