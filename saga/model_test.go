@@ -22,15 +22,21 @@ var protocol = spin.Model{
 		{Name: "revisions, fallible step", Switches: "-DREVISE -DAFTER -DEARLY=0 -DAMBIG=0", Full: "-DREVISE -DAFTER -DAMBIG=0"},
 		{Name: "revisions, all can be undone", Switches: "-DREVISE -DOPUNDO -DNOOPERATOR -DEARLY=0 -DAMBIG=0", Full: "-DREVISE -DOPUNDO -DCRASHES=2 -DLOSSES=2 -DEARLY=0 -DAMBIG=0"},
 		{Name: "revisions, some need no undo", Switches: "-DREVISE -DNEEDLESS -DNOOPERATOR -DEARLY=0 -DAMBIG=0", Full: "-DREVISE -DNEEDLESS -DNOOPERATOR -DAMBIG=0"},
+		{Name: "revisions, a step is removed", Switches: "-DREVISE -DREMOVED -DEARLY=0 -DAMBIG=0", Full: "-DREVISE -DREMOVED -DAMBIG=0"},
 		{Name: "revisions, stalled process", Switches: "-DREVISE -DNEWS=1 -DNOOPERATOR -DAMBIG=0", Full: "-DREVISE -DNEWS=1"},
 		{Name: "lookups that lie", Switches: "-DLIES", Full: "-DLIES -DCRASHES=2 -DEARLY=2 -DLOSSES=2"},
 		{Name: "lookups that lie, revisions", Switches: "-DLIES " + revise, Full: "-DLIES -DREVISE -DAMBIG=0"},
 		{Name: "lookups that lie, revisions, all can be undone", Switches: "-DLIES -DOPUNDO " + revise, Full: "-DLIES -DREVISE -DOPUNDO -DCRASHES=2 -DLOSSES=2 -DEARLY=0 -DAMBIG=0"},
-		{Name: "rebuild", Switches: "-DREBUILD -DAMBIG=0", Full: "-DREBUILD -DCRASHES=2 -DLOSSES=2"},
-		{Name: "rebuild, fallible step", Switches: "-DREBUILD -DAFTER -DAMBIG=0", Full: "-DREBUILD -DAFTER -DCRASHES=2 -DLOSSES=2"},
+		{Name: "rebuild", Switches: "-DREBUILD -DPEOPLE=0 -DAMBIG=0", Full: "-DREBUILD -DPEOPLE=0 -DCRASHES=2 -DLOSSES=2"},
+		{Name: "rebuild, fallible step", Switches: "-DREBUILD -DAFTER -DPEOPLE=0 -DAMBIG=0", Full: "-DREBUILD -DAFTER -DPEOPLE=0 -DCRASHES=2 -DLOSSES=2"},
+		{Name: "rebuild, a person's word", Switches: "-DREBUILD -DEARLY=0 -DAMBIG=0", Full: "-DREBUILD -DPEOPLE=2 -DAMBIG=0"},
+		{Name: "rebuild, a person's word, fallible step", Switches: "-DREBUILD -DAFTER -DEARLY=0 -DAMBIG=0", Full: "-DREBUILD -DAFTER -DPEOPLE=2 -DAMBIG=0"},
+		{Name: "crashes", Switches: "-DPOISON -DLIMIT=1 -DCRASHES=2 -DAMBIG=0", Full: "-DPOISON -DCRASHES=3 -DEARLY=2 -DLOSSES=2"},
+		{Name: "crashes, fallible step", Switches: "-DPOISON -DAFTER -DCRASHES=3 -DEARLY=0 -DAMBIG=0", Full: "-DPOISON -DAFTER -DCRASHES=3 -DEARLY=2 -DLOSSES=2"},
 	},
 	Live: []spin.Scene{
 		{Name: "every fair execution ends", Switches: "-DLIVE"},
+		{Name: "every fair execution ends, after crashes", Switches: "-DLIVE -DPOISON -DLIMIT=1 -DCRASHES=2 -DAMBIG=0"},
 		{Name: "every revision ends", Switches: "-DLIVE -DREVISE -DOPUNDO -DEARLY=0 -DAMBIG=0"},
 	},
 	Mutants: []spin.Mutant{
@@ -59,6 +65,11 @@ var protocol = spin.Model{
 		{Name: "HASTY", Scene: "-DVERDICT -DEARLY=0 -DAMBIG=0", Breaks: "noDoubleEffect"},
 		{Name: "OLDVERDICT", Scene: "-DVERDICT -DAFTER -DAMBIG=0", Breaks: "noDoubleEffect"},
 
+		{Name: "CRASHLOOP", Scene: crashes, Breaks: "noCrashLoop"},
+		{Name: "UNDOLOOP", Scene: crashes, Breaks: "noCrashLoop"},
+		{Name: "POISONOUT", Scene: crashes, Breaks: "chainTellsTheTruth"},
+		{Name: "POISONDEAF", Scene: "-DPOISON -DLIMIT=1 -DCRASHES=2 -DAMBIG=0", Breaks: "noNeedlessReview"},
+
 		{Name: "OLDREV", Scene: revise, Breaks: "newestWins"},
 		{Name: "REVINDOUBT", Scene: revise, Breaks: "compensatedIsClean"},
 		{Name: "REVONCOMP", Scene: revise, Breaks: "compensatedIsClean"},
@@ -70,9 +81,10 @@ var protocol = spin.Model{
 		{Name: "REVOPAQUE", Scene: revise, Breaks: "chainTellsTheTruth"},
 		{Name: "REVBACK", Scene: revise, Breaks: "noWayBackAfterPivot"},
 		{Name: "UNDOONLYNEW", Scene: revise, Breaks: "compensatedIsClean"},
-		{Name: "GONEBLIND", Scene: revise, Breaks: "compensatedIsClean"},
-		{Name: "FORGETGONE", Scene: revise, Breaks: "newestWins"},
-		{Name: "REDONEEDLESS", Scene: revise + " -DNEEDLESS", Breaks: "chainTellsTheTruth"},
+		{Name: "GONEBLIND", Scene: revise + " -DREMOVED", Breaks: "compensatedIsClean"},
+		{Name: "FORGETGONE", Scene: revise + " -DREMOVED", Breaks: "newestWins"},
+		{Name: "REDONEEDLESS", Scene: revise, Breaks: "compensatedIsClean"},
+		{Name: "DOUBTOPAQUE", Scene: revise, Breaks: "compensatedIsClean"},
 		{Name: "FORGETDOUBT", Scene: revise + " -DNEEDLESS", Breaks: "chainTellsTheTruth"},
 
 		{Name: "LOOKSEND", Scene: "-DLIES", Breaks: "noDoubleEffect"},
@@ -82,10 +94,16 @@ var protocol = spin.Model{
 
 		{Name: "BEGINRUNNING", Scene: rebuild, Breaks: "noDoubleEffect"},
 		{Name: "MAILAGAIN", Scene: rebuild, Breaks: "noDoubleEffect"},
-		{Name: "HURRIED", Scene: rebuild, Breaks: "chainTellsTheTruth"},
+		{Name: "HURRIED", Scene: rebuild, Breaks: "compensatedIsClean"},
 		{Name: "UNASKED", Scene: rebuild, Breaks: "noDoubleEffect"},
+		{Name: "OLDWORD", Scene: rebuild + " -DPEOPLE=2", Breaks: "noDoubleEffect"},
+		{Name: "WORDSENDS", Scene: rebuild + " -DPEOPLE=2", Breaks: "noDoubleEffect"},
+		{Name: "WORDDEAF", Scene: rebuild, Breaks: "nothingDropped"},
+		{Name: "STAYSDONE", Scene: rebuild, Breaks: "completedIsWhole"},
 	},
 }
+
+const crashes = "-DPOISON -DCRASHES=3 -DEARLY=0 -DAMBIG=0"
 
 const rebuild = "-DREBUILD -DNOOPERATOR -DEARLY=0 -DAMBIG=0"
 

@@ -10,7 +10,7 @@
  *
  *   step 0  KEYED    has an undo   the destination remembers our key
  *   step 1  LOOKUP   has an undo   no key, but the destination can be asked (Find)
- *   step 2  OPAQUE   no undo       at most once: no key and nobody to ask
+ *   step 2  OPAQUE   needs no undo at most once: no key and nobody to ask
  *
  * OPAQUE is the pivot. With -DAFTER the pivot is LOOKUP, and OPAQUE is a step behind it that the
  * destination may refuse (the bounced receipt that must never void an invoice).
@@ -20,8 +20,9 @@
  * at a step boundary. Step 0 is then a PUT: repeating it changes nothing, but an old request that comes late
  * overwrites a newer one, which is worse than a key that the destination remembers. What stands from an earlier
  * revision is updated and not made again. content says which version a step's object has; effect counts objects.
- * A compensated work is undone, except for what needs no undo (-DNEEDLESS: LOOKUP and OPAQUE say so); with -DOPUNDO
- * OPAQUE has an undo, so a completed work can go back when the source cancels it.
+ * A compensated work is undone, except for what needs no undo (with -DNEEDLESS that is LOOKUP, too; with -DOPUNDO OPAQUE
+ * has an undo). So there is a way back from everywhere when the source cancels the object. Not so with -DREMOVED, where
+ * newer versions run under a definition that does not have OPAQUE any more: nothing says how it is undone.
  *
  * With -DLIES OPAQUE has a lookup, and its answers have nothing to do with what is there: found, found half-made or not
  * found. What it says may end a doubt for good or bring the work to a person; it never lets the step be sent again.
@@ -29,6 +30,10 @@
  * With -DREBUILD the whole ledger is lost once, while the work goes forward, is in review or has ended, and is rebuilt:
  * somebody waits until what was sent has settled, looks at KEYED, perhaps at LOOKUP, and puts on record what stands, one
  * record for each step. That may be cut off between any two records and is then done again. OPAQUE counts as done.
+ * People look at it, each whenever it has settled, and say later what they saw, also when the work has ended.
+ *
+ * With -DPOISON a step that was in flight when its process died is repeated that often (LIMIT), and then a person is
+ * asked. Meanwhile a late answer still counts, and a cancel still turns the work.
  *
  * The ledger is a chain. The model keeps its fold (what the records add up to) and, instead of the
  * hash of the tail, one bit per process: fresh[w] says that the tail is the one process w decided on.
@@ -50,12 +55,14 @@
  *   - Attempt numbers. moved[w] says that the attempt in the memory of process w is not the one the chain
  *     is in doubt about any more; the implementation learns the same from the hash of the arming record.
  *   - The answers of one work are never mixed with another's: works share no state.
- *   - Backoff, budgets of attempts, waits, approvals, the window of a key (it never ends here), an undo that
+ *   - Backoff, the pauses after crashes, budgets of attempts, the window of a key (it never ends here), an undo that
  *     is refused, an unfinished find, hashes, group commit, several records in the lost window.
+ *   - With POISON: a person's verdict on the step. It is combined with AFTER alone.
  *   - A signal that says the same at a newer version, a definition that changes with the revision, and a person who
  *     keeps what the source cancelled. REVISE is not combined with REGRESS, VERDICT or TOMB.
  *   - With REBUILD: a ledger that is lost on the way back, or while the answer of a commit is outstanding; adoption of a
- *     newer revision or of what the source cancelled; a quarantine. It is combined with AFTER alone.
+ *     newer revision or of what the source cancelled; a quarantine; a person's word that OPAQUE happened when the work
+ *     went back and OPAQUE has an undo. It is combined with AFTER alone.
  *   - With LIES: the lookup of LOOKUP tells the truth, a lookup takes no time, and what it says is recorded at once.
  *   - Requests of an undo carry no revision: a late one removes whatever stands. That is more than a destination
  *     would do which is told the external id.
@@ -67,8 +74,10 @@
  *
  *   noDoubleEffect        no step takes effect twice, whatever its class
  *   finishedIsFinal       a completed or compensated work is never written again
- *   nothingDropped        an answer that reached a living process is in the chain or in a signal
- *   noNeedlessReview      an OPAQUE step whose outcome somebody was told does not end in doubt
+ *   nothingDropped        an answer that reached a living process is in the chain or in a signal, and what a person
+ *                         said of an unconfirmed step was read
+ *   noNeedlessReview      an OPAQUE step whose outcome somebody was told does not end in doubt, and no review after
+ *                         crashes has an answer or a cancel before it that would end it
  *   noLostWork            at the end of every execution the work is terminal or in review
  *   completedIsWhole      completed: every effect once, nothing undone
  *   compensatedIsClean    compensated: the net effect of every step is nothing
@@ -76,6 +85,7 @@
  *                         calls ready, refused, undone or skipped has no net effect
  *   noWayBackAfterPivot   no work turns to compensation once its pivot is done, in whichever revision; only a
  *                         cancel by the source may do that
+ *   noCrashLoop           (POISON) no more than LIMIT processes die with the same step in flight
  *
  * and with REVISE, where "once" means one object per step and one effect of OPAQUE over all revisions:
  *
@@ -92,9 +102,11 @@
  *   LOSSES    lost requests, lost answers, refused connections, deadlines that pass under a live attempt
  *   AMBIG     commits whose answer is lost
  *   NEWS      (REVISE) what the source says, default 2
+ *   PEOPLE    (REBUILD) those who look at the unconfirmed step, 0 to 2, default 1
+ *   LIMIT     (POISON) crashes with a step in flight before a person is asked, default 2
  *
- * SWITCHES that change the scene: AFTER, REGRESS, VERDICT, LIES, REVISE with OPUNDO or NEEDLESS as above; NOOPERATOR: nobody
- * but the source cancels; TOMB gives the keyed destination a
+ * SWITCHES that change the scene: AFTER, REGRESS, VERDICT, LIES, POISON, REBUILD, REVISE with OPUNDO, NEEDLESS or REMOVED
+ * as above; NOOPERATOR: nobody but the source cancels; TOMB gives the keyed destination a
  * "cancel by key", so that its undo need not settle first; LIVE replaces the assertions at the end by
  * "every fair execution reaches a terminal state or review".
  *
@@ -125,6 +137,10 @@
  *   TAILONLY      (REGRESS) the lost window puts only the open step in doubt, not the one armed with its result
  *   HASTY         (VERDICT) an operator may answer before the step has settled
  *   OLDVERDICT    (VERDICT) a verdict is applied to whichever attempt is in doubt now
+ *   CRASHLOOP     (POISON) a step is repeated however often processes die with it
+ *   UNDOLOOP      (POISON) the same, but only undos
+ *   POISONOUT     (POISON) a step that was given up after crashes counts as one that did not happen
+ *   POISONDEAF    (POISON) a late answer does not end a review after crashes
  *
  *   and with REVISE:
  *
@@ -139,10 +155,11 @@
  *   REVOPAQUE     an at-most-once step is done again in each revision
  *   REVBACK       a refusal turns the work although an earlier revision passed the pivot
  *   UNDOONLYNEW   what stands from an earlier revision and was not touched since is owed no undo
- *   GONEBLIND     a cancel by the source compensates although a step that happened cannot be undone
- *   FORGETGONE    a cancel by the source is dropped when it has to wait for a boundary
- *   REDONEEDLESS  (NEEDLESS) an at-most-once step that needed no undo is done again after the way back
+ *   GONEBLIND     (REMOVED) a cancel by the source compensates although nothing says how a step that happened is undone
+ *   FORGETGONE    (REMOVED) a cancel by the source is dropped when it has to wait for a boundary
+ *   REDONEEDLESS  an at-most-once step that needed no undo is done again after the way back
  *   FORGETDOUBT   (NEEDLESS) a step that needed no undo and was left in doubt is armed again without a lookup
+ *   DOUBTOPAQUE   the same, but an at-most-once step, of which a person is asked
  *
  *   and with LIES:
  *
@@ -157,6 +174,10 @@
  *   MAILAGAIN     an at-most-once step of which nobody can tell is taken as not done
  *   HURRIED       the destinations are asked before what was sent earlier has settled
  *   UNASKED       a step that can be asked for, and that nobody looked at, is taken as not done
+ *   OLDWORD       a person's word on an unconfirmed step is applied to what was sent since
+ *   WORDSENDS     a person's word that it did not happen is followed before it is on record
+ *   WORDDEAF      a person's word is not read once the work has ended
+ *   STAYSDONE     a completed work stays so when a person says that an unconfirmed step did not happen
  *
  * BY HAND
  *
@@ -176,6 +197,14 @@
 #endif
 #ifndef AMBIG
 #define AMBIG 1
+#endif
+
+#ifdef REMOVED           /* the definition of newer versions has LOOKUP as its last step, and so as its pivot */
+#define AFTER
+#endif
+
+#ifndef PEOPLE
+#define PEOPLE 1
 #endif
 
 #define N 3
@@ -287,11 +316,42 @@ bit  aside;              /* an operator's cancel came after the newest version w
 bit  whole = 1;          /* the ledger was not lost yet                                                */
 bit  mine;               /* the tail is the one the adopter decided on                                 */
 bit  unconfirmed;        /* OPAQUE counts as done because nobody can tell                              */
+byte word;               /* signal: a person says of it: 0 nothing, 1 did not happen, 2 happened       */
 #define MAILED (effect[OPAQUE] == 1 || unconfirmed)
+#ifdef WORDDEAF
+#define WORD (word != 0 && (saga == RUN || saga == COMP))
+#else
+#define WORD (word != 0)
+#endif
 #elif defined(LIES)
 #define MAILED (effect[OPAQUE] <= 1)
+#elif defined(REMOVED)
+#define MAILED (effect[OPAQUE] == (st[OPAQUE] == SDONE))
 #else
 #define MAILED (effect[OPAQUE] == 1)
+#endif
+
+#ifndef REBUILD
+#define WORD false
+#endif
+
+#ifdef POISON
+#ifndef LIMIT
+#define LIMIT 2
+#endif
+byte lostWith[2];        /* crashes with the step in flight, in its latest direction, as the chain counts them  */
+byte deaths[2];          /* the same as it was, for the assertion only                                 */
+#if defined(CRASHLOOP)
+#define POISONED(s) false
+#elif defined(UNDOLOOP)
+#define POISONED(s) ((s) != OPAQUE && st[s] != COMPING && lostWith[s] >= LIMIT)
+#else
+#define POISONED(s) ((s) != OPAQUE && lostWith[s] >= LIMIT)
+#endif
+#define CLEARED(s) if :: (s) != OPAQUE -> lostWith[s] = 0; deaths[s] = 0 :: else fi
+#else
+#define POISONED(s) false
+#define CLEARED(s) skip
 #endif
 
 byte crashes = CRASHES, early = EARLY, losses = LOSSES, ambig = AMBIG;
@@ -301,6 +361,9 @@ bit told[2];             /* process w knows an outcome that is neither in the ch
 bit answered;            /* the outcome of OPAQUE's last attempt reached somebody who did not crash    */
 hidden byte noDoubleEffect, finishedIsFinal, nothingDropped, noNeedlessReview, noLostWork;
 hidden byte completedIsWhole, compensatedIsClean, chainTellsTheTruth, noWayBackAfterPivot;
+#ifdef POISON
+hidden byte noCrashLoop;
+#endif
 #ifdef REVISE
 hidden byte neverOlder, newestWins;
 #endif
@@ -392,8 +455,20 @@ bit  was_cancel, was_sess[2], was_fresh[2];
 
 /* ---- words for the guards below ---- */
 #define O (1 - w)
-#define due (saga == RUN || saga == COMP || (saga == REVIEW && (late[OPAQUE] != 0 || JUDGED)) || TOLD)
-#define NEXT (st[0] != SDONE -> 0 : (st[1] != SDONE -> 1 : 2))
+#define due (saga == RUN || saga == COMP || (saga == REVIEW && (late[OPAQUE] != 0 || JUDGED || HEARS)) || TOLD || WORD)
+#if defined(POISON) && !defined(POISONDEAF)
+#define HEARS (SAID || CANCELLED)                  /* what ends a review after crashes           */
+#elif defined(POISON)
+#define HEARS CANCELLED
+#else
+#define HEARS false
+#endif
+#ifdef REMOVED
+#define LACKS (rev > 1)                            /* this version of the definition has no OPAQUE */
+#else
+#define LACKS false
+#endif
+#define NEXT (st[0] != SDONE -> 0 : ((st[1] != SDONE || LACKS) -> 1 : 2))
 #define over(s) (st[s] == UNDONE || st[s] == SKIPPED || ABSENT(s))
 #if defined(OPUNDO)
 #define BACK (!over(2) -> 2 : (!over(1) -> 1 : 0))
@@ -416,10 +491,10 @@ bit  was_cancel, was_sess[2], was_fresh[2];
 #endif
 #define CANCELLED (cancel && CAN_TURN)
 #define OPAQUE_OUT (st[OPAQUE] == READY || st[OPAQUE] == REFUSED || ABSENT(OPAQUE))
-#if defined(OPUNDO) || defined(NEEDLESS) || defined(GONEBLIND)
+#ifdef GONEBLIND
 #define NO_RETURN false
 #else
-#define NO_RETURN (!OPAQUE_OUT)
+#define NO_RETURN (LACKS && !OPAQUE_OUT)           /* nothing says how what stands is undone     */
 #endif
 #define MINE (openBy == w + 1)
 #ifdef LIES
@@ -436,18 +511,13 @@ bit  was_cancel, was_sess[2], was_fresh[2];
 #else
 #define KNOWN(s) (st[s] == READY || st[s] == SDONE || (st[s] == REFUSED && maybe[s] == 0))
 #endif
-#ifdef NEEDLESS
 #define LEFT(s) (st[s] == INDOUBT || (st[s] == REFUSED && maybe[s] > 0))
 #ifdef FORGETDOUBT
 #define LEFTOVER LEFT(OPAQUE)
+#elif defined(DOUBTOPAQUE)
+#define LEFTOVER LEFT(LOOKUP)
 #else
 #define LEFTOVER (LEFT(LOOKUP) || LEFT(OPAQUE))
-#endif
-#elif defined(LIES)
-#define LEFT(s) ABSENT(s)
-#define LEFTOVER ABSENT(OPAQUE)
-#else
-#define LEFTOVER false
 #endif
 #ifdef REVONCOMP
 #define UNDID (saga == COMP || saga == COMPED)
@@ -495,7 +565,7 @@ bit  was_cancel, was_sess[2], was_fresh[2];
 #endif
 
 #define HOLDS (UP && PRED && due && !LOST)
-#define CALM (openBy == 0 && !SAID && !JUDGED && HEEDED)
+#define CALM (openBy == 0 && !SAID && !JUDGED && HEEDED && !WORD)
 #define FORWARD (HOLDS && saga == RUN && CALM && STAYS)
 #define BACKWARD (HOLDS && saga == COMP && CALM)
 
@@ -544,6 +614,7 @@ inline begin(k_, s_) {
   :: else
   fi;
 #endif
+  if :: k_ == C && st[s_] != COMPING -> CLEARED(s_) :: else fi;
   if :: k_ == F -> st[s_] = STARTED :: else -> st[s_] = COMPING fi;
   openBy = w + 1; job[w] = code(k_, s_); ph[w] = 1; res[w] = 0; dl[w] = 0; moved[w] = 0;
   if
@@ -560,8 +631,11 @@ inline begin(k_, s_) {
   fi
 }
 
-/* The open attempt is closed without an answer: unknown is not failed. */
+/* The open attempt is closed without an answer: unknown is not failed. When its process is gone, that was a crash. */
 inline doubt(s_) {
+#ifdef POISON
+  if :: !MINE && s_ != OPAQUE -> lostWith[s_]++ :: else fi;
+#endif
   openBy = 0;
   if
   :: st[s_] == STARTED -> st[s_] = INDOUBT; if :: maybe[s_] < 2 -> maybe[s_]++ :: else fi
@@ -595,7 +669,8 @@ inline hear() {
 #ifdef FORGETGONE
        :: else -> heard = 0; gone = (saga != COMP && saga != COMPED && !turned && (!AHEAD || CAN_BACK || BOUNDARY))
 #else
-       :: else -> heard = 0; gone = (saga != COMP && saga != COMPED && !turned)
+       :: else -> heard = 0; gone = (saga != COMP && saga != COMPED && !turned);
+            if :: saga == REVIEW && turned && !NO_RETURN -> saga = COMPED; turned = 0 :: else fi
 #endif
        fi
   :: else
@@ -620,6 +695,8 @@ inline revise() {
   st[OPAQUE] = READY; maybe[OPAQUE] = 0;
 #elif defined(REDONEEDLESS)
   if :: saga == COMPED -> st[OPAQUE] = READY; maybe[OPAQUE] = 0 :: else fi;
+#elif defined(DOUBTOPAQUE)
+  if :: LEFT(OPAQUE) -> st[OPAQUE] = READY; maybe[OPAQUE] = 0 :: else fi;
 #endif
   if :: over(OPAQUE) || st[OPAQUE] == REFUSED || st[OPAQUE] == COMPING -> st[OPAQUE] = READY; maybe[OPAQUE] = 0 :: else fi;
   rev = heard; heard = 0; saga = RUN
@@ -666,9 +743,14 @@ inline letGo() {               /* nobody waits for this request any more; it may
 }
 inline learn(r_) {             /* a definite outcome is known to this process, and to nobody else */
   rec = r_; res[w] = 0; ph[w] = 3;
-  if :: k == F -> told[w] = 1; if :: s == OPAQUE -> answered = 1 :: else fi :: else fi
+  if :: k == F -> told[w] = 1; if :: s == OPAQUE && !moved[w] -> answered = 1 :: else fi :: else fi
 }
-#define CRASH atomic { crashes > 0 -> crashes--; letGo(); \
+#ifdef POISON
+#define DIES if :: MINE && s != OPAQUE -> deaths[s]++; noCrashLoop = (deaths[s] <= LIMIT); assert(noCrashLoop) :: else fi
+#else
+#define DIES skip
+#endif
+#define CRASH atomic { crashes > 0 -> crashes--; DIES; letGo(); \
   if :: told[w] -> told[w] = 0; if :: s == OPAQUE -> answered = 0 :: else fi :: else fi; \
   leave(); goto idle }
 
@@ -870,6 +952,20 @@ out:
 }
 #endif
 
+#ifdef REBUILD
+/* Looks at the step of which nobody could tell, and says later what was seen. */
+proctype Person() {
+  bit saw;
+end:
+  atomic { unconfirmed && SETTLED(OPAQUE) -> saw = (effect[OPAQUE] > 0) }
+  if
+  :: atomic { word == 0 -> word = 1 + saw }
+  :: skip
+  fi;
+  atomic { saw = 0 }
+}
+#endif
+
 #ifdef REGRESS
 /* The database fails over and forgets the last record. Every session is void: its holder notices that the
    database's identity changed, or gets "missing", and arms nothing more. */
@@ -970,16 +1066,17 @@ act:                           /* no attempt in memory: fold the chain, decide *
   /* Signals are consumed by the holder, by a record. Evidence is asked first. A late success is a success. A
      late refusal, or "not sent", speaks only of its own attempt: it decides when that was the only one. */
   :: atomic { HOLDS && openBy == 0 && SAID ->
-#ifdef REVISE
+#if defined(REVISE) || defined(REBUILD)
        extend();
 #else
        commit();
 #endif
        s = (late[0] != 0 -> 0 : (late[1] != 0 -> 1 : 2));
        if
-       :: st[s] == INDOUBT && late[s] == OK -> st[s] = SDONE; RESUME
-       :: st[s] == INDOUBT && late[s] == REF && maybe[s] == 1 -> st[s] = REFUSED; maybe[s] = 0; RESUME
-       :: st[s] == INDOUBT && late[s] == NOTSENT && maybe[s] == 1 -> st[s] = READY; maybe[s] = 0; RESUME
+       :: terminal -> if :: s == OPAQUE -> answered = 0 :: else fi                /* noted behind the end */
+       :: !terminal && st[s] == INDOUBT && late[s] == OK -> st[s] = SDONE; CLEARED(s); RESUME
+       :: !terminal && st[s] == INDOUBT && late[s] == REF && maybe[s] == 1 -> st[s] = REFUSED; maybe[s] = 0; RESUME
+       :: !terminal && st[s] == INDOUBT && late[s] == NOTSENT && maybe[s] == 1 -> st[s] = READY; maybe[s] = 0; RESUME
        :: else
        fi;
 #ifdef LIES
@@ -1005,26 +1102,62 @@ act:                           /* no attempt in memory: fold the chain, decide *
        fi;
        verdict = 0; verdictNow = 0 }
 #endif
+#ifdef REBUILD
+  /* A person's word on the unconfirmed step, at any time. It did not happen: it is done under a new key. Once it is
+     followed, or something else is known of the step, every other such word is stale. */
+  :: atomic { HOLDS && openBy == 0 && !SAID && WORD ->
+#ifdef WORDSENDS
+       if
+       :: word == 1 && unconfirmed && saga == RUN ->
+            word = 0; k = F; s = OPAQUE; job[w] = code(k, s); ph[w] = 1; res[w] = 0; dl[w] = 0; goto send
+       :: else
+       fi;
+#endif
+       extend();
+       if
+#ifdef OLDWORD
+       :: word == 1 && (st[OPAQUE] == SDONE || st[OPAQUE] == INDOUBT) ->
+#else
+       :: word == 1 && unconfirmed ->
+#endif
+            unconfirmed = 0; st[OPAQUE] = READY; maybe[OPAQUE] = 0;
+#ifndef STAYSDONE
+            if :: saga == DONE || saga == REVIEW -> saga = RUN :: else fi
+#endif
+       :: word == 2 && unconfirmed -> unconfirmed = 0
+       :: else
+       fi;
+       word = 0 }
+#endif
+#ifdef POISON
+  /* After too many crashes a person was asked. A cancel still turns the work. */
+  :: atomic { HOLDS && CALM && saga == REVIEW && CANCELLED -> commit(); turn() }
+#endif
 
 #ifdef REVISE
   /* The source's signals: the only thing that may change a work that has ended. */
   :: atomic { HOLDS && openBy == 0 && !SAID && news != 0 -> extend(); hear() }
   :: atomic { HOLDS && CALM && SWITCHES -> extend(); revise() }
-#ifdef LIES
-  /* A newer version was heard, and nothing but a lookup says that what was sent is not there: a person is asked. */
-  :: atomic { HOLDS && CALM && saga == COMPED && heard > 0 && LEFT(OPAQUE) -> extend(); saga = REVIEW; turned = 1 }
-#endif
+  /* A newer version was heard, and what needs no undo was left in doubt: it is asked first whether that stands, or a
+     person when only a lookup says that it does not, or when there is none. */
 #ifdef NEEDLESS
-  /* A newer version was heard, and what needs no undo was left in doubt: it is asked first whether that stands. */
   :: atomic { HOLDS && CALM && saga == COMPED && heard > 0 && LEFTOVER && LEFT(LOOKUP) && SETTLED(LOOKUP) ->
        extend(); maybe[LOOKUP] = 0;
        if :: effect[LOOKUP] > 0 -> st[LOOKUP] = SDONE :: else -> st[LOOKUP] = READY fi }
-  :: atomic { HOLDS && CALM && saga == COMPED && heard > 0 && LEFT(OPAQUE) -> extend(); saga = REVIEW; turned = 1 }
+#endif
+#ifdef LIES
+  :: atomic { HOLDS && CALM && saga == COMPED && heard > 0 && LEFT(OPAQUE) && !ABSENT(OPAQUE) && CAN_ASK ->
+       extend();
+       if :: st[OPAQUE] = SDONE; maybe[OPAQUE] = 0 :: absent = 1 fi }
+  :: atomic { HOLDS && CALM && saga == COMPED && heard > 0 && LEFT(OPAQUE) && ABSENT(OPAQUE) -> extend(); saga = REVIEW; turned = 1 }
+#else
+  :: atomic { HOLDS && CALM && saga == COMPED && heard > 0 && LEFTOVER && LEFT(OPAQUE) -> extend(); saga = REVIEW; turned = 1 }
 #endif
   /* Cancelled at the source: back at once, in doubt or not, when everything that may have happened says how it is
-     undone or why it need not be. Else a person, at the next boundary: what is in doubt may turn out not to stand. */
-  :: atomic { HOLDS && CALM && ENDS && CAN_BACK -> extend(); gone = 0; cancel = 0; saga = COMP }
-  :: atomic { HOLDS && CALM && ENDS && !CAN_BACK && (saga == RUN || saga == DONE) -> extend(); saga = REVIEW }
+     undone or why it need not be. Else, behind the pivot, a person, at the next boundary: what is in doubt may turn out
+     not to stand. */
+  :: atomic { HOLDS && CALM && ENDS && (CAN_BACK || !AHEAD) -> extend(); gone = 0; cancel = 0; saga = COMP }
+  :: atomic { HOLDS && CALM && ENDS && !CAN_BACK && AHEAD && (saga == RUN || saga == DONE) -> extend(); saga = REVIEW }
 #endif
 
   /* Forward. A cancel turns the work while the pivot is out of the question; afterwards it is refused. */
@@ -1041,7 +1174,12 @@ act:                           /* no attempt in memory: fold the chain, decide *
        saga = REVIEW
 #endif
      }
-  :: atomic { FORWARD && !CANCELLED && st[NEXT] == READY && FREE(NEXT) -> k = F; s = NEXT;
+  :: atomic { FORWARD && !CANCELLED && POISONED(NEXT) && (st[NEXT] == READY || st[NEXT] == INDOUBT) -> commit();
+#ifdef POISONOUT
+       s = NEXT; st[s] = READY; maybe[s] = 0; s = 0;
+#endif
+       saga = REVIEW }
+  :: atomic { FORWARD && !CANCELLED && !POISONED(NEXT) && st[NEXT] == READY && FREE(NEXT) -> k = F; s = NEXT;
 #ifdef NOINTENT
        job[w] = code(F, s); ph[w] = 1; goto send
 #else
@@ -1049,12 +1187,12 @@ act:                           /* no attempt in memory: fold the chain, decide *
 #endif
      }
   /* In doubt, by class: resend under the same key; settle, ask, adopt or redo; stop for a person. */
-  :: atomic { FORWARD && !CANCELLED && NEXT == KEYED && st[KEYED] == INDOUBT -> rec = ARM; k = F; s = KEYED; goto append }
-  :: atomic { FORWARD && !CANCELLED && NEXT == LOOKUP && st[LOOKUP] == INDOUBT && SETTLED(LOOKUP) ->
+  :: atomic { FORWARD && !CANCELLED && NEXT == KEYED && !POISONED(KEYED) && st[KEYED] == INDOUBT -> rec = ARM; k = F; s = KEYED; goto append }
+  :: atomic { FORWARD && !CANCELLED && NEXT == LOOKUP && !POISONED(LOOKUP) && st[LOOKUP] == INDOUBT && SETTLED(LOOKUP) ->
        k = F; s = LOOKUP;
        if
        :: FOUND -> rec = OK; ph[w] = 3;                       /* adopted; may arm the next step */
-            if :: nxt = (st[OPAQUE] == READY && FREE(OPAQUE) && LISTENS) :: nxt = 0 fi
+            if :: nxt = (st[OPAQUE] == READY && FREE(OPAQUE) && LISTENS && !LACKS) :: nxt = 0 fi
        :: else -> rec = ARM
        fi;
        goto append }
@@ -1083,24 +1221,29 @@ act:                           /* no attempt in memory: fold the chain, decide *
        commit(); saga = REVIEW
 #endif
      }
-  :: atomic { FORWARD && st[0] == SDONE && st[1] == SDONE && st[2] == SDONE -> commit(); saga = DONE; leave(); goto idle }
+  :: atomic { FORWARD && st[0] == SDONE && st[1] == SDONE && (st[2] == SDONE || LACKS) -> commit(); saga = DONE; leave(); goto idle }
 
   /* Compensation, strictly the reverse of arming. Skipped: never armed, or refused with no maybe, or a settled
      lookup that found nothing. Everything else is owed an undo, after it has settled. */
-  :: atomic { BACKWARD && NO_RETURN -> commit(); saga = REVIEW }
+  :: atomic { BACKWARD && NO_RETURN && ALL_OVER -> commit(); saga = REVIEW;
+#ifdef REVISE
+       turned = 1
+#endif
+     }
   :: atomic { BACKWARD && !NO_RETURN && ALL_OVER -> commit(); saga = COMPED; leave(); goto idle }
+  :: atomic { BACKWARD && POISONED(BACK) && st[BACK] == COMPING -> commit(); saga = REVIEW }
 #ifdef DONEONLY
-  :: atomic { BACKWARD && !NO_RETURN && !over(BACK) && (st[BACK] == READY || st[BACK] == REFUSED || st[BACK] == INDOUBT) ->
+  :: atomic { BACKWARD && !over(BACK) && (st[BACK] == READY || st[BACK] == REFUSED || st[BACK] == INDOUBT) ->
 #elif defined(TRUSTREFUSAL)
-  :: atomic { BACKWARD && !NO_RETURN && !over(BACK) && (st[BACK] == READY || st[BACK] == REFUSED) ->
+  :: atomic { BACKWARD && !over(BACK) && (st[BACK] == READY || st[BACK] == REFUSED) ->
 #else
-  :: atomic { BACKWARD && !NO_RETURN && !over(BACK) && NOTHING_OLDER(BACK) && (st[BACK] == READY || (st[BACK] == REFUSED && maybe[BACK] == 0)) ->
+  :: atomic { BACKWARD && !over(BACK) && NOTHING_OLDER(BACK) && (st[BACK] == READY || (st[BACK] == REFUSED && maybe[BACK] == 0)) ->
 #endif
        commit(); s = BACK; st[s] = SKIPPED; s = 0 }
 #ifdef DONEONLY
-  :: atomic { BACKWARD && !NO_RETURN && UNDOABLE(BACK) && (st[BACK] == SDONE || st[BACK] == COMPING) ->
+  :: atomic { BACKWARD && !(POISONED(BACK) && st[BACK] == COMPING) && UNDOABLE(BACK) && (st[BACK] == SDONE || st[BACK] == COMPING) ->
 #else
-  :: atomic { BACKWARD && !NO_RETURN && UNDOABLE(BACK) &&
+  :: atomic { BACKWARD && !(POISONED(BACK) && st[BACK] == COMPING) && UNDOABLE(BACK) &&
               (st[BACK] == SDONE || st[BACK] == COMPING || st[BACK] == INDOUBT || (st[BACK] == REFUSED && maybe[BACK] > 0) || OLDER(BACK)) ->
 #endif
        s = BACK;
@@ -1127,7 +1270,7 @@ append:                        /* one record: what was learned, and what it sets
        commit(); told[w] = 0;
        if
        :: rec == ARM -> begin(k, s)
-       :: rec == OK && k == F -> openBy = 0; st[s] = SDONE; if :: nxt -> begin(F, s + 1) :: else fi
+       :: rec == OK && k == F -> openBy = 0; st[s] = SDONE; CLEARED(s); if :: nxt -> begin(F, s + 1) :: else fi
        :: rec == OK && k == C -> openBy = 0; st[s] = UNDONE;
 #ifdef REVISE
             prev[s] = 0;
@@ -1214,7 +1357,7 @@ send:                          /* the send gate; any stall may come before it */
   :: CRASH
   :: atomic { res[w] == 1 -> learn(OK);
        if                      /* whether a slot for the next step is in hand is anybody's guess */
-       :: fresh[w] && !lost && saga == RUN && k == F && s < 2 && st[s + 1] == READY && FREE(s + 1) && LISTENS -> nxt = 1
+       :: fresh[w] && !lost && saga == RUN && k == F && s < 2 && st[s + 1] == READY && FREE(s + 1) && LISTENS && !(LACKS && s == 1) -> nxt = 1
        :: fresh[w] && !lost && saga == COMP && k == C && s == 1 && st[0] == SDONE && UNDOABLE(0) -> nxt = 1
        :: nxt = 0
        fi;
@@ -1255,15 +1398,21 @@ ltl everyWorkEnds { <> (saga >= REVIEW) }
 #else
 #define IDLE_UNDO false
 #endif
-#ifdef LIES
+#if defined(LIES)
 #define MAY_STAND true
+#elif defined(REVISE) || defined(REBUILD)  /* what needs no undo, and the chain says so */
+#define MAY_STAND (!OPAQUE_OUT && !over(OPAQUE) && !LACKS)
 #else
-#define MAY_STAND IDLE_UNDO
+#define MAY_STAND false
 #endif
 proctype Monitor() {           /* runs when nothing else can: the end of every execution */
   atomic { timeout ->
     noLostWork = (terminal || saga == REVIEW); assert(noLostWork);
+#ifdef REBUILD
+    nothingDropped = (!told[0] && !told[1] && word == 0); assert(nothingDropped);
+#else
     nothingDropped = (!told[0] && !told[1]); assert(nothingDropped);
+#endif
     completedIsWhole = (saga != DONE || (WHOLE(0) && WHOLE(1) && MAILED));
     assert(completedIsWhole);
     compensatedIsClean = (saga != COMPED || (CLEAN(0) && (CLEAN(1) || IDLE_UNDO) && (effect[2] == 0 || MAY_STAND)));
@@ -1274,7 +1423,11 @@ proctype Monitor() {           /* runs when nothing else can: the end of every e
     newestWins = ((saga != DONE || (rev == top && !topGone)) && (saga != COMPED || rev == top || topGone || aside)); assert(newestWins);
 #endif
 #if !defined(REGRESS) && !defined(VERDICT)
+#ifdef POISON
+    noNeedlessReview = !(saga == REVIEW && ((st[OPAQUE] == INDOUBT && answered) || SAID || CANCELLED)); assert(noNeedlessReview);
+#else
     noNeedlessReview = !(saga == REVIEW && st[OPAQUE] == INDOUBT && answered); assert(noNeedlessReview);
+#endif
 #endif
   }
 }
@@ -1298,6 +1451,12 @@ init {
 #endif
 #ifdef REBUILD
     run Adopter();
+#if PEOPLE > 0
+    run Person();
+#endif
+#if PEOPLE > 1
+    run Person();
+#endif
 #endif
 #ifdef REGRESS
     run Failover();
