@@ -90,6 +90,8 @@ var (
 	waits   = saga.ID{Saga: "order-to-invoice", Work: "waits"}
 	review  = saga.ID{Saga: "order-to-invoice", Work: "review"}
 	another = saga.ID{Saga: "order-to-crm", Work: "done"}
+
+	undone = saga.ID{Saga: "order-to-invoice", Work: "undone"} // of another ledger
 )
 
 // soundBook copies a ledger with a finished work of five records, of which the fourth carries a snapshot and the
@@ -160,6 +162,16 @@ func fill(t *testing.T, l *memory.Ledger, token saga.Token, id saga.ID) {
 		Status: saga.Running, Arm: arm("customer"),
 	}, true)
 	switch id {
+	default: // undone
+		r := ended(saga.KindDone, "customer", saga.Running)
+		r.ExternalID = "cus_1"
+		w.add(r, true)
+		back := arm("customer")
+		back.Direction = saga.Undo
+		w.add(saga.Record{Kind: saga.KindCancelled, Status: saga.Compensating, Arm: back}, true)
+		r = ended(saga.KindDone, "customer", saga.Compensated)
+		r.Direction = saga.Undo
+		w.add(r, false)
 	case waits:
 		r := ended(saga.KindNotSent, "customer", saga.Retrying)
 		r.Wait = time.Hour

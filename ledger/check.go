@@ -134,7 +134,7 @@ func (c *checker) begin(ctx context.Context) error {
 // ahead reports whether the clock cannot explain when a work is due. The clock is taken to be as late as it can be.
 func (c *checker) ahead(h *Head) bool {
 	now := c.at.Add(time.Since(c.asked))
-	return !c.at.IsZero() && h.Session == 0 && h.Due.After(now) && h.Updated.After(now)
+	return !c.at.IsZero() && h.Due.After(now) && h.Updated.After(now)
 }
 
 // rereads is how often a work that changes under the reader is read again.
