@@ -140,14 +140,15 @@ func (d *door) Driver() driver.Driver { return d.connector.Driver() }
 
 // Connect implements [driver.Connector].
 func (d *door) Connect(ctx context.Context) (driver.Conn, error) {
+	known := d.identity.Load()
 	c, err := d.greet(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if !d.strict.Load() {
-		d.identity.Store(&c.identity)
+		d.identity.CompareAndSwap(known, &c.identity) // what was recognised meanwhile counts
 	}
-	if d.identity.CompareAndSwap(nil, &c.identity) || c.current() {
+	if c.current() {
 		return c, nil
 	}
 	_ = c.Close()

@@ -12,7 +12,7 @@ import (
 
 // A connection can go silent: a host, a firewall or a proxy that is gone, or that acknowledges and forwards nothing. The
 // driver answers a context that ends by asking the server to cancel, and goes on reading. So the socket itself is told:
-// its deadline passes, the driver returns at once, and the connection is thrown away.
+// its deadline passes, the driver returns, and the connection is thrown away.
 
 // How soon a peer that acknowledges nothing is given up, while nothing is under way and while something is.
 const (
@@ -52,16 +52,25 @@ func (d dialer) DialTimeout(network, address string, timeout time.Duration) (net
 	return d.DialContext(ctx, network, address)
 }
 
-// DialContext implements [pq.DialerContext].
+// DialContext implements [pq.DialerContext]. A connection that is nobody's opening is a request to cancel: the call that has
+// ended waits until the server has taken it, so a server that is gone may cost it a little and not what connecting may.
 func (d dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	o, opens := ctx.Value(openingKey{}).(*opening)
+	if !opens {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, farewell)
+		defer cancel()
+	}
 	c, err := d.Dialer.DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
 	s := &socket{Conn: c}
-	if o, ok := ctx.Value(openingKey{}).(*opening); ok {
+	if opens {
 		o.done() // of several hosts the last counts
 		o.socket, o.watch = s, s.watch(o.ctx)
+	} else {
+		time.AfterFunc(farewell, s.end)
 	}
 	return s, nil
 }
@@ -181,7 +190,7 @@ func (s *socket) SetWriteDeadline(t time.Time) error {
 	return s.Conn.SetWriteDeadline(t)
 }
 
-// farewell is how long closing a statement or a connection may take.
+// farewell is how long closing a statement or a connection may take, and asking the server to cancel.
 const farewell = time.Second
 
 // within runs fn, which has no context, for so long.

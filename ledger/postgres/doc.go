@@ -15,7 +15,8 @@
 // # Silence
 //
 // A context that ends closes the connection that its call is on: the driver would wait for a server that says nothing.
-// So every call comes back in its own time, whatever became of the network. What locks rows (claims, posts, batches) is
+// So every call comes back in its own time, and a second or two for asking the server to cancel, whatever became of the
+// network. What locks rows (claims, posts, batches) is
 // one statement each, so that no client can vanish in the middle of it, and every connection asks the server to give up
 // peers, locks and transactions that are forgotten.
 //

@@ -62,25 +62,28 @@ func methods(l *store, token saga.Token, e ledger.Entry, head int64) map[string]
 
 // A connection that goes silent, in either direction or both, costs the call that was on it its own time and no more
 // (CORE-4, T1). The call comes back while the connection is silent still, the connection is thrown away, and the next
-// call goes on through another one.
+// call goes on through another one. So it is when new connections are silent, too: none of them, and no request to cancel,
+// gets the hour that there is for connecting here.
 func TestSilentConnections(t *testing.T) {
 	t.Parallel()
-	for name, silent := range map[string]pgtest.Way{
-		"requests": pgtest.Requests, "answers": pgtest.Answers, "both": pgtest.Both,
+	for name, c := range map[string]struct{ open, fresh pgtest.Way }{
+		"requests": {pgtest.Requests, 0}, "answers": {pgtest.Answers, 0}, "both": {pgtest.Both, 0}, "all": {pgtest.Both, pgtest.Both},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := pgtest.NewWire(t, pgtest.URL(t))
-			l := open(t, w.URL())
+			l := open(t, with(t, w.URL(), "connect_timeout=3600"))
 			token := session(t, l)
 			e := start(token, "w")
 			head := appendAll(t, l, token, []ledger.Entry{e}, ledger.Appended)[0].Head
 			for method, call := range methods(l, token, e, head) {
 				goesOn(t, method, call) // its lane is open
-				w.Silence(silent)
+				w.SilenceNew(c.fresh)
+				w.Silence(c.open)
 				if err := comesBack(t, method, brief, call); !errors.Is(err, context.DeadlineExceeded) {
 					t.Errorf("%s on a silent connection: %v, want that its time is over", method, err)
 				}
+				w.SilenceNew(0)
 				goesOn(t, method, call)
 				w.Cut() // the lanes of others
 			}
