@@ -31,8 +31,9 @@ type Options struct {
 	NotExecuted []int
 
 	// Explain tells the words of an answer that errors show, and with them logs, the ledger and `amends show`: of its
-	// result one line is shown, at most 200 bytes. Answer "" where they may hold what must not be stored. Default: the
-	// message, detail, error or title of a JSON answer, else the first line of JSON or plain text.
+	// result one line is shown, at most 200 bytes. The ledger keeps it, so answer "" where a destination repeats personal
+	// data in its errors. Default: the message, detail, error or title of a JSON answer, else its first line, or that of
+	// plain text.
 	Explain func(*StatusError) string
 
 	// Timeout bounds a request whose context has no deadline. Default: 30 s.

@@ -228,6 +228,15 @@ func TestLook(t *testing.T) {
 			t.Errorf("with %q on record a duplicate is not seen", recorded)
 		}
 	}
+	twice, err := Define(order.Saga, 1, Do("invoice", act).Find(answer(Found(thing{"2"}, thing{"2"}))).Undo(undoKnown))
+	if err != nil {
+		t.Fatal(err)
+	}
+	inv := invoice(nil)
+	inv.Direction, inv.Undoing = Undo, &Result{ExternalID: "2"}
+	if f := twice.Look(t.Context(), inv); f.Kind != KindSeveral {
+		t.Errorf("with two of the recorded id the undo is told %+v", f)
+	}
 	f := look(func(context.Context, Call[string]) (Finding[thing], error) {
 		return Found(thing{"1"}), RetryAfter(time.Minute, errors.New("429"))
 	})
@@ -354,7 +363,7 @@ func TestDroppedOutput(t *testing.T) {
 	t.Parallel()
 	for what, out := range map[string]awkward{
 		"too large":        {"x", func() ([]byte, error) { return dump(t, strings.Repeat("x", MaxOutput)), nil }},
-		"not serialisable": {"x", func() ([]byte, error) { return nil, errors.New("no") }},
+		"not serialisable": {"x", func() ([]byte, error) { return nil, errors.New("no: anna@example.com") }},
 		"no JSON":          {"x", func() ([]byte, error) { return []byte("{"), nil }},
 		"a panic":          {"x", func() ([]byte, error) { panic("boom") }},
 		"a panicking id":   {"", func() ([]byte, error) { return []byte(`1`), nil }},
@@ -367,6 +376,8 @@ func TestDroppedOutput(t *testing.T) {
 		inv := &Invocation{Step: "a", Input: json.RawMessage(`""`), Gate: NewGate(nil)}
 		if o := d.Act(t.Context(), inv); !o.Done() || !o.Dropped || o.Output != nil || o.ExternalID != out.id {
 			t.Errorf("%s: the outcome is %+v", what, o)
+		} else if strings.Contains(o.Error, "anna") { // it goes on record and into the log
+			t.Errorf("%s: the words quote the result: %s", what, o.Error)
 		}
 		if f := d.Look(t.Context(), inv); f.Kind != KindFound || !f.Dropped || f.Output != nil || f.ExternalID != out.id {
 			t.Errorf("%s: the lookup says %+v", what, f)

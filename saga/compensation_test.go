@@ -190,6 +190,12 @@ func TestC5LookForTheResult(t *testing.T) {
 		}
 		d.succeed("").wants("rest", Compensated)
 	})
+	t.Run("it tells no id: the one on record stays", func(t *testing.T) {
+		d := without(t, a).feed(Event{Evidence: &Evidence{Step: "a", Kind: KindFound, Output: output("?")}}).wants("act a undo", Compensating)
+		if in := d.st.Invocation(d.last.Do); in.Undoing.ExternalID != "inv_9" || string(in.Undoing.Output) != `{"id":"?"}` {
+			t.Errorf("the undo gets %+v", in.Undoing)
+		}
+	})
 	t.Run("half-made", func(t *testing.T) {
 		without(t, a).found(KindUnfinished, "inv_9").wants("act a undo", Compensating)
 	})
@@ -213,6 +219,9 @@ func TestC5LookForTheResult(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			d := answer(without(t, a)).review(ReasonUndoFailed)
+			if r := d.tail(); r.Body != nil || r.ExternalID != "" && r.ExternalID != "inv_9" {
+				t.Errorf("another's thing is recorded as what the step made: %q %s", r.ExternalID, r.Body)
+			}
 			if want := `what step "a" made is not on record, and the lookup that was to tell it ` + what; d.st.Note != want {
 				t.Errorf("the review says %q, want %q", d.st.Note, want)
 			}

@@ -80,6 +80,12 @@ func TestD10Unconfirmed(t *testing.T) {
 		d := verdict(ended(t), "").fail(Unknown).due().found(KindNotFound).review(ReasonInDoubt)
 		d.verdict("mail_1").wants("rest", Completed)
 	})
+	t.Run("a verdict on another attempt than the step stands at", func(t *testing.T) {
+		d := ended(t).signal(Signal{Kind: SignalResolve, Verdict: Verdict{Step: "mail", Attempt: 5}}).noted("it speaks of attempt 5").verdictIs(Completed)
+		if got := d.st.Unconfirmed(); !slices.Equal(got, []string{"mail"}) {
+			t.Errorf("unconfirmed: %v", got)
+		}
+	})
 	t.Run("before the work has ended", func(t *testing.T) {
 		d := lost(t, withMail).takeOver(told(t, "17", "customer c", "invoice i", "mail unknown", "report not-done")).tick().fail(Unsent)
 		verdict(d, "").wants("act mail forward", Running).succeed("mail_1").wants("wait", Retrying).due().succeed("r").wants("rest", Completed)

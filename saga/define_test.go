@@ -279,6 +279,16 @@ type parcel struct {
 	skipped int
 }
 
+// hamper embeds structs that have no name of their own in JSON.
+type hamper struct {
+	Basket
+	*Ribbon
+	Note string
+}
+
+// Ribbon is embedded above by a pointer.
+type Ribbon struct{ Colour string }
+
 // itself reads its own JSON.
 type itself struct{ N int }
 
@@ -335,6 +345,8 @@ func TestAcceptJSONOfAnotherShape(t *testing.T) {
 		{accepts[parcel](t, raw(`{"-":1}`)), ""},
 		{accepts[parcel](t, raw(`{"notag":1}`)), ""},
 		{accepts[parcel](t, raw(`{"lines":1,"Cents":1,"secret":1,"skipped":1,"base":1}`)), "has none of the fields of a saga.parcel (id, cart, -, NoTag)"},
+		{accepts[hamper](t, raw(`{"colour":"red"}`)), ""},
+		{accepts[hamper](t, raw(`{"basket":{"lines":1},"ribbon":{}}`)), "has none of the fields of a saga.hamper (Lines, Colour, Note)"},
 		{accepts[struct{}](t, raw(`{}`)), ""},
 		{accepts[map[string]int](t, raw(`{}`)), ""},
 		{accepts[[]int](t, raw(`[]`)), ""},

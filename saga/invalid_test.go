@@ -78,6 +78,9 @@ func TestM3InvalidIsDecidedAgain(t *testing.T) {
 	if r := d.turning(); strings.Contains(r.Error, "?") || r.Kind != KindCancelled {
 		t.Errorf("recorded %+v", r)
 	}
+	if d := newDesk(t, "a find undo").feed(Event{Invalid: 1, Start: &Start{Input: output("1"), Cause: "?"}}); d.chain[0].Error != "" {
+		t.Errorf("the start is recorded with the cause %q", d.chain[0].Error)
+	}
 	d = begin(t, "a find undo").fail(Unknown).due()
 	d.feed(Event{Invalid: 1, Evidence: &Evidence{Step: "a", Kind: KindFound, ExternalID: "a1", Output: output("a1")}}).wants("rest", Completed)
 }
@@ -105,6 +108,12 @@ func TestM3InvalidParksInTheEnd(t *testing.T) {
 		d := begin(t, "a find undo").fail(Unsent).feed(Event{Invalid: 3, Signal: &Signal{ID: 4, Kind: SignalConflict}}).review(ReasonPoison)
 		if !d.st.Saw(4) {
 			t.Error("it will be read again")
+		}
+	})
+	t.Run("an id that the ledger refuses, too: nothing is left but what the program says", func(t *testing.T) {
+		d := begin(t, "a find undo").feed(Event{Invalid: 3, Outcome: &Outcome{Class: succeeded, ExternalID: "a1"}}).review(ReasonPoison)
+		if d.st.Note != "it cannot go on by itself: the ledger refused what was to be recorded" {
+			t.Errorf("the review says %q", d.st.Note)
 		}
 	})
 	t.Run("a step that was not armed", func(t *testing.T) {
