@@ -2,6 +2,7 @@ package saga
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -235,6 +236,20 @@ func TestC5LookForTheResult(t *testing.T) {
 			d.verdict("void it was").wants("rest", Compensated)
 		})
 	}
+	t.Run("an answer on the way forward tells no undo anything", func(t *testing.T) {
+		d := begin(t, a+"\nb find undo").outcome(Outcome{Class: succeeded, ExternalID: "inv_9", Dropped: true}).fail(Unsent)
+		if err := d.try(Event{Evidence: &Evidence{Step: "a", Kind: KindFound, ExternalID: "inv_8"}}); !errors.Is(err, errNotFitting) {
+			t.Errorf("it is taken: %v, %+v", err, d.tail())
+		}
+	})
+	t.Run("nor does one on what is not there", func(t *testing.T) {
+		d := begin(t, a+"\nb find undo").succeed("1").fail(Unknown).due()
+		d.busy = true
+		d.cancel().found(KindNotFound).feed(Event{Evidence: &Evidence{Step: "b", Kind: KindFound, ExternalID: "late", Output: output("late")}}).wants("slot b undo", Compensating)
+		if r := d.tail(); r.Direction != Forward || !d.st.Step("b").stands(d.spec) { // so it is undone, too
+			t.Errorf("recorded %+v", r)
+		}
+	})
 	t.Run("an undo that takes a nil does not ask", func(t *testing.T) {
 		begin(t, "a find undo-maybe\nb find undo").fail(Unknown).due().found(KindSeveral, "1", "2").verdict("inv_9").
 			fail(Refused).wants("act a undo", Compensating)
