@@ -148,7 +148,7 @@ func (d *door) Connect(ctx context.Context) (driver.Conn, error) {
 	if !d.strict.Load() {
 		d.identity.CompareAndSwap(known, &c.identity) // what was recognised meanwhile counts
 	}
-	if c.current() {
+	if c.recognised() {
 		return c, nil
 	}
 	_ = c.Close()
@@ -265,9 +265,12 @@ type conn struct {
 	identity string
 }
 
+// recognised reports whether the connection leads to the database that is trusted now.
+func (c *conn) recognised() bool { return c.identity == *c.server.identity.Load() }
+
 // current reports whether the connection can be used again.
 func (c *conn) current() bool {
-	return !c.socket.hasEnded() && !c.socket.inDoubt() && c.identity == *c.server.identity.Load()
+	return !c.socket.hasEnded() && !c.socket.inDoubt() && c.recognised()
 }
 
 // QueryContext implements [driver.QueryerContext].
