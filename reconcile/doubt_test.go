@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -45,6 +46,12 @@ func TestDoubt(t *testing.T) {
 			d.hears(says(Counter(7), "7"), Applied).hears(says(Counter(20_000), "x"), Hint).asks(shows(Counter(8), "8"), "accepted").owes(false)
 			d.hears(says(Counter(9), "9"), Applied).hears(says(Counter(10_000), "y"), Applied)
 		}},
+		{"M5 (J4, J7): a counter of an epoch that is over neither leaps nor is far too low, it is old", Policy{Dense: true}, func(d *desk) {
+			d.hears(says(epoch(1, Counter(15_000)), "a"), Applied).hears(says(Counter(40_000), "x"), Stale).hears(says(Counter(1), "y"), Stale).owes(false)
+		}},
+		{"M4 (J6): of an epoch that was spoken of before, it is not the first", Policy{}, func(d *desk) {
+			d.hears(thin(epoch(1, clocked(1))), Hint).hears(says(epoch(1, clocked(2)), "a"), Applied)
+		}},
 		{"M5 (J4): the source itself may count as high as it wants", Policy{Dense: true}, func(d *desk) {
 			d.hears(says(Counter(7), "7"), Applied).hears(says(Counter(math.MaxInt64), "z"), Hint).asks(shows(Counter(math.MaxInt64), "z"), "accepted")
 			d.hears(thin(Version{}), Hint).later(2*time.Second).asks(gone, "a second look").later(2*time.Second).asks(gone, "gone")
@@ -70,6 +77,9 @@ func TestDoubt(t *testing.T) {
 				d.t.Fatalf("blocked %q", d.e.Blocked)
 			}
 			d.later(10*time.Second).asks(shows(Counter(9), "9"), "accepted").owes(false)
+			if !d.e.Behind.IsZero() {
+				d.t.Fatalf("it shows what was spoken of, and is behind since %s", d.e.Behind)
+			}
 		}},
 		{"M5 (R10): news begin the hour again", Policy{}, func(d *desk) {
 			d.hears(thin(Counter(9)), Hint).asks(shows(Counter(7), "7"), "spoken of").later(50*time.Minute).hears(thin(Counter(10)), Hint)
@@ -132,6 +142,17 @@ func TestCause(t *testing.T) {
 	judge(8, says(Counter(2), "b"), "shop/7") // stale
 	judge(9, thin(Counter(4)), "shop/9")
 	d.asks(shows(Counter(4), "d"), "accepted")
+	dense := Policy{Dense: true, Merge: mergeObjects}
+	e, why := Entry{Object: order}, ""
+	for n, ev := range []Event{says(Counter(1), "a"), says(Counter(3), "c"), delta(5)} {
+		e, _, why = Judge(e, &Delivery{Number: int64(n + 1), Event: ev}, noon, &dense)
+		if got, want := e.change().Cause, fmt.Sprint("shop/", n+1); got != want {
+			t.Errorf("the cause is %q, also when a change waits for the one before it; want %q", got, want)
+		}
+		if want := "newer; 1 versions after 1 were never heard of"; n == 1 && why != want {
+			t.Errorf("a gap of one is told as %q; want %q", why, want)
+		}
+	}
 	if got, name := d.e.change().Cause, (&Delivery{Number: 9, Event: says(Counter(4), "")}).Name(); got != name {
 		t.Errorf("the cause of what the source said is %q; want %q", got, name)
 	}

@@ -183,9 +183,10 @@ func TestSilentBodies(t *testing.T) {
 	h := openHall(t, shopSource(), woo())
 	h.deliver(t, shopifyCapture(`{"id":1}`).under("X-Shopify-Topic", "orders/delete"))
 	h.deliver(t, shopifyCapture(`{"id":2,"updated_at":"2026-11-20T10:30:00Z"}`))
+	h.deliver(t, shopifyCapture(`{"id":6,"admin_graphql_api_id":"gid://shopify/Order/7","updated_at":"2026-11-20T10:30:00Z"}`))
 	h.deliver(t, wooCapture(`{"id":3,"date_modified_gmt":"2026-11-20T10:30:00","_links":{"self":[{"href":"https://shop.example/wp-json/wc/v3/orders/4"}]}}`))
 	h.deliver(t, wooCapture(`{"id":5,"date_modified_gmt":"2026-11-20T10:30:00","_links":{"self":[{"href":"https://shop.example/?rest_route=/wc/v3/orders/5"}]}}`))
-	want := []reconcile.Verdict{reconcile.Hint, reconcile.Hint, reconcile.Hint, reconcile.Applied}
+	want := []reconcile.Verdict{reconcile.Hint, reconcile.Hint, reconcile.Hint, reconcile.Hint, reconcile.Applied}
 	if got := h.judge(t); !slices.Equal(got, want) {
 		t.Errorf("H1: verdicts %v; want %v", got, want)
 	}

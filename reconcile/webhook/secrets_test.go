@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/amends-dev/amends/reconcile"
 )
 
 // M6: a signature of a scheme that is not known here, in whatever form, keeps no genuine one beside it from being believed.
@@ -28,6 +30,29 @@ func TestUnknownSchemesAreSkipped(t *testing.T) {
 		h.Set("Stripe-Signature", v.header["Stripe-Signature"]+extra)
 		if got := d.post(t, "stripe", h, v.body); got != 200 {
 			t.Errorf("M6: Stripe, %q behind the genuine one: answer %d", extra, got)
+		}
+	}
+}
+
+// A provider of the user's may read as many signatures as it likes; more than 16 are not tried (L1).
+func TestSignaturesAreBounded(t *testing.T) {
+	t.Parallel()
+	tried, n := 0, 0
+	p := Provider{
+		Name:  "theirs",
+		Key:   func(string) (Key, error) { return func(Claim) bool { tried++; return true }, nil },
+		Claim: func(http.Header, []byte) (Claim, error) { return Claim{Signatures: make([]Signature, n)}, nil },
+		Parse: func(Message) ([]reconcile.Event, error) { return nil, nil },
+	}
+	d := open(t, nil, Source{Name: "theirs", Provider: p, Secrets: []Secret{{"only", "some-secret-text-here"}}})
+	for n = range 18 {
+		tried = 0
+		got, want := d.post(t, "theirs", http.Header{}, "{}"), 200
+		if n == 0 || n > 16 {
+			want = 401
+		}
+		if got != want || (tried > 0) != (want == 200) {
+			t.Errorf("L1: %d signatures: answer %d, tried %d times", n, got, tried)
 		}
 	}
 }
