@@ -507,6 +507,16 @@ func TestGate(t *testing.T) {
 	if class, _ := Classify(err); !errors.Is(err, ErrGateClosed) || class != Unsent || g.Passed() || !g.Unsent() {
 		t.Errorf("turned away: %v (%s)", err, class)
 	}
+	lease := []error{errors.New("the lease is in question"), nil}
+	g = NewGate(func() error { err := lease[0]; lease = lease[1:]; return err })
+	if class, _ := Classify(g.Pass()); class != Unsent || !g.Unsent() {
+		t.Errorf("turned away at first: %s", class)
+	}
+	if err := g.Pass(); err != nil || g.Unsent() { // an action that came again and was let out may have taken effect
+		t.Errorf("let out the second time: %v", err)
+	}
+	g = NewGate(nil)
+	g.Close()
 	ctx := WithGate(t.Context(), g)
 	if err := Sending(ctx); !errors.Is(err, ErrGateClosed) {
 		t.Errorf("by the context: %v", err)

@@ -45,6 +45,9 @@ func TestF20PausesLonger(t *testing.T) {
 		want = min(2*want, 15*time.Minute)
 		d.due().wants("act a forward", Running)
 	}
+	if e := d.st.Step("a").Forward; e.Crashes != 30 || len(e.Beside) != defaultMaxCrashes { // in every snapshot
+		t.Errorf("after 30 crashes: %+v", e)
+	}
 }
 
 // Realworld 2: a process that is killed every eight seconds for an hour, always with the same step in flight, and is known
