@@ -3,6 +3,8 @@ package ledgertest
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/amends-dev/amends/ledger"
@@ -14,6 +16,7 @@ var invalidCases = []testCase{
 	{"starts", invalidStart},
 	{"nothing changes", invalidNothing},
 	{"too long", invalidLong},
+	{"the longest external id", invalidExternalID},
 }
 
 // badRecords are records that no ledger can give back as they are, or that break the schema's own rules.
@@ -134,5 +137,15 @@ func invalidLong(b *bench) {
 	}
 	if as[2].Result == ledger.Appended && c.history()[1].ExternalID != long.ExternalID {
 		b.Errorf("a long text was cut")
+	}
+}
+
+// An external id of [ledger.MaxText] bytes is stored, and a longer one refused, the same on every engine (CORE-23).
+func invalidExternalID(b *bench) {
+	t := b.session()
+	for n, want := range map[int]ledger.Result{ledger.MaxText: ledger.Appended, ledger.MaxText + 1: ledger.Invalid} {
+		r := doing(saga.KindDone, saga.Running)
+		r.ExternalID = strings.Repeat("x", n)
+		b.want(t, b.start(t, fmt.Sprint(n), started(), hold).entry(r, hold), want)
 	}
 }

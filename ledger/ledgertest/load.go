@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"testing"
 
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/saga"
@@ -182,5 +183,22 @@ func loadChanged(b *bench) {
 	}
 	if l := b.load(held.id); len(l) != 1 || l[0].Changed.Before(before) {
 		b.Errorf("a later session forgot that %s was written before the change: %+v", held.id, l)
+	}
+}
+
+// ReadsItsOwn tests that a record which names a signal of another work, as no machine writes it, leaves it unread there. s
+// is an empty ledger, and not sound behind it.
+func ReadsItsOwn(t *testing.T, s Store) {
+	t.Helper()
+	b := &bench{T: t, Store: s, raw: s}
+	token := b.session()
+	c, other := b.start(token, "w", started(), hold), b.start(token, "other", started(), hold)
+	b.post(c.id, "one")
+	b.post(other.id, "two")
+	r := doing(saga.KindNoted, saga.Running)
+	r.Signals = []int64{b.signals(other.id)[0].ID}
+	c.add(r, keep)
+	if got := b.load(other.id); len(got) != 1 || len(got[0].Signals) != 1 {
+		b.Errorf("loaded %+v, want the signal that its own work has not read", got)
 	}
 }

@@ -231,7 +231,9 @@ func TestLockedWorksHoldUpNoOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	want[3], want[11], want[12] = ledger.Blocked, ledger.Blocked, ledger.Blocked
-	appendAll(t, l, token, es, want...)
+	if n := moments(appendAll(t, l, token, es, want...)); n != 1 {
+		t.Errorf("the others were stored by %d statements, want one", n)
+	}
 	appendAll(t, l, token, es[3:4], ledger.Blocked)
 	if err := tx.Rollback(); err != nil {
 		t.Fatal(err)

@@ -121,8 +121,10 @@ func TestSettings(t *testing.T) {
 		"records": {"synchronous_commit": "on", "plan_cache_mode": "force_generic_plan", "enable_hashjoin": "off", "jit": "off"},
 		"starts":  {"synchronous_commit": "on", "plan_cache_mode": "force_generic_plan", "lock_timeout": "10ms"},
 		"blocked": {"synchronous_commit": "on", "lock_timeout": "250ms"},
-		"pulse":   {"synchronous_commit": "on"},
-		"rest":    {"synchronous_commit": "on", "lock_timeout": "10s"},
+		"pulse":   {"synchronous_commit": "on", "enable_seqscan": "off"},
+		"rest":    {"synchronous_commit": "on", "lock_timeout": "10s", "enable_seqscan": "off"},
+		"claiming": {"synchronous_commit": "on", "plan_cache_mode": "force_generic_plan", "enable_seqscan": "off",
+			"enable_hashjoin": "off", "enable_mergejoin": "off"},
 	} {
 		for setting, value := range want {
 			var got string

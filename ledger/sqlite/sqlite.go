@@ -66,14 +66,14 @@ var (
 // Open opens the ledger in the file at path. A file that does not exist is created, for its owner only; an older
 // schema is migrated.
 func Open(ctx context.Context, path string, o *Options) (*Ledger, error) {
-	l, err := open(ctx, path, o.withDefaults())
+	l, err := open(ctx, path, o.withDefaults(), time.Now)
 	if err != nil {
 		return nil, fmt.Errorf("open the ledger %s: %w", path, err)
 	}
 	return l, nil
 }
 
-func open(ctx context.Context, path string, o Options) (*Ledger, error) {
+func open(ctx context.Context, path string, o Options, timeOfDay func() time.Time) (*Ledger, error) {
 	path, err := sqlitedb.File(path)
 	if err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func open(ctx context.Context, path string, o Options) (*Ledger, error) {
 	if err != nil {
 		return nil, explain(err)
 	}
-	l := &Ledger{path: path, now: anchored(time.Now), writer: w}
+	l := &Ledger{path: path, now: anchored(timeOfDay), writer: w}
 	l.readers, err = sqlitedb.Readers(path, o.BusyTimeout, o.Readers)
 	if err != nil {
 		_ = w.Close()

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -277,16 +278,24 @@ func TestOneCoordinatorBySymbolicLink(t *testing.T) {
 // The ledger's clock is the computer's, read once: a step of it while the ledger is open changes nothing (T4, CORE-18).
 func TestClockIsAnchored(t *testing.T) {
 	t.Parallel()
-	readings := 0
+	var readings atomic.Int64
 	day := time.Date(2026, 3, 29, 2, 30, 0, 0, time.UTC)
-	now := anchored(func() time.Time {
-		readings++
-		return day.Add(time.Duration(readings) * 24 * time.Hour)
+	l, err := open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), (*Options)(nil).withDefaults(), func() time.Time {
+		return day.Add(time.Duration(readings.Add(1)) * 24 * time.Hour)
 	})
-	first := now()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	s := session(t, l)
 	for range 3 {
-		if at := now(); at.Before(first) || readings != 1 {
-			t.Errorf("at %v the clock says %v, after %d readings of the time of day", first, at, readings)
+		lease, err := l.Renew(t.Context(), s.Token, ledger.Renewal{TTL: time.Hour})
+		if err != nil || lease.At.Before(s.At) || readings.Load() != 1 {
+			t.Errorf("renewed at %v behind %v, %v, after %d readings of the time of day", lease.At, s.At, err, readings.Load())
 		}
 	}
 }
@@ -316,4 +325,10 @@ func TestCatchUp(t *testing.T) {
 	t.Parallel()
 	l := opened(t, filepath.Join(t.TempDir(), "ledger.db"))
 	ledgertest.CatchesUp(t, l, func(now time.Time) { l.now = func() time.Time { return now } })
+}
+
+// A record reads the signals of its own work (CORE-24).
+func TestReadsItsOwn(t *testing.T) {
+	t.Parallel()
+	ledgertest.ReadsItsOwn(t, opened(t, filepath.Join(t.TempDir(), "ledger.db")))
 }
