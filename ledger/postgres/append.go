@@ -125,17 +125,14 @@ func (l *Ledger) round(ctx context.Context, t saga.Token, b batch) error {
 func (l *Ledger) storeRecords(ctx context.Context, t saga.Token, ps []*pending) error {
 	store := func(ps []*pending) error { return l.storeFollows(ctx, t, ps) }
 	err := store(ps)
-	if contended(err) && len(ps) > 1 {
-		ps, err = l.passLocked(ctx, ps, err)
-		if err != nil || len(ps) == 0 {
-			return err
-		}
-		return divide(ps, store)
+	if !contended(err) || len(ps) == 1 {
+		return split(ps, err, store)
 	}
-	if err == nil || !refused(err) && !contended(err) {
+	free, err := l.passLocked(ctx, ps, err)
+	if err != nil || len(free) == 0 {
 		return err
 	}
-	return divide(ps, store)
+	return divide(free, store)
 }
 
 // passLocked answers the records whose works another transaction has locked and returns the others.
@@ -235,8 +232,10 @@ func firsts[K comparable](ps []*pending, key func(*pending) K) (first, others []
 
 // divide stores entries at once and, when the database refuses one of them or one is waiting for a lock, in
 // halves, so that the others are stored whatever that one is.
-func divide(ps []*pending, store func([]*pending) error) error {
-	err := store(ps)
+func divide(ps []*pending, store func([]*pending) error) error { return split(ps, store(ps), store) }
+
+// split goes on behind an attempt to store entries at once.
+func split(ps []*pending, err error, store func([]*pending) error) error {
 	switch {
 	case err == nil || !refused(err) && !contended(err):
 		return err

@@ -22,4 +22,6 @@
 // SQLite has no clock of its own. The ledger's is read once from the computer's, when it is opened, and counted on from
 // there in microseconds: a step of the computer's clock is noticed by the next process only. Within a chain times never go
 // back. A process beside the coordinator may have another idea of the time; what it posts is due by the coordinator's.
+// While the machine is suspended that clock stands still on most systems: until the coordinator is started again, its
+// records show times that are too early by so much, and the command amends takes its session for one whose lease is over.
 package sqlite

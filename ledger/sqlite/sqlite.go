@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"sync"
@@ -172,14 +173,9 @@ func (l *Ledger) Append(ctx context.Context, t saga.Token, entries []ledger.Entr
 func (l *Ledger) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	err := l.readers.Close()
-	if werr := l.writer.Close(); err == nil {
-		err = werr
-	}
+	err := errors.Join(l.readers.Close(), l.writer.Close())
 	if l.owner != nil {
-		if lerr := l.owner.Close(); err == nil {
-			err = lerr
-		}
+		err = errors.Join(err, l.owner.Close())
 		l.owner = nil
 	}
 	if err != nil {

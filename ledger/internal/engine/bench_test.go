@@ -70,6 +70,33 @@ var databases = []struct {
 	}},
 }
 
+// BenchmarkEmptyClaim is what a process that knows a hundred definitions costs the database while there is nothing to do.
+func BenchmarkEmptyClaim(b *testing.B) {
+	var known []ledger.Version
+	for i := range 100 {
+		known = append(known, ledger.Version{Saga: fmt.Sprint("saga-", i), Version: 1})
+	}
+	for _, d := range databases {
+		b.Run(d.name, func(b *testing.B) {
+			l := d.open(b)
+			defer func() {
+				if err := l.Close(); err != nil {
+					b.Error(err)
+				}
+			}()
+			lease, err := l.OpenSession(b.Context(), time.Hour, "bench", known)
+			if err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				if _, err := l.Claim(b.Context(), lease.Token, ledger.Claim{Limit: 100, Fresh: 25, Known: known}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
 // run stores at least n records in batches.
 func run(b *testing.B, l ledger.Ledger, t saga.Token, writer, size, n int) error {
 	b.Helper()
