@@ -16,12 +16,16 @@ import (
 // drop it. Dropping cuts whoever is still connected. It is made from template0,
 // which nobody can have changed.
 func Database(ctx context.Context, server string) (address string, drop func(context.Context) error, err error) {
+	return fromTemplate(ctx, server, "template0")
+}
+
+func fromTemplate(ctx context.Context, server, template string) (address string, drop func(context.Context) error, err error) {
 	parsed, err := parse(server)
 	if err != nil {
 		return "", nil, err
 	}
 	name := "amends_test_" + strings.ToLower(rand.Text())
-	if err := execute(ctx, server, "CREATE DATABASE "+name+" TEMPLATE template0"); err != nil {
+	if err := execute(ctx, server, "CREATE DATABASE "+name+" TEMPLATE "+template); err != nil {
 		return "", nil, fmt.Errorf("create a database on %s: %w", parsed.Redacted(), err)
 	}
 	drop = func(ctx context.Context) error {

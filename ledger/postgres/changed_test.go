@@ -44,7 +44,7 @@ var another = sync.OnceValues(func() (*pgtest.Cluster, error) { return pgtest.St
 // a new session begins there, and what it writes is there.
 func TestDatabaseChanged(t *testing.T) {
 	t.Parallel()
-	before := pgtest.URL(t)
+	before := migrated.URL(t)
 	after := elsewhere(t, before)
 	closed(t, open(t, before), open(t, after)) // migrated
 	w := pgtest.NewWire(t, before)
@@ -91,7 +91,7 @@ func TestDatabaseChanged(t *testing.T) {
 // A connection that leads to another server than before is refused before anything is written on it.
 func TestConnectionToAnotherServer(t *testing.T) {
 	t.Parallel()
-	before := pgtest.URL(t)
+	before := migrated.URL(t)
 	after := elsewhere(t, before)
 	closed(t, open(t, before), open(t, after))
 	w := pgtest.NewWire(t, before)
@@ -126,7 +126,7 @@ func TestVouchingForAMove(t *testing.T) {
 	if vouch == nil {
 		t.Fatal("RULES.md has no statement")
 	}
-	address := pgtest.URL(t)
+	address := migrated.URL(t)
 	db, l := connect(t, address), open(t, address)
 	token := session(t, l)
 	es := []ledger.Entry{start(token, "held"), start(0, "posted")}

@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/jmoiron/sqlx"
@@ -15,7 +16,7 @@ func TestConformance(t *testing.T) {
 	ledgertest.Harness{
 		Open: func(t *testing.T) ledgertest.Store {
 			t.Helper()
-			return open(t, pgtest.URL(t))
+			return open(t, migrated.URL(t))
 		},
 		Again: func(t *testing.T, s ledgertest.Store) ledgertest.Store {
 			t.Helper()
@@ -35,6 +36,15 @@ func TestConformance(t *testing.T) {
 		},
 	}.Run(t)
 }
+
+// migrated is a database with an empty ledger.
+var migrated = &pgtest.Template{Prepare: func(ctx context.Context, address string) error {
+	l, err := postgres.Open(ctx, address, &postgres.Options{Migrate: true})
+	if err != nil {
+		return err
+	}
+	return l.Close()
+}}
 
 // store remembers where its database is.
 type store struct {

@@ -16,7 +16,7 @@ import (
 // which, for starts and for records, alone and in batches.
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
-	w := pgtest.NewWire(t, pgtest.URL(t))
+	w := pgtest.NewWire(t, migrated.URL(t))
 	l := open(t, w.URL())
 	defer closed(t, l)
 	token := session(t, l)
@@ -50,7 +50,7 @@ func TestLostAnswers(t *testing.T) {
 // again.
 func TestTerminatedBackends(t *testing.T) {
 	t.Parallel()
-	l := open(t, pgtest.URL(t))
+	l := open(t, migrated.URL(t))
 	defer closed(t, l)
 	token := session(t, l)
 	es := []ledger.Entry{start(token, "a"), start(token, "b")}

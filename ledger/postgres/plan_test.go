@@ -11,7 +11,6 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"github.com/amends-dev/amends/internal/pgtest"
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/ledger/postgres"
 )
@@ -50,7 +49,7 @@ func buffers(t *testing.T, l *store, args ...any) (plan string, pages int) {
 // a look with fifty sagas in two versions is one statement that finds each by the index.
 func TestClaimPassesUnknownBacklogs(t *testing.T) {
 	t.Parallel()
-	l := open(t, pgtest.URL(t))
+	l := open(t, migrated.URL(t))
 	defer closed(t, l)
 	token, db := session(t, l), connect(t, l.url)
 	var known [][2]any
@@ -84,7 +83,7 @@ func TestClaimPassesUnknownBacklogs(t *testing.T) {
 // A backlog of what is known costs a claim what it takes, not what there is.
 func TestClaimTakesFromALongBacklog(t *testing.T) {
 	t.Parallel()
-	l := open(t, pgtest.URL(t))
+	l := open(t, migrated.URL(t))
 	defer closed(t, l)
 	token, db := session(t, l), connect(t, l.url)
 	backlog(t, db, "s", 1, 20000)
@@ -98,7 +97,7 @@ func TestClaimTakesFromALongBacklog(t *testing.T) {
 // are: a writer that stands still there delays no claim.
 func TestClaimPassesLockedWorks(t *testing.T) {
 	t.Parallel()
-	l := open(t, pgtest.URL(t))
+	l := open(t, migrated.URL(t))
 	defer closed(t, l)
 	token, db := session(t, l), connect(t, l.url)
 	backlog(t, db, "s", 1, 100)

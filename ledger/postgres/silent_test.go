@@ -71,7 +71,7 @@ func TestSilentConnections(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := pgtest.NewWire(t, pgtest.URL(t))
+			w := pgtest.NewWire(t, migrated.URL(t))
 			l := open(t, with(t, w.URL(), "connect_timeout=3600"))
 			token := session(t, l)
 			e := start(token, "w")
@@ -184,7 +184,7 @@ func TestManySilentConnectionsCostOneTimeOut(t *testing.T) {
 // A connection that is opened while the server says nothing costs the call its time, too.
 func TestSilentWhileConnecting(t *testing.T) {
 	t.Parallel()
-	w := pgtest.NewWire(t, pgtest.URL(t))
+	w := pgtest.NewWire(t, migrated.URL(t))
 	l := open(t, w.URL())
 	defer closed(t, l)
 	token := session(t, l)
@@ -210,7 +210,7 @@ func TestSilentWhileConnecting(t *testing.T) {
 // T2). What they were told is not final.
 func TestLockedWorksHoldUpNoOther(t *testing.T) {
 	t.Parallel()
-	l := open(t, pgtest.URL(t))
+	l := open(t, migrated.URL(t))
 	defer closed(t, l)
 	token := session(t, l)
 	var es []ledger.Entry
@@ -245,7 +245,7 @@ func TestLockedWorksHoldUpNoOther(t *testing.T) {
 // A client that vanishes while it posts leaves nothing locked: its post is one statement (T2).
 func TestVanishedPost(t *testing.T) {
 	t.Parallel()
-	address := pgtest.URL(t)
+	address := migrated.URL(t)
 	w := pgtest.NewWire(t, address)
 	laptop, l := open(t, w.URL()), open(t, address)
 	defer closed(t, laptop, l)
@@ -269,7 +269,7 @@ func TestVanishedPost(t *testing.T) {
 // Every connection of every lane is bounded by the server, too: what a client locked and forgot is free again (T2).
 func TestServerGivesUp(t *testing.T) {
 	t.Parallel()
-	l := open(t, pgtest.URL(t))
+	l := open(t, migrated.URL(t))
 	defer closed(t, l)
 	for _, lane := range []string{"records", "starts", "blocked", "claiming", "pulse", "rest"} {
 		for _, setting := range []string{"idle_in_transaction_session_timeout", "lock_timeout"} {
@@ -285,7 +285,7 @@ func TestServerGivesUp(t *testing.T) {
 // a fail-over (CORE-5).
 func TestWithoutASessionTheLedgerFollows(t *testing.T) {
 	t.Parallel()
-	before := pgtest.URL(t)
+	before := migrated.URL(t)
 	after := elsewhere(t, before)
 	closed(t, open(t, before), open(t, after))
 	w := pgtest.NewWire(t, before)
@@ -316,7 +316,7 @@ func TestWithoutASessionTheLedgerFollows(t *testing.T) {
 // are repeated they take a lane of their own.
 func TestBlockedStartsStallNoOther(t *testing.T) {
 	t.Parallel()
-	l := open(t, pgtest.URL(t))
+	l := open(t, migrated.URL(t))
 	defer closed(t, l)
 	token, db := session(t, l), connect(t, l.url)
 	tx, err := db.BeginTxx(t.Context(), nil)

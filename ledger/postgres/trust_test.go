@@ -115,7 +115,7 @@ func TestSchemas(t *testing.T) {
 // size of the tables.
 func TestSettings(t *testing.T) {
 	t.Parallel()
-	l := open(t, with(t, pgtest.URL(t), "synchronous_commit=off"))
+	l := open(t, with(t, migrated.URL(t), "synchronous_commit=off"))
 	defer closed(t, l)
 	for lane, want := range map[string]map[string]string{
 		"records": {"synchronous_commit": "on", "plan_cache_mode": "force_generic_plan", "enable_hashjoin": "off", "jit": "off"},
@@ -140,7 +140,7 @@ func TestSettings(t *testing.T) {
 // session's own by then (core.md D1).
 func TestAStatusOfANewerProgram(t *testing.T) {
 	t.Parallel()
-	l := open(t, pgtest.URL(t))
+	l := open(t, migrated.URL(t))
 	defer closed(t, l)
 	db := connect(t, l.url)
 	backlog(t, db, "s", 1, 1)

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amends-dev/amends/internal/pgtest"
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/ledger/ledgertest"
 	"github.com/amends-dev/amends/ledger/postgres"
@@ -68,7 +67,7 @@ func appendAll(t *testing.T, l *store, token saga.Token, es []ledger.Entry, want
 // was cancelled.
 func TestContendedStart(t *testing.T) {
 	t.Parallel()
-	l := open(t, pgtest.URL(t))
+	l := open(t, migrated.URL(t))
 	defer closed(t, l)
 	token := session(t, l)
 	tx, err := connect(t, l.url).BeginTxx(t.Context(), nil)
@@ -102,7 +101,7 @@ func TestContendedStart(t *testing.T) {
 // A value that no index can hold is refused for itself; the rest of the batch is stored.
 func TestTooLongForAnIndex(t *testing.T) {
 	t.Parallel()
-	l := open(t, pgtest.URL(t))
+	l := open(t, migrated.URL(t))
 	defer closed(t, l)
 	token := session(t, l)
 	batch := []ledger.Entry{start(token, "a"), start(token, "b"), start(token, "c")}
@@ -127,7 +126,7 @@ func TestTooLongForAnIndex(t *testing.T) {
 // it in, and a record that no statement can carry is refused for itself.
 func TestBatchesAreBoundedInBytes(t *testing.T) {
 	t.Parallel()
-	l := open(t, pgtest.URL(t))
+	l := open(t, migrated.URL(t))
 	defer closed(t, l)
 	token := session(t, l)
 	postgres.SetMost(l.Ledger, 100_000)
@@ -164,7 +163,7 @@ func TestBatchesAreBoundedInBytes(t *testing.T) {
 // A record reads the signals of its own work (CORE-24).
 func TestReadsItsOwn(t *testing.T) {
 	t.Parallel()
-	l := open(t, pgtest.URL(t))
+	l := open(t, migrated.URL(t))
 	defer closed(t, l)
 	ledgertest.ReadsItsOwn(t, l)
 }
@@ -184,7 +183,7 @@ func moments(as []ledger.Answer) int {
 // claims: every chain has one record per place, and nobody waits in a circle.
 func TestRacingWriters(t *testing.T) {
 	t.Parallel()
-	address := pgtest.URL(t)
+	address := migrated.URL(t)
 	ls := []*store{open(t, address), open(t, address)}
 	defer closed(t, ls...)
 	token := session(t, ls[0])
@@ -246,7 +245,7 @@ func TestRacingWriters(t *testing.T) {
 // The times of a chain are in order even when the server's clock is set back, and so says the answer.
 func TestClockSetBack(t *testing.T) {
 	t.Parallel()
-	l := open(t, pgtest.URL(t))
+	l := open(t, migrated.URL(t))
 	defer closed(t, l)
 	token := session(t, l)
 	es := []ledger.Entry{start(token, "a"), start(token, "b")}
@@ -273,7 +272,7 @@ func TestClockSetBack(t *testing.T) {
 // A lease ends by the server's clock and nobody else's.
 func TestLeaseByServerClock(t *testing.T) {
 	t.Parallel()
-	l := open(t, pgtest.URL(t))
+	l := open(t, migrated.URL(t))
 	defer closed(t, l)
 	token := session(t, l)
 	postgres.SetClock(l.Ledger, time.Now().Add(2*time.Hour))
@@ -289,7 +288,7 @@ func TestLeaseByServerClock(t *testing.T) {
 // What a clock that ran ahead left behind is named, and made due (T5).
 func TestCatchUp(t *testing.T) {
 	t.Parallel()
-	l := open(t, pgtest.URL(t))
+	l := open(t, migrated.URL(t))
 	defer closed(t, l)
 	ledgertest.CatchesUp(t, l, func(now time.Time) { postgres.SetClock(l.Ledger, now) })
 }
