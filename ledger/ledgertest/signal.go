@@ -158,6 +158,13 @@ func signalDue(b *bench) {
 	if h := held.now(); h.Session != t {
 		b.Errorf("a signal took the work from its holder: %+v", h)
 	}
+	overdue := b.start(t, "overdue", started(), release)
+	since := overdue.now().Due
+	b.until(since)
+	b.post(overdue.id, "k")
+	if h := overdue.now(); !h.Due.Equal(since) { // "at the latest now"
+		b.Errorf("a work that was due since %v is due at %v behind a signal", since, h.Due)
+	}
 }
 
 // releases are the ways to let go of a work with something left to wait for.

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 
@@ -116,6 +117,46 @@ func TestClaimPassesLockedWorks(t *testing.T) {
 		}
 		if i := slices.IndexFunc(heads, func(h ledger.Head) bool { return h.Number <= 70 }); i >= 0 {
 			t.Errorf("claimed %d, which is locked", heads[i].Number)
+		}
+	}
+}
+
+// So it is with what a dead session held, and with the session itself: a transaction that stands still there delays no
+// claim, and what it has not locked is taken over (CORE-25).
+func TestClaimPassesLockedOrphans(t *testing.T) {
+	t.Parallel()
+	l := open(t, migrated.URL(t))
+	defer closed(t, l)
+	db := connect(t, l.url)
+	dead, err := l.OpenSession(t.Context(), time.Microsecond, "dies", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := session(t, l)
+	backlog(t, db, "s", 1, 100)
+	db.MustExecContext(t.Context(), `UPDATE amends_heads SET session = $1, due = NULL`, int64(dead.Token))
+	for _, c := range []struct {
+		lock string
+		want int
+	}{
+		{fmt.Sprint(`SELECT FROM amends_sessions WHERE token = `, int64(dead.Token), ` FOR UPDATE`), 0},
+		{`SELECT FROM amends_heads WHERE number <= 70 FOR UPDATE`, 30},
+		{`SELECT`, 70},
+	} {
+		tx, err := db.BeginTxx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = tx.ExecContext(t.Context(), c.lock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		heads, err := l.Claim(t.Context(), token, ledger.Claim{Limit: 100, Known: []ledger.Version{{Saga: "s", Version: 1}}})
+		if err != nil || len(heads) != c.want {
+			t.Errorf("beside %s: claimed %d works, %v, want %d", c.lock, len(heads), err, c.want)
+		}
+		if err := tx.Rollback(); err != nil {
+			t.Fatal(err)
 		}
 	}
 }
