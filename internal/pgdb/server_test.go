@@ -2,6 +2,8 @@ package pgdb
 
 import (
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -57,5 +59,23 @@ func TestConfig(t *testing.T) {
 		if cfg.ConnectTimeout != want.timeout || target != want.target || cfg.ApplicationName != want.app {
 			t.Errorf("%s: timeout %v, target %q, application %q; want %+v", dsn, cfg.ConnectTimeout, target, cfg.ApplicationName, want)
 		}
+	}
+}
+
+// Every connection asks the server to give up a peer that is gone, a lock that is not to be had and a transaction that is
+// forgotten (T2); a pool may set others. Over a Unix socket, as in tests, a server shows none of the first.
+func TestBounds(t *testing.T) {
+	t.Parallel()
+	said := greeting(append(slices.Clone(bounds), "lock_timeout=1ms"))
+	for _, want := range []string{
+		"('tcp_keepalives_idle', '10', false)", "('tcp_keepalives_interval', '5', false)", "('tcp_keepalives_count', '3', false)",
+		"('tcp_user_timeout', '15000', false)", "('idle_in_transaction_session_timeout', '10s', false)", "('lock_timeout', '10s', false)",
+	} {
+		if !strings.Contains(said, want) {
+			t.Errorf("it does not set %s: %s", want, said)
+		}
+	}
+	if strings.Index(said, "'lock_timeout', '1ms'") < strings.Index(said, "'lock_timeout', '10s'") {
+		t.Errorf("the pool's own setting comes before the common one: %s", said)
 	}
 }
