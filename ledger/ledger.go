@@ -49,7 +49,7 @@ type Ledger interface {
 
 	// GiveBack releases works that t holds on record. A live work becomes due at the time the return says, and at once
 	// when it has an unread signal. One that is parked or has ended is due only for an unread signal, at once. A live work
-	// that is released already becomes due then when it would be due later. Others are left alone.
+	// that is released already becomes due then when it would be due later. Others are left alone; session 0 holds none.
 	GiveBack(ctx context.Context, t saga.Token, works []Return) error
 
 	// CatchUp mends what a clock that ran ahead left behind, once it is right again: released works that [Overview]

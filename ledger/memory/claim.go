@@ -125,7 +125,7 @@ func (l *Ledger) GiveBack(ctx context.Context, t saga.Token, works []ledger.Retu
 		r.Due = r.Due.UTC().Truncate(time.Microsecond)
 		switch w := l.number(r.Number); {
 		case w == nil:
-		case w.head.Session == t, w.head.Session == 0 && w.head.Status.Live() && w.head.Due.After(r.Due):
+		case w.head.Session != 0 && w.head.Session == t, w.head.Session == 0 && w.head.Status.Live() && w.head.Due.After(r.Due):
 			w.release(r.Due, now)
 		}
 	}
