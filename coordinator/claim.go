@@ -61,6 +61,7 @@ func (k *claimer) claim() (more bool) {
 	for i := range heads {
 		switch w := c.hand.holding(heads[i].ID); {
 		case heads[i].Status == saga.Paused: // it is being adopted, and due when that is over
+		case w == nil && s.returns.has(heads[i].Number): // it is due at once when it has been given back
 		case w == nil:
 			fresh = append(fresh, heads[i])
 		case w.s == s && heads[i].Posted > heads[i].Consumed:
@@ -90,6 +91,8 @@ func (c *Coordinator) takeOver(s *session, heads []ledger.Head) (taken int) {
 	for i := range heads {
 		ids[i] = heads[i].ID
 	}
+	over := c.outage.ask()
+	defer func() { over() }()
 	for n, wait := len(ids), 10*time.Millisecond; len(ids) > 0; wait = min(2*wait, time.Second) {
 		sent := time.Now()
 		chains, err := c.ledger.Load(s.idle, ids[:n])
@@ -105,6 +108,8 @@ func (c *Coordinator) takeOver(s *session, heads []ledger.Head) (taken int) {
 			}
 			ids = ids[n:]
 			n = min(n, len(ids))
+			over()
+			over = c.outage.ask()
 		case sleep(s.idle, wait) != nil:
 			return taken
 		case n > 1:
@@ -112,8 +117,9 @@ func (c *Coordinator) takeOver(s *session, heads []ledger.Head) (taken int) {
 			if wait > 20*time.Millisecond {
 				n = 1
 			}
-		default: // what is ours on record and not in hand is given back
+		default: // another process may be able to
 			c.opts.Log.WithError(err).WithField("saga", ids[0].Saga).WithField("work", ids[0].Work).Error("a claimed chain cannot be read")
+			c.giveBack(s, ledger.Return{Number: heads[len(heads)-len(ids)].Number, Due: c.clock.now().Earliest.Add(2 * c.opts.Poll)})
 			ids = ids[1:]
 			n = min(n, len(ids))
 		}

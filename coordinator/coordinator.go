@@ -201,10 +201,14 @@ func (c *Coordinator) wake() {
 }
 
 // waitOut keeps a process whose session ended from opening another too soon. When the database went back, others may
-// hold leases for a lease time that it has forgotten. While a record has no answer, works are better off elsewhere.
+// hold leases for a lease time that it has forgotten. While something has no answer, works are better off elsewhere:
+// others look for them first when the lease is over.
 func (c *Coordinator) waitOut(ctx context.Context, s *session) {
-	if errors.Is(s.why(), ledger.ErrDatabaseChanged) {
+	switch why := s.why(); {
+	case errors.Is(why, ledger.ErrDatabaseChanged):
 		_ = sleep(ctx, c.opts.Lease)
+	case errors.Is(why, errUnanswered):
+		_ = sleep(ctx, s.left()+2*c.opts.Poll)
 	}
 	for c.outage.unanswered(time.Time{}) > c.opts.Lease && sleep(ctx, c.opts.Lease/15) == nil {
 	}

@@ -54,6 +54,17 @@ func (r rank) before(o rank) bool {
 	}
 }
 
+// place is where a rank belongs in a line: behind its equals, first come.
+func place[T any](line []T, r rank, of func(T) rank) int {
+	at, _ := slices.BinarySearchFunc(line, r, func(o T, r rank) int {
+		if r.before(of(o)) {
+			return 1
+		}
+		return -1
+	})
+	return at
+}
+
 // turn is a work's place in line.
 type turn struct {
 	rank  rank
@@ -131,12 +142,7 @@ func (d *destination) join(r rank) *turn {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	t := &turn{rank: r, over: make(chan struct{})}
-	at, _ := slices.BinarySearchFunc(d.line, r, func(o *turn, r rank) int {
-		if r.before(o.rank) {
-			return 1
-		}
-		return -1 // first come
-	})
+	at := place(d.line, r, func(o *turn) rank { return o.rank })
 	d.line = slices.Insert(d.line, at, t)
 	switch {
 	case time.Until(d.heldBack) > d.hold, at > 0 && d.wait(at) > d.hold:

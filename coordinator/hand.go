@@ -63,9 +63,10 @@ func (h *hand) put(w *work) {
 	h.running.Add(1)
 }
 
-// letGo is called when a work's goroutine ends.
-func (h *hand) letGo(w *work) {
+// letGo is called when a work's goroutine ends. leave tells who has to know before the work can be taken in hand again.
+func (h *hand) letGo(w *work, leave func()) {
 	h.mu.Lock()
+	leave()
 	delete(h.works, w.id)
 	h.bytes -= w.bytes
 	if w.startedHere {

@@ -13,7 +13,8 @@ import (
 )
 
 // outage tells people that the ledger does not answer: when it begins, at most once a minute while it lasts, and
-// when it is over. It also knows since when a record or a claim has been waiting for its answer.
+// when it is over. It also knows since when what moves works (a record, a claim with its
+// chains, a return) has been waiting for its answer.
 type outage struct {
 	log logrus.FieldLogger
 
@@ -115,4 +116,4 @@ func (o *outage) unanswered(from time.Time) (longest time.Duration) {
 	return longest
 }
 
-var errUnanswered = errors.New("a record or a claim has had no answer for longer than a lease")
+var errUnanswered = errors.New("a record, a claim, a load or a return has had no answer for longer than a lease")

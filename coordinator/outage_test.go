@@ -46,12 +46,12 @@ func (g *gate) pass() error {
 // silentStore is a ledger whose calls can go silent.
 type silentStore struct {
 	*memory.Ledger
-	opens, renews, appends, claims, loads *gate
+	opens, renews, appends, claims, loads, returns *gate
 }
 
 func newSilent(t testing.TB) *silentStore {
 	t.Helper()
-	return &silentStore{memory.New(nil), newGate(t), newGate(t), newGate(t), newGate(t), newGate(t)}
+	return &silentStore{memory.New(nil), newGate(t), newGate(t), newGate(t), newGate(t), newGate(t), newGate(t)}
 }
 
 func (s *silentStore) OpenSession(ctx context.Context, ttl time.Duration, label string, knows []ledger.Version) (ledger.Lease, error) {
@@ -87,6 +87,13 @@ func (s *silentStore) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, 
 		return nil, err
 	}
 	return s.Ledger.Load(ctx, ids)
+}
+
+func (s *silentStore) GiveBack(ctx context.Context, t saga.Token, works []ledger.Return) error {
+	if err := s.returns.pass(); err != nil {
+		return err
+	}
+	return s.Ledger.GiveBack(ctx, t, works)
 }
 
 // CORE-6: a fail-over that passes a standby, a disk that is full, a file that is locked for a moment: what ends the first
@@ -242,7 +249,7 @@ func TestALeaseIsLetGoWhenNothingIsAnswered(t *testing.T) {
 					}
 					said := false
 					for _, line := range out.all(t) {
-						said = said || line["error"] == "a record or a claim has had no answer for longer than a lease"
+						said = said || line["error"] == "a record, a claim, a load or a return has had no answer for longer than a lease"
 					}
 					if !said {
 						t.Error("the log does not say why")
@@ -255,6 +262,84 @@ func TestALeaseIsLetGoWhenNothingIsAnswered(t *testing.T) {
 			})
 		}
 	}
+}
+
+// T1: what a process has claimed and cannot load, or cannot give back, is let go with its session, too. The connections for
+// that fall silent, and those for renewals and claims do not.
+func TestALeaseIsLetGoWhenChainsAreSilent(t *testing.T) {
+	t.Parallel()
+	for name, which := range map[string]func(*silentStore) *gate{
+		"load":      func(s *silentStore) *gate { return s.loads },
+		"give back": func(s *silentStore) *gate { return s.returns },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l := newSilent(t)
+				once := config{opts: coordinator.Options{Destinations: map[string]coordinator.Limit{"books": {PerSecond: 1.0 / 3600}}}}
+				d := oneStep(t, "billing", 1, "books", nil)
+				p := several(t, l, once, d)
+				synctest.Wait()
+				which(l).mute.Store(true)
+				several(t, l.Ledger, config{idle: true}, d).starts("billing", 3) // p can send one of them
+				pass(quick().Lease / 2)
+				several(t, l.Ledger, config{}, d)
+				pass(2 * quick().Lease)
+				if n := in(t, l, "billing")[saga.Completed]; n != 3 || len(p.records.losses()) == 0 {
+					t.Errorf("%d of 3 are completed, the session was lost %d times", n, len(p.records.losses()))
+				}
+				p.kill()
+			})
+		})
+	}
+}
+
+// A work that is let go is not taken in hand again before the ledger has it back, though it is ours on record and a signal
+// to it is unread: the return would release it under our hands, and a crash would leave it alone until its old due time.
+func TestAReturnReleasesNothingInHand(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, sent := newSilent(t), &diary{}
+		act := func(context.Context, saga.Call[order]) (thing, error) {
+			sent.note("books")
+			<-time.After(3 * time.Second)
+			return thing{ID: "x"}, nil
+		}
+		d, err := saga.Define("billing", 1, saga.Do("make", act).Idempotent().NoUndo("it stays").To("books"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := coordinator.Options{Destinations: map[string]coordinator.Limit{"books": {PerSecond: 1.0 / 600, Burst: 1}}}
+		p := several(t, l, config{opts: o}, d)
+		synctest.Wait()
+		l.returns.with(errors.New("deadlock detected"))
+		for i := range 3 { // the second heads the line, the third is turned away
+			if _, err := p.Start(t.Context(), "billing", fmt.Sprint(i), order{}, &coordinator.StartOptions{Revision: "1"}); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		if _, err := p.Start(t.Context(), "billing", "2", order{Total: 1}, &coordinator.StartOptions{Revision: "2"}); err != nil {
+			t.Fatal(err)
+		}
+		heard := func() int64 {
+			heads, err := l.List(t.Context(), ledger.Filter{Work: "2"})
+			if err != nil || len(heads) != 1 {
+				t.Fatal(heads, err)
+			}
+			return heads[0].Consumed
+		}
+		pass(quick().Lease / 2)
+		if heard() != 0 {
+			t.Error("it was taken in hand while its return was on its way")
+		}
+		l.returns.with(nil)
+		pass(time.Second + 2*quick().Poll)
+		if heard() != 1 {
+			t.Error("the news were not heard after the work had been given back")
+		}
+		p.kill()
+	})
 }
 
 // Adoption 7.7: the listener is told that the session is lost when its lease is over by this process's own clock, also

@@ -1,16 +1,17 @@
 package coordinator
 
 import (
+	"slices"
 	"time"
 
 	"github.com/amends-dev/amends/ledger"
 )
 
 // absent are the works that wait in the ledger for their turns at a destination, for as long as its line was estimated
-// to take. When it turns out to be shorter they are asked back, in the order in which they left.
+// to take. When it turns out to be shorter they are asked back, in the order of the line.
 type absent struct {
 	until   map[int64]time.Time // by the ledger's number
-	order   []int64
+	order   []rank
 	awaited map[int64]bool // those that were asked back and have not come
 	asked   time.Time      // when the last of them were
 }
@@ -19,12 +20,12 @@ type absent struct {
 const mostAbsent = 10_000
 
 // sentAway remembers a work that has been given back into the ledger because of the line.
-func (d *destination) sentAway(number int64, until time.Time) {
+func (d *destination) sentAway(r rank, until time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(d.absent.order) < mostAbsent {
-		d.absent.until[number] = until
-		d.absent.order = append(d.absent.order, number)
+	if a := &d.absent; len(a.order) < mostAbsent {
+		a.until[r.number] = until
+		a.order = slices.Insert(a.order, place(a.order, r, func(o rank) rank { return o }), r)
 	}
 	d.serve()
 }
@@ -64,11 +65,12 @@ func (d *destination) askBack() (again time.Duration) {
 // take takes the first so many of those that have not come, and would not come by themselves now.
 func (a *absent) take(n int, now time.Time) (numbers []int64) {
 	for len(a.order) > 0 && len(numbers) < n {
-		if a.until[a.order[0]].After(now) {
-			numbers = append(numbers, a.order[0])
-			a.awaited[a.order[0]] = true
+		number := a.order[0].number
+		if a.until[number].After(now) {
+			numbers = append(numbers, number)
+			a.awaited[number] = true
 		}
-		delete(a.until, a.order[0])
+		delete(a.until, number)
 		a.order = a.order[1:]
 	}
 	return numbers
@@ -87,17 +89,21 @@ func (d *destination) places() int {
 	}
 }
 
-// askBack makes works due now that wait in the ledger for their turns at a destination.
+// askBack makes works due now that wait in the ledger for their turns at a destination, and looks for them. It is asked
+// once: who does not hear of it comes when the estimate is over.
 func (c *Coordinator) askBack(numbers []int64) {
-	s := c.current.Load()
-	if s == nil || c.isStopping() {
+	if c.isStopping() {
 		return
 	}
 	back := make([]ledger.Return, len(numbers))
 	for i, n := range numbers {
 		back[i].Number = n
 	}
-	c.giveBack(s, back...)
+	go func() {
+		if c.ledger.GiveBack(c.life, 0, back) == nil {
+			c.wake()
+		}
+	}()
 }
 
 // came tells every line that a work is in hand again.

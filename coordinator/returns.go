@@ -12,6 +12,7 @@ import (
 type returns struct {
 	mu    sync.Mutex
 	queue []ledger.Return
+	batch []ledger.Return // under way
 	busy  bool
 }
 
@@ -29,20 +30,25 @@ func (c *Coordinator) giveBack(s *session, works ...ledger.Return) {
 
 func (c *Coordinator) deliverReturns(s *session) {
 	for batch := s.returns.next(); len(batch) > 0; batch = s.returns.next() {
-		for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-			err := c.ledger.GiveBack(s.idle, s.token, batch)
-			if err == nil {
-				c.outage.answered(callBack)
-				if slices.ContainsFunc(batch, func(r ledger.Return) bool { return r.Due.IsZero() }) {
-					c.wake() // what is due now may have room here
-				}
-				break
-			}
-			if sleep(s.idle, wait) != nil {
-				return
-			}
-			c.outage.failed(callBack, err)
+		if !c.deliver(s, batch) {
+			return
 		}
+	}
+}
+
+// deliver gives works back, as often as that takes. It reports false when the session ended first.
+func (c *Coordinator) deliver(s *session, batch []ledger.Return) bool {
+	defer c.outage.ask()()
+	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		err := c.ledger.GiveBack(s.idle, s.token, batch)
+		if err == nil {
+			c.outage.answered(callBack)
+			return true
+		}
+		if sleep(s.idle, wait) != nil {
+			return false
+		}
+		c.outage.failed(callBack, err)
 	}
 }
 
@@ -50,14 +56,23 @@ func (c *Coordinator) deliverReturns(s *session) {
 func (r *returns) next() []ledger.Return {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	batch := slices.Clone(r.queue[:min(len(r.queue), ledger.MaxStray)])
-	r.queue = slices.Delete(r.queue, 0, len(batch))
-	r.busy = len(batch) > 0
-	return batch
+	r.batch = slices.Clone(r.queue[:min(len(r.queue), ledger.MaxStray)])
+	r.queue = slices.Delete(r.queue, 0, len(r.batch))
+	r.busy = len(r.batch) > 0
+	return r.batch
+}
+
+// has reports whether a work is on its way. What a claim answers of it meanwhile is not taken in hand, because it would
+// be released there.
+func (r *returns) has(number int64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	is := func(w ledger.Return) bool { return w.Number == number }
+	return slices.ContainsFunc(r.queue, is) || slices.ContainsFunc(r.batch, is)
 }
 
 // strays gives back what two renewals in a row have named as ours on record, and what is not in hand: a claim whose
-// answer was lost has given it to us, a start landed late, or its chain cannot be read. It returns what is named for
+// answer was lost has given it to us, or a start landed late. It returns what is named for
 // the first time.
 func (c *Coordinator) strays(s *session, stray []ledger.Head, before map[int64]bool) map[int64]bool {
 	named := make(map[int64]bool, len(stray))

@@ -69,13 +69,14 @@ func (w *work) run(cmd saga.Command, ok bool) {
 
 // letGo takes the work out of our hands, and back into the ledger if it is still ours there.
 func (w *work) letGo() {
-	w.c.hand.letGo(w)
+	w.c.hand.letGo(w, func() {
+		if w.back != nil {
+			w.c.giveBack(w.s, *w.back)
+		}
+	})
 	close(w.gone)
-	if w.back != nil {
-		w.c.giveBack(w.s, *w.back)
-	}
 	if w.away != nil && w.away.from != nil {
-		w.away.from.sentAway(w.head, w.away.until)
+		w.away.from.sentAway(w.rank(), w.away.until)
 	}
 }
 
@@ -292,6 +293,7 @@ func (w *work) loaded(st *saga.State, chain *ledger.Chain, sent time.Time) {
 
 // load reads the chain, however long the ledger takes to answer.
 func (w *work) load() (chain *ledger.Chain, sent time.Time, err error) {
+	defer w.c.outage.ask()()
 	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		sent = time.Now()
 		chains, err := w.c.ledger.Load(w.c.life, []saga.ID{w.id})
