@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -292,6 +293,48 @@ func TestALeaseIsLetGoWhenChainsAreSilent(t *testing.T) {
 			})
 		})
 	}
+}
+
+// unreadable is a ledger that cannot read one chain, whoever asks and however often.
+type unreadable struct {
+	*memory.Ledger
+
+	id atomic.Pointer[saga.ID]
+}
+
+func (u *unreadable) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, error) {
+	if id := u.id.Load(); id != nil && slices.Contains(ids, *id) {
+		return nil, errors.New("invalid page in block 7")
+	}
+	return u.Ledger.Load(ctx, ids)
+}
+
+// A chain that cannot be read any more, of a work in hand, costs the process a session and not its life: the others go on.
+func TestAChainThatCannotBeReadKeepsNobodyOut(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, w := &unreadable{Ledger: memory.New(nil)}, &world{plan: on("customer", saga.Forward, 1, fault{unsent: true, after: 2 * time.Second})}
+		w.watch(l.Ledger)
+		p := boot(t, l, w, config{})
+		synctest.Wait()
+		p.begin("o1")
+		synctest.Wait()
+		o1 := saga.ID{Saga: orderSaga, Work: "o1"}
+		l.id.Store(&o1)
+		if err := l.Post(t.Context(), o1, saga.Signal{Kind: saga.SignalWake, Key: "1", Actor: "ann"}); err != nil {
+			t.Fatal(err)
+		}
+		pass(5 * quick().Lease)
+		before := time.Now()
+		p.begin("o2")
+		p.want("o2", saga.Completed, "")
+		if took := time.Since(before); took > quick().Lease {
+			t.Errorf("the other work took %s", took)
+		}
+		l.id.Store(nil)
+		p.want("o1", saga.Completed, "")
+		verify(t, l, w, "o1", "o2")
+	})
 }
 
 // A work that is let go is not taken in hand again before the ledger has it back, though it is ours on record and a signal

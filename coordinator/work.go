@@ -291,9 +291,12 @@ func (w *work) loaded(st *saga.State, chain *ledger.Chain, sent time.Time) {
 	w.times.tail = reading{st.Updated, sent, time.Now()}
 }
 
-// load reads the chain, however long the ledger takes to answer.
+// load reads the chain, however long the ledger takes to answer. A chain that can never be read costs one session and
+// keeps the process from no other.
 func (w *work) load() (chain *ledger.Chain, sent time.Time, err error) {
-	defer w.c.outage.ask()()
+	over := w.c.outage.ask()
+	defer over()
+	defer context.AfterFunc(w.s.idle, over)()
 	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		sent = time.Now()
 		chains, err := w.c.ledger.Load(w.c.life, []saga.ID{w.id})
