@@ -128,13 +128,56 @@ func TestD10Unconfirmed(t *testing.T) {
 			t.Errorf("undone: %v, unconfirmed: %v", d.undone(), d.st.Unconfirmed())
 		}
 	})
+	t.Run("of another attempt, or of its undo: nothing is known of it by that", func(t *testing.T) {
+		for words, v := range map[string]Verdict{
+			"attempt 3":     {Step: "mail", Attempt: 3, Happened: true, ExternalID: "mail_1"},
+			"not in review": {Step: "mail", Direction: Undo, Happened: true},
+		} {
+			d := ended(t).signal(Signal{Kind: SignalResolve, Verdict: v}).noted(words).verdictIs(Completed)
+			if !slices.Equal(d.st.Unconfirmed(), []string{"mail"}) {
+				t.Errorf("%s: the mail is %+v", words, d.st.Step("mail"))
+			}
+		}
+	})
+	t.Run("in review about its own undo, a verdict is about that", func(t *testing.T) {
+		d := ended(t).gone("18").succeed("").wants("look mail undo", Compensating).found(KindSeveral, "m1", "m2").review(ReasonUndoFailed)
+		if ss, dir := d.st.IssueOf(d.spec, "mail"); ss == nil || dir != Undo {
+			t.Errorf("a verdict is about %+v, %s", ss, dir)
+		}
+		verdict(d, "by hand").wants("act invoice undo", Compensating).succeed("").succeed("").wants("rest", Compensated)
+		d.signal(Signal{Kind: SignalResolve, Verdict: Verdict{Step: "mail", Direction: Forward, Happened: true}}).noted("is undone").verdictIs(Compensated)
+	})
+	t.Run("given before a fail-over, that it did not happen may have been followed", func(t *testing.T) {
+		d := lost(t, withMail).takeOver(told(t, "17", "customer c", "invoice i", "mail unknown", "report not-done")).tick().wants("act report forward", Running)
+		before := d.now
+		if err := d.failover(0); err != nil || d.st.Forgotten.IsZero() {
+			t.Fatalf("nothing was forgotten (%v)", err)
+		}
+		word := Signal{Kind: SignalResolve, At: before, Verdict: Verdict{Step: "mail"}}
+		d.fail(Unsent).signal(word).noted("look again")
+		word.At = d.now.Add(time.Second)
+		if d.signal(word); d.st.Step("mail").Unconfirmed {
+			t.Error("somebody has looked again")
+		}
+	})
+	t.Run("in a review that the machine gave up in, that it happened takes nothing up", func(t *testing.T) {
+		d := lost(t, withMail).takeOver(told(t, "17", "customer c", "invoice i", "mail unknown", "report not-done")).tick().fail(Unsent)
+		verdict(d.feed(Event{Invalid: 2}).review(ReasonPoison), "mail_1").review(ReasonPoison)
+	})
 	t.Run("what a verdict cannot reopen", func(t *testing.T) {
 		d := ended(t)
 		r := Record{Kind: KindResolved, Step: "report", Direction: Forward, Class: Unsent, Status: Running}
 		if d.forged(r, len(d.chain)) == nil {
 			t.Error("a verdict on a step that is confirmed follows the end")
 		}
+		if r.Step, r.Direction = "mail", Undo; d.forged(r, len(d.chain)) == nil {
+			t.Error("a verdict on an undo follows the end")
+		}
 		d.signal(Signal{Kind: SignalResolve, Verdict: Verdict{Step: "report"}}).noted("not in review").verdictIs(Completed)
+		back := begin(t, "x find undo\nm at-most-once no-undo").succeed("x1").fail(Unknown).cancel().succeed("").verdictIs(Compensated)
+		if r = (Record{Kind: KindResolved, Step: "m", Direction: Forward, Attempt: 1, Class: Unsent, Status: Running}); back.forged(r, len(back.chain)) == nil {
+			t.Error("a verdict on a step that was not adopted follows the end")
+		}
 	})
 }
 

@@ -35,7 +35,7 @@ func (m *machine) lost(ss *StepState) error {
 		return err
 	}
 	s, e := m.step(ss.Name), m.st.Step(ss.Name).effort(dir)
-	if s == nil || dir == Forward && s.Repeat == RepeatAtMostOnce || e.Crashes == 1 { // the first time is the process's fault
+	if s == nil || e.Crashes == 1 { // the first time is the process's fault
 		return nil
 	}
 	e.NotBefore = m.ev.Now.Earliest.Add(Retry{}.Backoff(e.Key, e.Crashes-1)) // 1 s, doubled each time, to 15 min

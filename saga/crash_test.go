@@ -50,6 +50,37 @@ func TestF20PausesLonger(t *testing.T) {
 	}
 }
 
+// "C7: an undo is a step of its own: its own ... crashes", so it pauses from its second crash on, whatever its step says of
+// being repeated forward: an undo may be repeated.
+func TestF20AnUndoPauses(t *testing.T) {
+	d := begin(t, "a at-most-once undo-maybe\nb at-most-once no-undo").succeed("1").fail(Refused).wants("act a undo", Compensating)
+	d.crash().wants("act a undo", Compensating)
+	d.alone = true
+	d.tick().wants("wait", Compensating)
+	if e := d.st.Step("a").Undo; e.Crashes != 2 || !e.NotBefore.After(d.now) {
+		t.Errorf("after its second crash: %+v", e)
+	}
+}
+
+// Of the crashes only the latest are told, whatever MaxCrashes is, and none of a step that was done after all.
+func TestF20TellsTheLatestCrashes(t *testing.T) {
+	d := begin(t, "a idempotent undo\nb idempotent undo")
+	d.most, d.alone = 100, true
+	for n := range defaultMaxCrashes + 5 {
+		d.feed(Event{Bystanders: n})
+		if d.last.Do.Do == Wait {
+			d.due()
+		}
+	}
+	e := d.st.Step("a").Forward
+	if last := len(e.Beside) - 1; e.Crashes != defaultMaxCrashes+5 || last != defaultMaxCrashes-1 || e.Beside[0] != 5 || e.Beside[last] != defaultMaxCrashes+4 {
+		t.Errorf("after %d crashes it tells of %v", e.Crashes, e.Beside)
+	}
+	if e := d.succeed("1").st.Step("a").Forward; e.Crashes != 0 || e.Beside != nil {
+		t.Errorf("it is done, and tells of %d crashes: %v", e.Crashes, e.Beside)
+	}
+}
+
 // Realworld 2: a process that is killed every eight seconds for an hour, always with the same step in flight, and is known
 // to be dead at once, which is the worst that can happen to a step: no step that may be repeated goes to review, and it is
 // neither given up nor undone. (In an hour there is time for 18 crashes at most: twelve within the pauses up to 8.5 min,

@@ -17,9 +17,11 @@ func TestM1BodiesAreUTF8(t *testing.T) {
 	resolve := Signal{Kind: SignalResolve, Verdict: Verdict{Step: "a", Attempt: 1, Happened: true, ExternalID: "x", Output: latin1}}
 	late := Signal{Kind: SignalLate, Verdict: Verdict{Step: "a", Direction: Forward, Attempt: 1, Happened: true, ExternalID: "x", Output: latin1}}
 	for what, d := range map[string]*desk{
-		"a result":      begin(t, "a find undo").outcome(Outcome{Class: succeeded, ExternalID: "x", Output: latin1}),
-		"a lookup":      begin(t, "a find undo").fail(Unknown).due().feed(Event{Evidence: &Evidence{Step: "a", Kind: KindFound, ExternalID: "x", Output: latin1}}),
-		"a verdict":     begin(t, "a at-most-once no-undo").fail(Unknown).signal(resolve),
+		"a result":  begin(t, "a find undo").outcome(Outcome{Class: succeeded, ExternalID: "x", Output: latin1}),
+		"a lookup":  begin(t, "a find undo").fail(Unknown).due().feed(Event{Evidence: &Evidence{Step: "a", Kind: KindFound, ExternalID: "x", Output: latin1}}),
+		"a verdict": begin(t, "a at-most-once no-undo").fail(Unknown).signal(resolve),
+		"what an undo is told": begin(t, "a idempotent lookup undo\nb at-most-once no-undo").outcome(Outcome{Class: succeeded, ExternalID: "x", Dropped: true}).
+			fail(Refused).feed(Event{Evidence: &Evidence{Step: "a", Kind: KindFound, ExternalID: "x", Output: latin1}}),
 		"a late answer": begin(t, "a find undo").fail(Unknown).signal(late),
 	} {
 		r := d.tail()
@@ -83,6 +85,47 @@ func TestM3InvalidIsDecidedAgain(t *testing.T) {
 	}
 	d = begin(t, "a find undo").fail(Unknown).due()
 	d.feed(Event{Invalid: 1, Evidence: &Evidence{Step: "a", Kind: KindFound, ExternalID: "a1", Output: output("a1")}}).wants("rest", Completed)
+	if ss := d.st.Step("a"); ss.ExternalID != "a1" || ss.Output != nil || !ss.Dropped {
+		t.Errorf("what was found is %+v", ss)
+	}
+}
+
+// "M3: ... What is known of the effect stays": whether an earlier request may have taken effect, that the process stopped,
+// and which things a lookup found.
+func TestM3WhatIsKnownStays(t *testing.T) {
+	d := begin(t, "a find undo").feed(Event{Invalid: 1, Outcome: &Outcome{Class: Refused, Maybe: true}})
+	if d.wants("wait", Compensating); !d.st.Step("a").mayHaveHappened() {
+		t.Error("F7: a refusal after a maybe is one that proves nothing")
+	}
+	d = begin(t, "a find undo").feed(Event{Invalid: 1, Outcome: &Outcome{Class: Unsent, Shutdown: true}})
+	if e := d.wants("act a forward", Running).st.Step("a").Forward; e.Tries != 1 || e.Attempts != 2 {
+		t.Errorf("a stop of the process counts as a try: %+v", e)
+	}
+	d = begin(t, "a find undo").fail(Unknown).due().feed(Event{Invalid: 1, Evidence: &Evidence{Step: "a", Kind: KindSeveral, IDs: []string{"a1", "a2"}}})
+	if d.review(ReasonInDoubt); !strings.Contains(d.st.Note, "a1") || !strings.Contains(d.st.Note, "a2") {
+		t.Errorf("F18: the review says %q", d.st.Note)
+	}
+}
+
+// "M3: ... first without the bodies and words that others gave it": a verdict keeps its word, a newer version that has no
+// input any more is noted, and a start has no cause. A start that cannot be stored is never parked: there is no work.
+func TestM3WhatOthersGave(t *testing.T) {
+	v := Verdict{Step: "a", Attempt: 1, Happened: true, ExternalID: "a1", Output: output("a1")}
+	d := begin(t, "a at-most-once no-undo").fail(Unknown).feed(Event{Invalid: 1, Signal: &Signal{ID: 7, Kind: SignalResolve, Actor: "anna", Verdict: v}})
+	if r := d.wants("rest", Completed).tail(); r.ExternalID != "a1" || r.Body != nil || strings.Contains(r.Error, "anna") {
+		t.Errorf("a verdict is recorded as %+v", r)
+	}
+	ev := d.news("2", 1, false)
+	ev.Invalid = 1
+	if r := d.feed(ev).wants("rest", Completed).tail(); r.Kind != KindNoted || r.Body != nil || !strings.Contains(r.Error, "no input") {
+		t.Errorf("a newer version is recorded as %+v", r)
+	}
+	for n := 1; n < 4; n++ {
+		d := newDesk(t, "a find undo").feed(Event{Invalid: n, Start: &Start{Input: output("1"), Cause: "?"}})
+		if r := d.wants("act a forward", Running).chain[0]; r.Kind != KindStarted || r.Error != "" || r.Body == nil {
+			t.Errorf("a start is recorded as %+v", r)
+		}
+	}
 }
 
 // "M3: ... then it is parked as poison with words of the machine alone, and a signal is consumed by that. A work that has
@@ -102,7 +145,17 @@ func TestM3InvalidParksInTheEnd(t *testing.T) {
 	})
 	t.Run("a lookup", func(t *testing.T) {
 		d := begin(t, "a find undo").fail(Unknown).due()
-		d.feed(Event{Invalid: 2, Evidence: &Evidence{Step: "a", Kind: KindFound, ExternalID: "a1"}}).review(ReasonPoison).verdict("a1").wants("rest", Completed)
+		d.feed(Event{Invalid: 2, Evidence: &Evidence{Step: "a", Kind: KindFound, ExternalID: "a1"}}).review(ReasonPoison)
+		if !strings.Contains(d.st.Note, `"found", with the external id "a1"`) {
+			t.Errorf("the review says %q", d.st.Note)
+		}
+		d.verdict("a1").wants("rest", Completed)
+	})
+	t.Run("in the very end nothing is left but what this program says", func(t *testing.T) {
+		d := begin(t, "a find undo").feed(Event{Invalid: 3, Outcome: &Outcome{Class: succeeded, ExternalID: "a1"}}).review(ReasonPoison)
+		if strings.Contains(d.st.Note, "a1") {
+			t.Errorf("the review says %q", d.st.Note)
+		}
 	})
 	t.Run("a signal is consumed", func(t *testing.T) {
 		d := begin(t, "a find undo").fail(Unsent).feed(Event{Invalid: 3, Signal: &Signal{ID: 4, Kind: SignalConflict}}).review(ReasonPoison)

@@ -88,6 +88,17 @@ func TestF17NoPathToASecondSend(t *testing.T) {
 	})
 }
 
+// F17 holds for a step that this version of the definition does not have: nothing says how it is safe to repeat.
+func TestF17OfAStepThatIsNotInThisVersion(t *testing.T) {
+	for _, kind := range []Kind{KindNotFound, KindUnfinished} {
+		d := beginAt(t, "a idempotent undo\nm find no-undo").succeed("a1").fail(Unknown).due().wants("look m forward", Running)
+		dec, err := Decide(structure(t, "a idempotent undo"), d.st, d.event(Event{Evidence: &Evidence{Step: "m", Kind: kind, ExternalID: "m1"}}))
+		if err != nil || dec.Record == nil || dec.Record.Class != Unknown {
+			t.Errorf("%s is recorded as %+v, %v", kind, dec.Record, err)
+		}
+	}
+}
+
 // A step that one version of the definition leaves out, and the next has again, is not sent a second time.
 func TestF17OverVersions(t *testing.T) {
 	d := beginAt(t, "a idempotent undo\nm at-most-once no-undo").through()

@@ -424,7 +424,7 @@ func (st *State) Issue(spec *Spec) (*StepState, Direction) {
 // nothing to decide about the step.
 func (st *State) IssueOf(spec *Spec, step string) (*StepState, Direction) {
 	if st.Status == Review {
-		if ss, dir := st.Issue(spec); ss != nil && ss.Name == step && (dir == Undo || !ss.Unconfirmed) {
+		if ss, dir := st.Issue(spec); ss != nil && ss.Name == step {
 			return ss, dir
 		}
 	}
