@@ -746,7 +746,7 @@ inline learn(r_) {             /* a definite outcome is known to this process, a
   if :: k == F -> told[w] = 1; if :: s == OPAQUE && !moved[w] -> answered = 1 :: else fi :: else fi
 }
 #ifdef POISON
-#define DIES if :: MINE && s != OPAQUE -> deaths[s]++; noCrashLoop = (deaths[s] <= LIMIT); assert(noCrashLoop) :: else fi
+#define DIES if :: MINE && OPENSTEP != OPAQUE -> deaths[OPENSTEP]++; noCrashLoop = (deaths[OPENSTEP] <= LIMIT); assert(noCrashLoop) :: else fi
 #else
 #define DIES skip
 #endif
