@@ -176,8 +176,9 @@ func (t *tap) signals(id saga.ID) int {
 	return len(sigs)
 }
 
-// What a work may need beyond deadline + settle + lease: polls until it is seen, and the steps of a hand-over.
-const simSlack = 3*simPoll + time.Second
+// What a work may need beyond deadline + settle + lease: the poll that finds a lease at its end, the one that finds the
+// work, and what calls and steps take between them.
+const simSlack = 2*simPoll + time.Second
 
 // class says in which line a work stands: what was begun must not wait for what was not.
 func (w *trace) class() string {
@@ -244,9 +245,6 @@ func (t *tap) quiet(w *trace, since time.Time) (quiet, bound time.Duration, why 
 		due = w.spoken
 	}
 	bound = simTimeout + simSettle + simLease + simSlack
-	if t.s.sites.taintOf(w.st.ID) == clockForwardTaint {
-		bound += t.s.clock.leaps() // its waits are counted from records that the clock has dated ahead
-	}
 	known, ok := t.s.known(ledger.Version{Saga: w.st.ID.Saga, Version: w.st.Version}, w.st.Status.Terminal())
 	if !ok {
 		return 0, bound, ""
@@ -273,7 +271,8 @@ func (t *tap) quiet(w *trace, since time.Time) (quiet, bound time.Duration, why 
 		} else if ok {
 			from = later(from, last)
 		} else {
-			// It may renew its lease until it notices that nothing else is answered, with one call under way and one repeated.
+			// It renews its lease until something else has had no answer for a lease, with a renewal between to see that; and
+			// the lease that it renewed last has to end.
 			bound += 2*simLease + simLease/3
 		}
 	}
@@ -297,7 +296,7 @@ func (t *tap) line(w *trace) time.Duration {
 	if limit.PerSecond > 0 {
 		each = max(each, time.Duration(float64(time.Second)/limit.PerSecond))
 	}
-	return 3*time.Duration(ahead)*each + 3*simTimeout
+	return 2*time.Duration(ahead)*each + 2*simTimeout
 }
 
 func attempting(st *saga.State) bool {

@@ -70,14 +70,6 @@ type steppedClock struct {
 	high   time.Time // the latest it has ever shown
 	since  time.Time // when it had caught up with that again
 	behind bool
-	ahead  time.Duration // all steps forward together
-}
-
-// leaps is by how much the clock has gone forward, all steps together.
-func (c *steppedClock) leaps() time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.ahead
 }
 
 func (c *steppedClock) now() time.Time {
@@ -100,7 +92,6 @@ func (c *steppedClock) step(d time.Duration) {
 	c.now()
 	c.mu.Lock()
 	c.offset += d
-	c.ahead += max(0, d)
 	c.since = time.Now()
 	c.mu.Unlock()
 	c.now()
