@@ -296,7 +296,7 @@ func (t *tap) line(w *trace) time.Duration {
 	if limit.PerSecond > 0 {
 		each = max(each, time.Duration(float64(time.Second)/limit.PerSecond))
 	}
-	return 2*time.Duration(ahead)*each + 2*simTimeout
+	return 2*time.Duration(ahead)*each + 3*simTimeout
 }
 
 func attempting(st *saga.State) bool {
