@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jmoiron/sqlx"
+
 	"github.com/amends-dev/amends/internal/pgtest"
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/ledger/postgres"
@@ -87,11 +89,43 @@ func TestSilentConnections(t *testing.T) {
 				goesOn(t, method, call)
 				w.Cut() // the lanes of others
 			}
+			for method, call := range methods(l, token, e, head) {
+				goesOn(t, method, call) // every lane is open, with its statements
+			}
 			w.Silence(pgtest.Both)
 			if err := comesBack(t, "Close", time.Minute, func(context.Context) error { return l.Close() }); err != nil {
 				t.Errorf("closing over silent connections: %v", err)
 			}
 		})
+	}
+}
+
+// Whatever is done on a connection that has gone silent ends with its context (CORE-4), also what the ledger does not do.
+func TestSilentWhateverIsDone(t *testing.T) {
+	t.Parallel()
+	w := pgtest.NewWire(t, migrated.URL(t))
+	l := open(t, w.URL())
+	defer closed(t, l)
+	for name, do := range map[string]func(context.Context, *sqlx.Conn) error{
+		"query":   func(ctx context.Context, c *sqlx.Conn) error { return c.QueryRowxContext(ctx, `SELECT 1`).Err() },
+		"execute": func(ctx context.Context, c *sqlx.Conn) error { _, err := c.ExecContext(ctx, `SELECT 1`); return err },
+		"prepare": func(ctx context.Context, c *sqlx.Conn) error {
+			_, err := c.PreparexContext(ctx, `SELECT 1`)
+			return err
+		},
+		"begin": func(ctx context.Context, c *sqlx.Conn) error { _, err := c.BeginTxx(ctx, nil); return err },
+		"ping":  func(ctx context.Context, c *sqlx.Conn) error { return c.PingContext(ctx) },
+	} {
+		c, err := postgres.Lane(l.Ledger, "rest").Connx(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Silence(pgtest.Answers)
+		if err := comesBack(t, name, brief, func(ctx context.Context) error { return do(ctx, c) }); err == nil {
+			t.Errorf("%s on a silent connection has succeeded", name)
+		}
+		_ = c.Close() // it is thrown away
+		w.Cut()
 	}
 }
 
