@@ -112,7 +112,7 @@ func TestBatches(t *testing.T) {
 	})
 }
 
-// D5, D9: a batch is bounded in bytes, too, and the queue keeps nothing of what was taken from it.
+// core.md D5, D9: a batch is bounded in bytes, too, and the queue keeps nothing of what was taken from it.
 func TestBatchesAreBoundedInBytes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
