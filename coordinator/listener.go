@@ -167,7 +167,10 @@ func enabled(log logrus.FieldLogger, level logrus.Level) bool {
 }
 
 func fields(id saga.ID, r *saga.Record) logrus.Fields {
-	f := logrus.Fields{"saga": id.Saga, "work": id.Work, "seq": r.Seq, "status": string(r.Status), "session": r.Session.String()}
+	f := logrus.Fields{"saga": id.Saga, "work": id.Work, "seq": r.Seq, "status": string(r.Status)}
+	if r.Session != 0 { // a start whose process does not run has none
+		f["session"] = r.Session.String()
+	}
 	if r.Step != "" {
 		f["step"], f["direction"], f["attempt"] = r.Step, string(r.Direction), r.Attempt
 	}

@@ -131,11 +131,8 @@ func Next(spec *Spec, st *State) string {
 		return nextUndone(st)
 	case Review:
 		return nextInReview(spec, st)
-	case Paused:
-		if st.Adopting {
-			return "It is being taken over from what its destinations have. If that was cut off, rebuild again: it goes on where it was."
-		}
-		return "An operator holds it back; it goes on when it is resumed."
+	case Paused: // by an adoption that is not at its end
+		return "It is being taken over from what its destinations have. If that was cut off, rebuild again: it goes on where it was."
 	case Compensating:
 		return "It is being undone, newest step first. Nothing to do."
 	case Retrying:

@@ -78,7 +78,7 @@ func findingsOf(o *ledger.Overview, still time.Duration) []troubleJSON {
 				"%s %s (%s) has not moved for %s", h.ID.Saga, h.ID.Work, standing(h.Status, h.Reason), span(d))
 		}
 	}
-	const next = "see that the database's clock is right"
+	const next = "see that the database's clock is right; then make it due: amends catch-up"
 	for i := range o.Ahead.Works {
 		h := &o.Ahead.Works[i]
 		add("ahead", next, "%s %s is due at %s, later than the ledger's clock can explain: it was further once", h.ID.Saga, h.ID.Work, iso(h.Due))
@@ -148,7 +148,7 @@ func (a *app) printStatus(o *ledger.Overview, findings []troubleJSON) error {
 		return a.printJSON(statusToJSON(o, findings))
 	}
 	a.field("clock", iso(o.At)+" (the ledger's)")
-	a.field("running", coordinators(len(o.Sessions)))
+	a.field("running", count(len(o.Sessions), "coordinator"))
 	if len(o.Sessions) > 0 {
 		fmt.Fprintln(a.out)
 		g := grid{header: []string{"session", "process", "opened", "lease until", "holds", "knows"}}

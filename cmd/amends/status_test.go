@@ -35,8 +35,8 @@ func TestStatusFindings(t *testing.T) {
 		"unknown-definition: no live process knows s version 2: at least 1000 works, the first due for 1h30m > start a program that registers s version 2",
 		"unknown-definition: no live process knows gone version 3 or a newer one: 1 ended work, the first due in 1m00s > start a program that registers gone version 3 or a newer one",
 		"still: s o1 (running) has not moved for 11m00s > look: amends show o1 --saga s",
-		"ahead: s o3 is due at 2026-03-01T13:00:00Z, later than the ledger's clock can explain: it was further once > see that the database's clock is right",
-		"ahead: session 0000000000000002 (vm pid 7) was renewed at 2026-03-01T12:01:00Z, later than the ledger's clock: its lease ends late > see that the database's clock is right",
+		"ahead: s o3 is due at 2026-03-01T13:00:00Z, later than the ledger's clock can explain: it was further once > see that the database's clock is right; then make it due: amends catch-up",
+		"ahead: session 0000000000000002 (vm pid 7) was renewed at 2026-03-01T12:01:00Z, later than the ledger's clock: its lease ends late > see that the database's clock is right; then make it due: amends catch-up",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

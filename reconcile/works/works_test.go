@@ -279,7 +279,7 @@ func TestFaultsAreSaidAtOnce(t *testing.T) {
 	}
 }
 
-// Adoption 11: of an order whose work was undone, and that its source still wants, the plan says why nothing is done and
+// Adoption 7.11: of an order whose work was undone, and that its source still wants, the plan says why nothing is done and
 // what helps, and so does the work. What they say is so: a newer version at the source, though it says the same, is
 // started by the next run.
 func TestUndoneRunsAgain(t *testing.T) {
