@@ -77,7 +77,11 @@ func told(r *saga.Record) string {
 	if r.BodyDropped {
 		words += " (the result was too large and is not kept)"
 	}
-	if r.Error != "" {
+	switch {
+	case r.Error == "":
+	case r.Kind == saga.KindStarted && r.Status != saga.Paused: // what is adopted was caused by a person, who says so
+		words += ", caused by " + r.Error
+	default:
 		words += ": " + r.Error
 	}
 	if r.Wait > 0 {

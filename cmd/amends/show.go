@@ -119,6 +119,9 @@ func (a *app) printView(v *view) {
 		a.field("because", because)
 	}
 	a.field("started", a.both(s.Started))
+	if s.Cause != "" {
+		a.field("cause", s.Cause)
+	}
 	a.field("updated", a.both(s.Updated))
 	if !s.Due.IsZero() {
 		a.field("due", a.both(s.Due))
