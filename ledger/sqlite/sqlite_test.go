@@ -332,3 +332,26 @@ func TestReadsItsOwn(t *testing.T) {
 	t.Parallel()
 	ledgertest.ReadsItsOwn(t, opened(t, filepath.Join(t.TempDir(), "ledger.db")))
 }
+
+// "Ahead is what the clock cannot explain" (T5). That a session was renewed while somebody looked explains it: the clock is
+// read behind what was seen.
+func TestOverviewBesideARenewal(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	l, other := opened(t, path), opened(t, path)
+	s := session(t, l)
+	var seconds atomic.Int64
+	begun := l.now()
+	l.now = func() time.Time { return begun.Add(time.Duration(seconds.Add(1)) * time.Second) }
+	other.now = func() time.Time {
+		now := l.now()
+		if _, err := l.Renew(t.Context(), s.Token, ledger.Renewal{TTL: time.Hour}); err != nil {
+			t.Error(err)
+		}
+		return now
+	}
+	o, err := other.Overview(t.Context())
+	if err != nil || len(o.Sessions) != 1 || len(o.Ahead.Sessions) > 0 {
+		t.Errorf("at %s it sees %+v, of which it says %+v are ahead: %v", o.At, o.Sessions, o.Ahead.Sessions, err)
+	}
+}

@@ -107,15 +107,15 @@ func (v *view) sel(dest any, text string, args ...any) error {
 }
 
 func (v *view) sessions() error {
-	var now Moment
-	if err := v.q.QueryRowxContext(v.ctx, v.store.db.Text(theTime), v.store.db.Clock()).Scan(&now); err != nil {
-		return err
-	}
-	v.At = now.Time()
 	all, err := v.store.sessions(v.ctx, v.q)
 	if err != nil {
 		return err
 	}
+	var now Moment // behind what was seen: a session that is renewed meanwhile is not ahead of it
+	if err := v.q.QueryRowxContext(v.ctx, v.store.db.Text(theTime), v.store.db.Clock()).Scan(&now); err != nil {
+		return err
+	}
+	v.At = now.Time()
 	for _, s := range all {
 		if s.Dead {
 			if err := v.orphans(&s); err != nil {
