@@ -177,8 +177,8 @@ func (t *tap) signals(id saga.ID) int {
 }
 
 // What a work may need beyond deadline + settle + lease: the poll that finds a lease at its end, the one that finds the
-// work, and what calls and steps take between them.
-const simSlack = 2*simPoll + time.Second
+// work, one more when that process could not load it, and what calls and steps take between them.
+const simSlack = 3*simPoll + time.Second
 
 // class says in which line a work stands: what was begun must not wait for what was not.
 func (w *trace) class() string {
