@@ -92,7 +92,8 @@ func (d *destination) places() int {
 // askBack makes works due now that wait in the ledger for their turns at a destination, and looks for them. It is asked
 // once: who does not hear of it comes when the estimate is over.
 func (c *Coordinator) askBack(numbers []int64) {
-	if c.isStopping() {
+	s := c.current.Load()
+	if s == nil || c.isStopping() {
 		return
 	}
 	back := make([]ledger.Return, len(numbers))
@@ -100,6 +101,8 @@ func (c *Coordinator) askBack(numbers []int64) {
 		back[i].Number = n
 	}
 	go func() {
+		for slices.ContainsFunc(numbers, s.returns.has) && sleep(s.idle, 10*time.Millisecond) == nil {
+		} // what is not in the ledger yet cannot be due there
 		if c.ledger.GiveBack(c.life, 0, back) == nil {
 			c.wake()
 		}
