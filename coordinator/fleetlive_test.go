@@ -266,14 +266,16 @@ func (t *tap) quiet(w *trace, since time.Time) (quiet, bound time.Duration, why 
 	if m := t.s.owner(w.holder); m != nil {
 		holder = m.name
 		dark, last := m.link.disturbed()
-		if _, ok := m.healthy(); ok && dark {
+		switch well, ok := m.healthy(); {
+		case ok && dark:
 			return 0, bound, "" // that the call comes back is another rule's business
-		} else if ok {
+		case ok && !well.After(from):
 			from = later(from, last)
-		} else {
-			// It renews its lease until something else has had no answer for a lease, with a renewal between to see that; and
-			// the lease that it renewed last has to end.
-			bound += 2*simLease + simLease/3
+		default:
+			// Out of order now or in between, it renews its lease until something else has had no answer for a lease, with a
+			// renewal between to see that, and the lease that it renewed last has to end. Then another one has to be there.
+			free := from.Add(2*simLease + simLease/3)
+			from = later(free, t.s.claimant(versionOf(w.st), w.st.Status.Terminal()))
 		}
 	}
 	return now.Sub(from), bound, fmt.Sprintf("it is %s, held by %s, %d signals unread, wants %q since %s", w.st.Status, holder, w.unread, w.to, from.Format(time.TimeOnly))

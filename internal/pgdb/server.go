@@ -270,7 +270,7 @@ func (c *conn) recognised() bool { return c.identity == *c.server.identity.Load(
 
 // current reports whether the connection can be used again.
 func (c *conn) current() bool {
-	return !c.socket.hasEnded() && !c.socket.inDoubt() && c.recognised()
+	return !c.socket.hasEnded() && c.socket.heardSince(c.server.doubt.Load()) && c.recognised()
 }
 
 // QueryContext implements [driver.QueryerContext].

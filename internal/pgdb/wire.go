@@ -113,7 +113,7 @@ func (s *socket) Read(b []byte) (int, error) {
 
 // unheard puts the others in doubt when nothing came for a call that began then.
 func (s *socket) unheard(began int64) {
-	if s.doubt == nil || s.heard.Load() >= began {
+	if s.doubt == nil || s.heardSince(began) {
 		return
 	}
 	for last := s.doubt.Load(); last < began && !s.doubt.CompareAndSwap(last, began); {
@@ -121,8 +121,8 @@ func (s *socket) unheard(began int64) {
 	}
 }
 
-// inDoubt reports whether another call, begun after this connection was last heard, had no answer.
-func (s *socket) inDoubt() bool { return s.heard.Load() < s.doubt.Load() }
+// heardSince reports whether something came from the server at that moment or later.
+func (s *socket) heardSince(then int64) bool { return s.heard.Load() >= then }
 
 // longAgo is a deadline that has passed.
 var longAgo = time.Unix(1, 0)
