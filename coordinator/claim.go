@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"slices"
@@ -83,7 +84,8 @@ func (c *Coordinator) known() []ledger.Version {
 
 // takeOver loads works that the ledger has given to this session, and sets them going. It returns how many. They are
 // ours on record already, so the loading is tried until it succeeds or the session ends; from the third time on one by
-// one, so that a chain that cannot be read keeps no other from going on.
+// one, so that a chain that cannot be read keeps no other from going on. Silence says nothing about a chain: who gave
+// works back because of it would claim them again, sooner than others look for them.
 func (c *Coordinator) takeOver(s *session, heads []ledger.Head) (taken int) {
 	c.hand.expect(heads)
 	defer c.hand.expect(nil)
@@ -96,6 +98,11 @@ func (c *Coordinator) takeOver(s *session, heads []ledger.Head) (taken int) {
 	for n, wait := len(ids), 10*time.Millisecond; len(ids) > 0; wait = min(2*wait, time.Second) {
 		sent := time.Now()
 		chains, err := c.ledger.Load(s.idle, ids[:n])
+		silent := errors.Is(err, context.DeadlineExceeded)
+		if !silent {
+			over()
+			over = c.outage.ask()
+		}
 		switch {
 		case err == nil:
 			c.outage.answered(callLoad)
@@ -108,11 +115,9 @@ func (c *Coordinator) takeOver(s *session, heads []ledger.Head) (taken int) {
 			}
 			ids = ids[n:]
 			n = min(n, len(ids))
-			over()
-			over = c.outage.ask()
 		case sleep(s.idle, wait) != nil:
 			return taken
-		case n > 1:
+		case n > 1 || silent:
 			c.outage.failed(callLoad, err)
 			if wait > 20*time.Millisecond {
 				n = 1
