@@ -40,6 +40,7 @@ type trace struct {
 	due     time.Time     // the same, by a clock that never steps
 	to      string        // the destination it wants to talk to then
 	line    time.Duration // what standing in line may have cost since then
+	hurt    time.Time     // when a call of a process that held it was last in the dark, since it was touched
 	told    bool          // that it is untouched was reported
 }
 
@@ -76,7 +77,7 @@ func (t *tap) follow(e *ledger.Entry, a ledger.Answer) {
 		t.s.fault("a record was stored that its own fold refuses: %v", err)
 		return
 	}
-	w.touched, w.line = time.Now(), 0
+	w.touched, w.line, w.hurt = time.Now(), 0, time.Time{}
 	w.unread = max(0, w.unread-len(r.Signals))
 	w.spoken = time.Now()
 	if e.Schedule != nil || r.Seq == 1 {
@@ -266,18 +267,22 @@ func (t *tap) quiet(w *trace, since time.Time) (quiet, bound time.Duration, why 
 	if m := t.s.owner(w.holder); m != nil {
 		holder = m.name
 		dark, last := m.link.disturbed()
-		switch well, ok := m.healthy(); {
-		case ok && dark:
+		well, ok := m.healthy()
+		if ok && dark {
+			w.hurt = now
 			return 0, bound, "" // that the call comes back is another rule's business
-		case ok && !well.After(from):
-			from = later(from, last)
-		default:
+		}
+		if !ok || well.After(from) {
 			// Out of order now or in between, it renews its lease until something else has had no answer for a lease, with a
 			// renewal between to see that, and the lease that it renewed last has to end. Then another one has to be there.
 			free := from.Add(2*simLease + simLease/3)
 			from = later(free, t.s.claimant(versionOf(w.st), w.st.Status.Terminal()))
 		}
+		if ok {
+			w.hurt = later(w.hurt, last)
+		}
 	}
+	from = later(from, w.hurt)
 	return now.Sub(from), bound, fmt.Sprintf("it is %s, held by %s, %d signals unread, wants %q since %s", w.st.Status, holder, w.unread, w.to, from.Format(time.TimeOnly))
 }
 

@@ -185,6 +185,7 @@ func (w *sites) send(ctx context.Context, r *request, to string, settle time.Dur
 	case f.refused:
 		return thing{}, saga.Permanent(errRefused)
 	case f.unsent && f.after > 0:
+		w.asks(s, f.after)
 		return thing{}, tooBusy(f.after, saga.NotSent(errBusySite))
 	case f.unsent:
 		return thing{}, saga.NotSent(errNoRoute)
@@ -199,6 +200,7 @@ func (w *sites) send(ctx context.Context, r *request, to string, settle time.Dur
 	id := w.take(r)
 	switch {
 	case f.cut && f.after > 0:
+		w.asks(s, f.after)
 		return thing{}, tooBusy(f.after, errDownSite)
 	case f.cut:
 		return thing{}, errCut
@@ -263,15 +265,11 @@ func (w *sites) enter(ctx context.Context, s *site, r *request, f *fate) error {
 	if s.state == siteOpen {
 		after = time.Second
 	}
-	if s.state == siteOpen || s.state == siteBusy {
-		if until := time.Now().Add(after); until.After(s.opened) {
-			s.opened = until
-		}
-	}
 	state := s.state
 	w.mu.Unlock()
 	switch state {
 	case siteOpen, siteBusy:
+		w.asks(s, after)
 		return tooBusy(after, saga.NotSent(errBusySite))
 	case siteRefuses:
 		return saga.NotSent(errNoRoute)
@@ -279,6 +277,13 @@ func (w *sites) enter(ctx context.Context, s *site, r *request, f *fate) error {
 		<-ctx.Done()
 		return errors.Join(errNoAnswer, ctx.Err())
 	}
+}
+
+// asks notes that a site asked for silence: who was told keeps away until then.
+func (w *sites) asks(s *site, after time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s.opened = later(s.opened, time.Now().Add(after))
 }
 
 func (w *sites) leave(s *site) {
