@@ -3,12 +3,15 @@ package coordinator_test
 import (
 	"context"
 	"errors"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/ledger/ledgertest"
 	"github.com/amends-dev/amends/ledger/memory"
 	"github.com/amends-dev/amends/saga"
 )
@@ -233,5 +236,54 @@ func bury(t *testing.T, l ledger.Ledger, token saga.Token) {
 	t.Helper()
 	if err := l.Bury(t.Context(), token); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// lateArms is a ledger that answers the first record that arms an attempt late: it is stored, and its time runs.
+type lateArms struct {
+	ledgertest.Store
+
+	by   time.Duration
+	once sync.Once
+}
+
+func (l *lateArms) Append(ctx context.Context, t saga.Token, es []ledger.Entry) ([]ledger.Answer, error) {
+	as, err := l.Store.Append(ctx, t, es)
+	if slices.ContainsFunc(es, func(e ledger.Entry) bool { return e.Record.Arm != nil }) {
+		l.once.Do(func() { pass(l.by) })
+	}
+	return as, err
+}
+
+// An attempt's deadline counts from before its arm was sent to the ledger, and is never later than the one on record: what
+// is confirmed behind it is not sent, because others count on it.
+func TestAnArmConfirmedTooLateIsNotSent(t *testing.T) {
+	t.Parallel()
+	for by, want := range map[time.Duration]int{time.Second: 1, 3 * time.Second: 2} {
+		t.Run(by.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				m, w := memory.New(nil), &world{}
+				w.watch(m)
+				var attempts []int
+				p := boot(t, &lateArms{Store: m, by: by}, w, config{program: func(p *process) saga.Program {
+					d, err := saga.Define(orderSaga, 1, saga.Do("receipt", func(ctx context.Context, c saga.Call[order]) (thing, error) {
+						attempts = append(attempts, c.Attempt)
+						return p.send(ctx, c, saga.Forward, "")
+					}).AtMostOnce().NoUndo("a mail cannot be unsent").Timeout(2*time.Second).To("post"))
+					if err != nil {
+						t.Fatal(err)
+					}
+					return d
+				}})
+				synctest.Wait()
+				p.begin("o1")
+				p.want("o1", saga.Completed, "")
+				if len(attempts) != 1 || attempts[0] != want {
+					t.Errorf("the arm was confirmed after %s, the step has 2s: attempts %v acted, want %d", by, attempts, want)
+				}
+				verifyMails(t, m, w, 1, "o1")
+			})
+		})
 	}
 }
