@@ -287,3 +287,43 @@ func TestAnArmConfirmedTooLateIsNotSent(t *testing.T) {
 		})
 	}
 }
+
+// A send gate asks for the lease, too: an action that comes to it when its process's lease is over lets nothing out, though
+// its attempt has time left. By then another process may have taken the work over.
+func TestTheGateWantsALease(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, w := memory.New(nil), &world{}
+		w.watch(l)
+		var deaf atomic.Bool
+		var refused []error
+		p := boot(t, l, w, config{
+			hook: &hooked{renew: func(context.Context) error {
+				if deaf.Load() {
+					return errors.New("connection refused")
+				}
+				return nil
+			}},
+			program: func(p *process) saga.Program {
+				return mailing(p, func(ctx context.Context, c saga.Call[order]) (thing, error) {
+					if c.Attempt == 1 {
+						deaf.Store(true)
+						pass(quick().Lease) // the attempt has 20 s
+						err := c.Sending()
+						refused = append(refused, err)
+						deaf.Store(false)
+						return thing{}, err
+					}
+					return p.send(ctx, c, saga.Forward, "")
+				})
+			},
+		})
+		synctest.Wait()
+		p.begin("o1")
+		p.want("o1", saga.Completed, "")
+		if len(refused) != 1 || refused[0] == nil {
+			t.Errorf("the gate said %v behind the lease, want a refusal", refused)
+		}
+		verifyMails(t, l, w, 1, "o1")
+	})
+}
