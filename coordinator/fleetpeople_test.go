@@ -101,10 +101,10 @@ func (s *simulation) explain(st *saga.State, ss *saga.StepState, dir saga.Direct
 	told := func(r request) bool { return !r.told.IsZero() }
 	switch st.Reason {
 	case saga.ReasonInDoubt:
-		if spec.Steps[i].Repeat != saga.RepeatAtMostOnce && s.sites.taintOf(st.ID) == "" {
+		if spec.Steps[i].Repeat != saga.RepeatAtMostOnce && s.sites.taintOf(st.ID, spec.Steps[i].Repeat) == "" {
 			return fmt.Sprintf("step %s can be repeated or asked about, and its destination kept its times", ss.Name)
 		}
-		if len(sent) > 0 && !slices.ContainsFunc(sent, func(r request) bool { return !told(r) || r.from.troubled(r.at) }) && s.sites.taintOf(st.ID) == "" {
+		if len(sent) > 0 && !slices.ContainsFunc(sent, func(r request) bool { return !told(r) || r.from.troubled(r.at) }) && s.sites.taintOf(st.ID, spec.Steps[i].Repeat) == "" {
 			return fmt.Sprintf("each of its %d requests was answered in time to a process that lived on and was well", len(sent))
 		}
 		return ""

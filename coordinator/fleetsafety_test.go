@@ -67,9 +67,10 @@ func (f forgetful) History(ctx context.Context, id saga.ID) ([]saga.Record, erro
 //	compensated     nothing is alive that has an undo
 //	completed       what the ledger names is alive
 func (s *simulation) verifyEffects(st *saga.State, rs []saga.Record, found map[string]bool) {
-	spec, taint := s.spec(versionOf(st)), s.sites.taintOf(st.ID)
+	spec := s.spec(versionOf(st))
 	for i := range spec.Steps {
 		step := &spec.Steps[i]
+		taint := s.sites.taintOf(st.ID, step.Repeat)
 		all := s.sites.made(st.ID, step.Name)
 		alive, twins := 0, 0
 		for _, e := range all {

@@ -246,7 +246,11 @@ func standby(s *simulation) {
 
 // What the director can do to the ledger's clock.
 
-func clockBack(s *simulation) { s.clock.step(-s.span(100*time.Millisecond, 2*time.Minute)) }
+// clockBack makes keys that were sent outlive what the ledger's clock says of them: the audit judges what was made again.
+func clockBack(s *simulation) {
+	s.sites.outlive()
+	s.clock.step(-s.span(100*time.Millisecond, 2*time.Minute))
+}
 
 // clockForward makes lookups come too early for what is on its way: such works are judged by the audit.
 func clockForward(s *simulation) {
@@ -276,6 +280,21 @@ func (w *sites) taintOpen() {
 		for _, r := range rs {
 			if time.Since(r.deadline) < simSettle && w.tainted[r.id] == "" {
 				w.tainted[r.id] = clockForwardTaint
+			}
+		}
+	}
+}
+
+const clockBackTaint = "the ledger's clock went back, and the key's window with it"
+
+// outlive notes every work that has sent a key which its destination still knows.
+func (w *sites) outlive() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, rs := range w.requests {
+		for _, r := range rs {
+			if r.step == "mark" && time.Since(r.deadline) < keyWindow {
+				w.outlived[r.id] = clockBackTaint
 			}
 		}
 	}

@@ -26,6 +26,7 @@ type sites struct {
 	effects  []*made
 	byFor    map[string][]*made
 	tainted  map[saga.ID]string // works whose destination did not keep its stated times, and how
+	outlived map[saga.ID]string // those whose keys may have outlived what the ledger says of them
 	pending  sync.WaitGroup     // requests and late effects on their way
 	counts   siteCounts
 }
@@ -104,7 +105,7 @@ type made struct {
 func newSites(seed uint64, rules siteRules, broken map[string]string) *sites {
 	w := &sites{
 		seed: seed, rules: rules, clash: broken, byName: map[string]*site{}, requests: map[string][]*request{},
-		byFor: map[string][]*made{}, tainted: map[saga.ID]string{},
+		byFor: map[string][]*made{}, tainted: map[saga.ID]string{}, outlived: map[saga.ID]string{},
 	}
 	for _, name := range []string{"crm", "books", "shop", "post", "depot", "stock"} {
 		w.byName[name] = &site{name: name, think: 50 * time.Millisecond, opened: time.Now()}
@@ -320,9 +321,12 @@ func (w *sites) taint(id saga.ID, how string) {
 	}
 }
 
-func (w *sites) taintOf(id saga.ID) string {
+func (w *sites) taintOf(id saga.ID, repeat saga.Repeat) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if how := w.outlived[id]; how != "" && repeat == saga.RepeatKeyed {
+		return how
+	}
 	return w.tainted[id]
 }
 
