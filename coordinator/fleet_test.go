@@ -73,13 +73,13 @@ var scenes = []scene{
 	},
 }
 
-// TestFleet plays the beginning of each scene from a fresh seed, and at night all of each from a hundred. AMENDS_SEED
+// TestFleet plays the beginning of each scene from a fresh seed, and at night all of each from twenty. AMENDS_SEED
 // repeats one; with AMENDS_NIGHTLY it is a seed of the night.
 func TestFleet(t *testing.T) {
 	t.Parallel()
 	rounds := 1
 	if nightly() {
-		rounds = 100
+		rounds = 20
 	}
 	seed := uint64(time.Now().UnixNano())
 	if s, err := strconv.ParseUint(os.Getenv("AMENDS_SEED"), 10, 64); err == nil {
