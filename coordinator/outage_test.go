@@ -48,11 +48,15 @@ func (g *gate) pass() error {
 type silentStore struct {
 	*memory.Ledger
 	opens, renews, appends, claims, loads, returns *gate
+
+	claimed atomic.Int64
 }
 
 func newSilent(t testing.TB) *silentStore {
 	t.Helper()
-	return &silentStore{memory.New(nil), newGate(t), newGate(t), newGate(t), newGate(t), newGate(t), newGate(t)}
+	return &silentStore{
+		Ledger: memory.New(nil), opens: newGate(t), renews: newGate(t), appends: newGate(t), claims: newGate(t), loads: newGate(t), returns: newGate(t),
+	}
 }
 
 func (s *silentStore) OpenSession(ctx context.Context, ttl time.Duration, label string, knows []ledger.Version) (ledger.Lease, error) {
@@ -80,7 +84,9 @@ func (s *silentStore) Claim(ctx context.Context, t saga.Token, c ledger.Claim) (
 	if err := s.claims.pass(); err != nil {
 		return nil, err
 	}
-	return s.Ledger.Claim(ctx, t, c)
+	heads, err := s.Ledger.Claim(ctx, t, c)
+	s.claimed.Add(int64(len(heads)))
+	return heads, err
 }
 
 func (s *silentStore) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, error) {
@@ -289,9 +295,12 @@ func TestALeaseIsLetGoWhenChainsAreSilent(t *testing.T) {
 				several(t, l.Ledger, config{idle: true}, d).starts("billing", c.works) // p can send one of them
 				pass(quick().Lease / 2)
 				several(t, l.Ledger, config{}, d)
-				pass(2 * quick().Lease)
+				pass(4 * quick().Lease)
 				if n := in(t, l, "billing")[saga.Completed]; n != c.works || len(p.records.losses()) == 0 {
 					t.Errorf("%d of %d are completed, the session was lost %d times", n, c.works, len(p.records.losses()))
+				}
+				if n := l.claimed.Load(); name == "load one" && n != 1 {
+					t.Errorf("it was claimed %d times by the process that cannot load it, want once", n)
 				}
 				p.kill()
 			})
