@@ -191,8 +191,8 @@ func (d *destination) refuse(at int) {
 	close(t.over)
 }
 
-// longestAway bounds what an estimate can cost where nobody remembers the work: another process, or this one after a
-// start, asks the destination again by then.
+// longestAway bounds what an estimate can cost when the process that turned a work away has ended or forgotten it: by then
+// a process asks the destination again.
 const longestAway = 10 * time.Minute
 
 // wait estimates how long the work at a place in the line has to wait: for those before it, and for as long as the

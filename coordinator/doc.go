@@ -13,8 +13,8 @@
 // the lease is gone it arms nothing, still records what its attempts bring back, and opens a new session.
 //
 // The lease is renewed only while the ledger answers: when a record, a claim, the load of a chain or a return has had no
-// answer for longer than a lease, the session is let go, so that other processes take its works over. Every call has a time-out of its
-// own, also one that does not heed its context.
+// answer for longer than a lease, the session is let go, so that other processes take its works over. Every call has a
+// time-out of its own, also one that does not heed its context.
 //
 // At each renewal the process says which definitions it knows and which works it has in hand. What two renewals in
 // a row name as its own on record, and it has not, is given back: an answer was lost, or a record landed late.

@@ -13,8 +13,8 @@ import (
 )
 
 // outage tells people that the ledger does not answer: when it begins, at most once a minute while it lasts, and
-// when it is over. It also knows since when what moves works (a record, a claim with its
-// chains, a return) has been waiting for its answer.
+// when it is over. It also knows since when what moves works (a record, a claim, the load of a chain, a return) has been
+// waiting for its answer.
 type outage struct {
 	log logrus.FieldLogger
 

@@ -308,7 +308,7 @@ func TestALeaseIsLetGoWhenChainsAreSilent(t *testing.T) {
 	}
 }
 
-// unreadable is a ledger that cannot read one chain, whoever asks and however often.
+// unreadable is a ledger that cannot read one chain, whichever process asks and however often.
 type unreadable struct {
 	*memory.Ledger
 

@@ -72,8 +72,7 @@ func (r *returns) has(number int64) bool {
 }
 
 // strays gives back what two renewals in a row have named as ours on record, and what is not in hand: a claim whose
-// answer was lost has given it to us, or a start landed late. It returns what is named for
-// the first time.
+// answer was lost has given it to us, or a start landed late. It returns what is named for the first time.
 func (c *Coordinator) strays(s *session, stray []ledger.Head, before map[int64]bool) map[int64]bool {
 	named := make(map[int64]bool, len(stray))
 	for i := range stray {

@@ -15,7 +15,7 @@ import (
 // "Feed what was learned to the machine again": what a stale answer rejected is decided again, on the chain as it is now,
 // while the attempt is open. Another process took the work over, could not decide about it, and gave it up, which leaves
 // the attempt open (M3); the work is no longer in the hands of the process that sent, and is parked. Its answer is put on
-// record all the same, at once and by that process, and not as a signal for whoever looks at the work next.
+// record all the same, at once and by that process, and not as a signal for the process that holds the work next.
 func TestAnAnswerIsDecidedAgainWhileItsAttemptIsOpen(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]fault{"a success": {slow: 2 * time.Second}, "a refusal": {think: 2 * time.Second, refuse: true}} {

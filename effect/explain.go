@@ -32,8 +32,8 @@ func explain(e *StatusError) string {
 	return ""
 }
 
-// names are those of the fields that hold words for people, or hold what does. Xero and QuickBooks write them large.
-var names = []string{"message", "Message", "detail", "Detail", "error_description", "error", "Error", "errors", "Fault", "title"}
+// wordFields are the names of the fields that hold words for people, or hold what does. Xero and QuickBooks write them large.
+var wordFields = []string{"message", "Message", "detail", "Detail", "error_description", "error", "Error", "errors", "Fault", "title"}
 
 // saidIn looks for the words that are meant for people, as deep as depth.
 func saidIn(v any, depth int) string {
@@ -47,7 +47,7 @@ func saidIn(v any, depth int) string {
 			}
 		}
 	case map[string]any:
-		for _, name := range names {
+		for _, name := range wordFields {
 			if said := saidIn(v[name], depth-1); said != "" && depth > 0 {
 				return said
 			}

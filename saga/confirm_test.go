@@ -157,7 +157,7 @@ func TestD10Unconfirmed(t *testing.T) {
 		d.fail(Unsent).signal(word).noted("look again")
 		word.At = d.now.Add(time.Second)
 		if d.signal(word); d.st.Step("mail").Unconfirmed {
-			t.Error("somebody has looked again")
+			t.Error("it is unconfirmed still, and a person has looked again")
 		}
 	})
 	t.Run("in a review that the machine gave up in, that it happened takes nothing up", func(t *testing.T) {

@@ -10,7 +10,7 @@
  *
  *   step 0  KEYED    has an undo   the destination remembers our key
  *   step 1  LOOKUP   has an undo   no key, but the destination can be asked (Find)
- *   step 2  OPAQUE   needs no undo at most once: no key and nobody to ask
+ *   step 2  OPAQUE   needs no undo at most once: no key and no lookup
  *
  * OPAQUE is the pivot. With -DAFTER the pivot is LOOKUP, and OPAQUE is a step behind it that the
  * destination may refuse (the bounced receipt that must never void an invoice).
@@ -76,7 +76,7 @@
  *   finishedIsFinal       a completed or compensated work is never written again
  *   nothingDropped        an answer that reached a living process is in the chain or in a signal, and what a person
  *                         said of an unconfirmed step was read
- *   noNeedlessReview      an OPAQUE step whose outcome somebody was told does not end in doubt, and no review after
+ *   noNeedlessReview      an OPAQUE step whose outcome a process was told does not end in doubt, and no review after
  *                         crashes has an answer or a cancel before it that would end it
  *   noLostWork            at the end of every execution the work is terminal or in review
  *   completedIsWhole      completed: every effect once, nothing undone
@@ -106,7 +106,7 @@
  *   LIMIT     (POISON) crashes with a step in flight before a person is asked, default 2
  *
  * SWITCHES that change the scene: AFTER, REGRESS, VERDICT, LIES, POISON, REBUILD, REVISE with OPUNDO, NEEDLESS or REMOVED
- * as above; NOOPERATOR: nobody but the source cancels; TOMB gives the keyed destination a
+ * as above; NOOPERATOR: only the source cancels; TOMB gives the keyed destination a
  * "cancel by key", so that its undo need not settle first; LIVE replaces the assertions at the end by
  * "every fair execution reaches a terminal state or review".
  *
@@ -953,7 +953,7 @@ out:
 #endif
 
 #ifdef REBUILD
-/* Looks at the step of which nobody could tell, and says later what was seen. */
+/* Looks at the step whose outcome no lookup told, and says later what was seen. */
 proctype Person() {
   bit saw;
 end:

@@ -13,7 +13,7 @@ const (
 // Parked: no process works on it until a person says something.
 const (
 	Review Status = "review" // a person must decide; [Reason] says why → running, compensating
-	Paused Status = "paused" // a rebuild is taking it over, and nobody else moves it until that is done → every other status but retrying
+	Paused Status = "paused" // a rebuild is taking it over, and no process moves it until that is done → every other status but retrying
 )
 
 // Terminal: the work has ended. Signals are noted behind its end; only a newer version of its source moves it again.

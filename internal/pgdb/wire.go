@@ -52,8 +52,9 @@ func (d dialer) DialTimeout(network, address string, timeout time.Duration) (net
 	return d.DialContext(ctx, network, address)
 }
 
-// DialContext implements [pq.DialerContext]. A connection that is nobody's opening is a request to cancel: the call that has
-// ended waits until the server has taken it, so a server that is gone may cost it a little and not what connecting may.
+// DialContext implements [pq.DialerContext]. A connection without an [opening] in its context is the driver's request to
+// cancel: the call that has ended waits until the server has taken it, so a server that is gone may cost it a little and
+// not what connecting may.
 func (d dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	o, opens := ctx.Value(openingKey{}).(*opening)
 	if !opens {
@@ -93,8 +94,8 @@ type socket struct {
 	ended bool
 }
 
-// Whoever falls silent seldom does so on one connection only, and a pool hands its idle ones out one after the other. So
-// a call that has no answer in its time puts all those in doubt that have not been heard since it began: they are
+// A server seldom falls silent on one connection only, and a pool hands out its idle ones one after the other. So a call
+// that has no answer in its time puts all those connections in doubt that have not been heard since it began: they are
 // replaced before they cost a time-out each.
 
 // begun is what the moments of this package count from.

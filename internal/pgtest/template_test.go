@@ -10,7 +10,7 @@ import (
 	"github.com/amends-dev/amends/internal/pgtest"
 )
 
-// Each test has a copy of its own of what was prepared once, and with the last of them all is gone. The next one begins anew.
+// Each test has a copy of its own of what was prepared once, and with the last of them all is gone. The next one prepares it again.
 func TestTemplate(t *testing.T) {
 	t.Parallel()
 	var prepared atomic.Int32

@@ -137,7 +137,7 @@ func giveBackOwn(b *bench) {
 	}
 }
 
-// "A live work that is released already becomes due then when it would be due later", whoever asks for it. "Session 0
+// "A live work that is released already becomes due then when it would be due later", whichever session asks for it. "Session 0
 // holds none".
 func giveBackEarlier(b *bench) {
 	t := b.session()

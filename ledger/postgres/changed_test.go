@@ -158,6 +158,6 @@ func TestVouchingForAMove(t *testing.T) {
 	}
 	db.MustExecContext(t.Context(), string(vouch[1]))
 	if n := changed(); n != 0 {
-		t.Errorf("after somebody vouched %d of 2 tails count as written before the move", n)
+		t.Errorf("after an operator vouched %d of 2 tails count as written before the move", n)
 	}
 }

@@ -333,7 +333,7 @@ func TestReadsItsOwn(t *testing.T) {
 	ledgertest.ReadsItsOwn(t, opened(t, filepath.Join(t.TempDir(), "ledger.db")))
 }
 
-// "Ahead is what the clock cannot explain" (T5). That a session was renewed while somebody looked explains it: the clock is
+// "Ahead is what the clock cannot explain" (T5). That a session was renewed while an operator looked explains it: the clock is
 // read behind what was seen.
 func TestOverviewBesideARenewal(t *testing.T) {
 	t.Parallel()
