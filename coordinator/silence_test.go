@@ -17,7 +17,8 @@ import (
 // Real processes on real databases that fall silent, turn read-only, fill up, or change their clocks. Whatever happened,
 // everything comes to its end, the invariants hold, and the processes live on.
 
-// apart returns the address for the test's own eyes, told apart from those of the processes.
+// apart returns the address for the test's own eyes, told apart from those of the processes. They see what is there also
+// while the database takes no writes.
 func apart(t *testing.T, address string) string {
 	t.Helper()
 	u, err := url.Parse(address)
@@ -26,6 +27,7 @@ func apart(t *testing.T, address string) string {
 	}
 	q := u.Query()
 	q.Set("application_name", "onlooker")
+	q.Set("default_transaction_read_only", "off")
 	u.RawQuery = q.Encode()
 	return u.String()
 }

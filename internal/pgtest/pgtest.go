@@ -30,6 +30,12 @@ func URL(tb TB) string {
 		unavailable(tb, err)
 	}
 	address, drop, err := Database(context.Background(), server)
+	return lent(tb, address, drop, err)
+}
+
+// lent returns the URL of a database that was made for a test, and drops it at the test's end.
+func lent(tb TB, address string, drop func(context.Context) error, err error) string {
+	tb.Helper()
 	if err != nil {
 		tb.Fatalf("%v", err)
 	}

@@ -36,16 +36,7 @@ func (m *Template) URL(tb TB) string {
 		}
 	})
 	address, drop, err := fromTemplate(context.Background(), server, name)
-	if err != nil {
-		tb.Fatalf("%v", err)
-	}
-	tb.Cleanup(func() {
-		tb.Helper()
-		if err := drop(context.Background()); err != nil {
-			tb.Errorf("%v", err)
-		}
-	})
-	return address
+	return lent(tb, address, drop, err)
 }
 
 // join returns the name of the prepared database. Who joins also leaves.
@@ -61,11 +52,11 @@ func (m *Template) join(server string) (name string, err error) {
 			return "", err
 		}
 	}
-	m.users++
 	u, err := parse(m.address)
 	if err != nil {
 		return "", err
 	}
+	m.users++
 	return strings.TrimPrefix(u.Path, "/"), nil
 }
 
