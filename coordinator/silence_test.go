@@ -63,6 +63,7 @@ func TestSilentConnections(t *testing.T) {
 	w := pgtest.NewWire(t, address)
 	a.ledger = w.URL()
 	one, other := a.launch(), a.launch()
+	a.poll(func() bool { return a.sessions() == 2 }) // whose first call is silent does not start, and says so
 	silent := 0
 	for range silences {
 		a.after(1 + a.r.IntN(2*4*works/silences))
