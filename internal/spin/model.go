@@ -34,14 +34,17 @@ type Mutant struct {
 func (m Model) Holds(t *testing.T) {
 	t.Helper()
 	require(t)
-	scenes := m.Scenes
+	scenes, checker := m.Scenes, safety
 	if small() {
 		scenes = scenes[:1]
+	}
+	if full() {
+		checker = longSafety
 	}
 	for _, s := range scenes {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
-			m.mustHold(t, safety("-O1"), s)
+			m.mustHold(t, checker, s)
 		})
 	}
 	if !full() {
@@ -79,7 +82,7 @@ func (m Model) Breaks(t *testing.T) {
 		t.Run(mutant.Name, func(t *testing.T) {
 			t.Parallel()
 			switches := strings.TrimSpace("-D" + mutant.Name + " " + mutant.Scene)
-			v := verify(t, m.File, safety("-O0"), switches) // found soon: the compiler would take longer
+			v := verify(t, m.File, soonFound, switches)
 			t.Log(v)
 			if v.errors == 0 {
 				t.Fatalf("no counterexample: the rule that %s removes is idle\n%s", mutant.Name, v.output)
