@@ -178,28 +178,34 @@ func TestSQLite(t *testing.T) {
 // The same on Postgres, each script in a database of its own. EMPTY is one without a ledger.
 func TestPostgres(t *testing.T) {
 	server := pgtest.URL(t) // skips here where there is no Postgres, not in every script
+	seeded := &pgtest.Template{Prepare: seedPostgres}
+	seeded.URL(t) // it stays until the last script has ended
 	scripts(t, "postgres", func(env *testscript.Env) error {
-		for _, name := range []string{"AMENDS_DB", "EMPTY"} {
-			url, drop, err := pgtest.Database(t.Context(), server)
-			if err != nil {
-				return err
-			}
-			env.Defer(func() { _ = drop(context.Background()) })
-			env.Setenv(name, url)
-		}
-		l, err := postgres.Open(t.Context(), env.Getenv("AMENDS_DB"), &postgres.Options{Migrate: true})
+		empty, drop, err := pgtest.Database(t.Context(), server)
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(seed(t.Context(), l), l.Close()); err != nil {
-			return err
-		}
-		s, err := hearpostgres.Open(t.Context(), env.Getenv("AMENDS_DB"), nil)
-		if err != nil {
-			return err
-		}
-		return errors.Join(known(env, migrations.Postgres), listen(t.Context(), s), reconciled(t.Context(), s), s.Close())
+		env.Defer(func() { _ = drop(context.Background()) })
+		env.Setenv("EMPTY", empty)
+		env.Setenv("AMENDS_DB", seeded.URL(t))
+		return known(env, migrations.Postgres)
 	})
+}
+
+// seedPostgres fills a database with what the scripts look at.
+func seedPostgres(ctx context.Context, address string) error {
+	l, err := postgres.Open(ctx, address, &postgres.Options{Migrate: true})
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(seed(ctx, l), l.Close()); err != nil {
+		return err
+	}
+	s, err := hearpostgres.Open(ctx, address, nil)
+	if err != nil {
+		return err
+	}
+	return errors.Join(listen(ctx, s), reconciled(ctx, s), s.Close())
 }
 
 // known tells a script what other packages decide: the version of the schema, and the id of the plan of orders.
