@@ -16,6 +16,15 @@ func openAt(ctx context.Context, dsn string) (storetest.Store, error) {
 	return postgres.Open(ctx, dsn, nil)
 }
 
+// migrated is a database with an empty store.
+var migrated = &pgtest.Template{Prepare: func(ctx context.Context, address string) error {
+	s, err := postgres.Open(ctx, address, &postgres.Options{Migrate: true})
+	if err != nil {
+		return err
+	}
+	return s.Close()
+}}
+
 func harness() storetest.Harness {
 	var databases sync.Map // storetest.Store → its URL
 	open := func(t *testing.T, url string) storetest.Store {
@@ -39,7 +48,7 @@ func harness() storetest.Harness {
 	return storetest.Harness{
 		Open: func(t *testing.T) storetest.Store {
 			t.Helper()
-			return open(t, pgtest.URL(t))
+			return open(t, migrated.URL(t))
 		},
 		Again: func(t *testing.T, s storetest.Store) storetest.Store {
 			t.Helper()
