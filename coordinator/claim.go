@@ -89,15 +89,11 @@ func (c *Coordinator) known() []ledger.Version {
 func (c *Coordinator) takeOver(s *session, heads []ledger.Head) (taken int) {
 	c.hand.expect(heads)
 	defer c.hand.expect(nil)
-	ids := make([]saga.ID, len(heads))
-	for i := range heads {
-		ids[i] = heads[i].ID
-	}
 	over := c.outage.ask()
 	defer func() { over() }()
-	for n, wait := len(ids), 10*time.Millisecond; len(ids) > 0; wait = min(2*wait, time.Second) {
+	for n, wait := len(heads), 10*time.Millisecond; len(heads) > 0; wait = min(2*wait, time.Second) {
 		sent := time.Now()
-		chains, err := c.ledger.Load(s.idle, ids[:n])
+		chains, err := c.ledger.Load(s.idle, identities(heads[:n]))
 		silent := errors.Is(err, context.DeadlineExceeded)
 		if !silent {
 			over()
@@ -106,15 +102,8 @@ func (c *Coordinator) takeOver(s *session, heads []ledger.Head) (taken int) {
 		switch {
 		case err == nil:
 			c.outage.answered(callLoad)
-			inFlight := armedBy(chains)
-			for i := range chains {
-				c.clock.heard(chains[i].At, sent, time.Now())
-				if c.take(s, &chains[i], sent, inFlight) {
-					taken++
-				}
-			}
-			ids = ids[n:]
-			n = min(n, len(ids))
+			taken += c.takeAll(s, chains, sent)
+			heads = heads[n:]
 		case sleep(s.idle, wait) != nil:
 			return taken
 		case n > 1 || silent:
@@ -122,11 +111,36 @@ func (c *Coordinator) takeOver(s *session, heads []ledger.Head) (taken int) {
 			if wait > 20*time.Millisecond {
 				n = 1
 			}
-		default: // another process may be able to
-			c.opts.Log.WithError(err).WithField("saga", ids[0].Saga).WithField("work", ids[0].Work).Error("a claimed chain cannot be read")
-			c.giveBack(s, ledger.Return{Number: heads[len(heads)-len(ids)].Number, Due: c.clock.now().Earliest.Add(2 * c.opts.Poll)})
-			ids = ids[1:]
-			n = min(n, len(ids))
+		default:
+			c.leaveUnreadable(s, heads[0], err)
+			heads = heads[1:]
+		}
+		n = min(n, len(heads))
+	}
+	return taken
+}
+
+func identities(heads []ledger.Head) []saga.ID {
+	ids := make([]saga.ID, len(heads))
+	for i := range heads {
+		ids[i] = heads[i].ID
+	}
+	return ids
+}
+
+// leaveUnreadable gives a work back whose chain cannot be read here. Another process may be able to.
+func (c *Coordinator) leaveUnreadable(s *session, h ledger.Head, err error) {
+	c.opts.Log.WithError(err).WithField("saga", h.ID.Saga).WithField("work", h.ID.Work).Error("a claimed chain cannot be read")
+	c.giveBack(s, ledger.Return{Number: h.Number, Due: c.clock.now().Earliest.Add(2 * c.opts.Poll)})
+}
+
+// takeAll sets the works of one load going, and returns how many.
+func (c *Coordinator) takeAll(s *session, chains []ledger.Chain, sent time.Time) (taken int) {
+	inFlight := armedBy(chains)
+	for i := range chains {
+		c.clock.heard(chains[i].At, sent, time.Now())
+		if c.take(s, &chains[i], sent, inFlight) {
+			taken++
 		}
 	}
 	return taken
