@@ -146,6 +146,26 @@ func TestOneMarkCounts(t *testing.T) {
 	}
 }
 
+// An order that is cancelled while its customer still thinks about an edit stays as it was. It happens when a cancel that
+// came with the invoice is slower than the mark.
+func TestCancelledBeforeTheEdit(t *testing.T) {
+	t.Parallel()
+	c := world.Config{Seed: 4, Orders: 20, Edits: 1, Pace: time.Second}
+	w := start(t, c)
+	for _, o := range world.Orders(c) {
+		send(t, http.MethodPut, w.ShopURL+"/orders/"+o.ID+"/synced", shop.Mark{InvoiceID: "inv_7"})
+		send(t, http.MethodPost, w.ShopURL+"/orders/"+o.ID+"/cancel", nil)
+	}
+	await(t, w)
+	edits := 0
+	for _, o := range theirs(t, w) {
+		edits += int(o.Version) - 3 // paid, marked, cancelled
+	}
+	if n := w.Changes().Edits; n != edits {
+		t.Errorf("%d edits are counted, and %d were made", n, edits)
+	}
+}
+
 // A world whose customers still think is not quiet, and closes all the same.
 func TestCustomersThink(t *testing.T) {
 	t.Parallel()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/amends-dev/amends/examples/orders-to-accounting/books"
 	"github.com/amends-dev/amends/examples/orders-to-accounting/faults"
+	"github.com/amends-dev/amends/examples/orders-to-accounting/internal/rest"
 	"github.com/amends-dev/amends/examples/orders-to-accounting/shop"
 )
 
@@ -124,13 +125,27 @@ func (c *crowd) rush(ctx context.Context, order string) {
 		return
 	}
 	o, err := c.shop.Order(ctx, order)
+	edited := false
 	if err == nil {
-		_, err = c.shop.Edit(ctx, order, c.config.edit(order, -1, nil, o.Lines))
+		edited, err = c.edit(ctx, order, c.config.edit(order, -1, nil, o.Lines))
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.failed = errors.Join(c.failed, err)
-	c.done.Meanwhile++
+	if edited {
+		c.done.Meanwhile++
+	}
+}
+
+// edit edits an order, unless it was cancelled before: the customer who cancels when the invoice is booked may be slower
+// than the mark.
+func (c *crowd) edit(ctx context.Context, order string, lines []shop.Line) (edited bool, err error) {
+	_, err = c.shop.Edit(ctx, order, lines)
+	var refused *rest.Error
+	if errors.As(err, &refused) && refused.Code == shop.CodeOrderCancelled {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // change is all that happens to one order still.
@@ -145,10 +160,13 @@ func (c *crowd) change(ctx context.Context, order string) error {
 			return err
 		}
 		lines = c.config.edit(order, n, first.Lines, lines)
-		if _, err := c.shop.Edit(ctx, order, lines); err != nil {
+		edited, err := c.edit(ctx, order, lines)
+		if err != nil {
 			return err
 		}
-		c.count(func(done *Changes) { done.Edits++ })
+		if edited {
+			c.count(func(done *Changes) { done.Edits++ })
+		}
 	}
 	if c.config.CancelledLate(order) {
 		if err := c.think(ctx, order, 0); err != nil {
