@@ -157,18 +157,16 @@ func (c *Coordinator) runSession(ctx context.Context, s *session) (stopped bool,
 
 // serve claims and dispatches until ctx or the session ends.
 func (c *Coordinator) serve(ctx context.Context, s *session) {
-	flush := time.NewTicker(flushEvery)
-	defer flush.Stop()
+	flushed := time.Now()
 	k := claimer{c: c, s: s}
 	defer k.answered()
 	for {
 		if k.claim() {
 			continue
 		}
-		select {
-		case <-flush.C:
+		if time.Since(flushed) >= flushEvery {
+			flushed = time.Now()
 			c.flushDuplicates()
-		default:
 		}
 		if !c.rest(ctx, s) {
 			return
