@@ -274,7 +274,7 @@ type parcel struct {
 	base
 	*Basket `json:"cart"`
 	Cents   int `json:"-"`
-	Dash    int `json:"-,"`
+	Dash    int `json:"-,"` //nolint:staticcheck // so it is called "-"
 	NoTag   int
 	skipped int
 }

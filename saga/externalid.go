@@ -23,9 +23,9 @@ func (a *Action[In, Out]) identify() (id func(Out) string, own bool, fault strin
 	case len(a.ids) == 1:
 		return a.id, false, ""
 	case out.Implements(identified):
-		return func(o Out) string { return any(o).(Identified).ExternalID() }, false, ""
+		return func(o Out) string { return any(o).(Identified).ExternalID() }, false, "" //nolint:forcetypeassert // it is one in this case
 	case reflect.PointerTo(out).Implements(identified):
-		return func(o Out) string { return any(&o).(Identified).ExternalID() }, false, ""
+		return func(o Out) string { return any(&o).(Identified).ExternalID() }, false, "" //nolint:forcetypeassert // the same
 	case out.Kind() == reflect.String:
 		return func(o Out) string { return reflect.ValueOf(o).String() }, plainString(out), ""
 	}

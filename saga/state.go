@@ -222,7 +222,7 @@ func (ss *StepState) learn(e *Effort, r *Record) error {
 		}
 		ss.evidence(e, r)
 	case KindResolved:
-		if e.Phase == Started || e.Phase == Done && !(ss.Unconfirmed && r.Direction == Forward) {
+		if e.Phase == Started || e.Phase == Done && (!ss.Unconfirmed || r.Direction != Forward) {
 			return fmt.Errorf("a verdict on step %q, which is %s", r.Step, e.Phase)
 		}
 		ss.resolve(e, r)
