@@ -237,8 +237,7 @@ func (w *work) awaitSlot(cmd saga.Command) bool {
 // stand stands in line for a slot. ok is false when the work is to be let go; with neither it was woken.
 func (w *work) stand(d *destination) (got, ok bool) {
 	err := d.take(w.s.idle, w.nudge, w.rank())
-	var away *turnedAway
-	if errors.As(err, &away) {
+	if away, ok := errors.AsType[*turnedAwayError](err); ok {
 		w.away = away
 		return false, w.goBack(time.Until(away.until))
 	}

@@ -58,7 +58,7 @@ func TestAStartThatBlocksItself(t *testing.T) {
 			}
 			return nil, nil
 		}
-		p := several(t, l, config{}, oneStep(t, "billing", 1, "books", nil))
+		p := several(t, l, config{}, oneStep(t, "billing", "books", nil))
 		synctest.Wait()
 		if s, err := p.Start(t.Context(), "billing", "w", order{}, nil); err != nil || s.Duplicate {
 			t.Errorf("the start was answered with %+v, %v", s, err)
@@ -77,9 +77,9 @@ func TestWhatIsHeldAndNotInHandIsGivenBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := memory.New(nil)
-		p := several(t, l, config{faults: []ledgertest.Fault{ledgertest.LoseAnswer(2, ledgertest.ClaimWorks)}}, oneStep(t, "billing", 1, "", nil))
+		p := several(t, l, config{faults: []ledgertest.Fault{ledgertest.LoseAnswer(2, ledgertest.ClaimWorks)}}, oneStep(t, "billing", "", nil))
 		synctest.Wait() // the first claim has found nothing
-		web := several(t, l, config{idle: true}, oneStep(t, "billing", 1, "", nil))
+		web := several(t, l, config{idle: true}, oneStep(t, "billing", "", nil))
 		web.starts("billing", 20)
 		pass(quick().Poll + 10*time.Millisecond) // the second has them all, and its answer is lost
 		if n := held(t, l, p); n != 20 {
@@ -105,7 +105,7 @@ func TestStartsDoNotPileUp(t *testing.T) {
 			}
 			return nil, nil
 		}
-		p := several(t, l, config{opts: coordinator.Options{MaxWorks: 300, MaxBatch: 10}}, oneStep(t, "billing", 1, "", nil))
+		p := several(t, l, config{opts: coordinator.Options{MaxWorks: 300, MaxBatch: 10}}, oneStep(t, "billing", "", nil))
 		synctest.Wait()
 		away.Store(true)
 		before := runtime.NumGoroutine()
@@ -186,7 +186,7 @@ func TestContendedStartsStallNoOther(t *testing.T) {
 			return as, nil
 		}
 		p := several(t, l, config{opts: coordinator.Options{Destinations: map[string]coordinator.Limit{"books": {Concurrent: 1}}}},
-			oneStep(t, "billing", 1, "books", nil))
+			oneStep(t, "billing", "books", nil))
 		synctest.Wait()
 		var all sync.WaitGroup
 		for i := range 60 {

@@ -17,9 +17,6 @@ type calls struct {
 	within time.Duration
 }
 
-// callWithin is the time-out of an operator's calls, and of those before a session is open.
-const callWithin = 15 * time.Second
-
 // within runs do, and returns at the end of the time-out at the latest.
 func within[T any](ctx context.Context, d time.Duration, do func(context.Context) (T, error)) (T, error) {
 	type answer struct {

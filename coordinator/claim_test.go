@@ -162,7 +162,7 @@ func TestAChainThatDoesNotFold(t *testing.T) {
 		if a, err := l.Append(t.Context(), 0, []ledger.Entry{e}); err != nil || a[0].Result != ledger.Appended {
 			t.Fatalf("%+v, %v", a, err)
 		}
-		p := several(t, l, config{opts: coordinator.Options{Log: out.logger()}}, oneStep(t, "billing", 1, "", nil))
+		p := several(t, l, config{opts: coordinator.Options{Log: out.logger()}}, oneStep(t, "billing", "", nil))
 		p.starts("billing", 20)
 		pass(time.Minute)
 		if n := held(t, l, p); n != 0 {

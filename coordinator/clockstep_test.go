@@ -66,7 +66,7 @@ func TestTheClockIsNotLearnedFromRecords(t *testing.T) {
 		clock, made := &stepping{ahead: 10 * time.Minute}, &diary{}
 		l := memory.New(&memory.Options{Now: clock.now})
 		begun := time.Now()
-		ticking := oneStep(t, "ticking", 1, "", func(_ context.Context, c saga.Call[order]) (thing, error) {
+		ticking := oneStep(t, "ticking", "", func(_ context.Context, c saga.Call[order]) (thing, error) {
 			<-time.After(9*time.Minute + 30*time.Second + time.Duration(c.Input.Total)*50*time.Millisecond - time.Since(begun))
 			return thing{ID: "x"}, nil
 		})
@@ -141,7 +141,7 @@ func TestAClockThatStepsBackFreezesNothingInHand(t *testing.T) {
 			}
 			return thing{ID: "x"}, nil
 		}
-		p := several(t, l, config{opts: coordinator.Options{Log: out.logger()}}, oneStep(t, "billing", 1, "", act))
+		p := several(t, l, config{opts: coordinator.Options{Log: out.logger()}}, oneStep(t, "billing", "", act))
 		pass(time.Minute)
 		p.starts("billing", 20)
 		pass(time.Second)

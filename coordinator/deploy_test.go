@@ -23,12 +23,12 @@ func TestABacklogIsNothingToReview(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := memory.New(nil)
-		several(t, l, config{}, oneStep(t, "shipping", 1, "", nil))
+		several(t, l, config{}, oneStep(t, "shipping", "", nil))
 		slow := func(context.Context, saga.Call[order]) (thing, error) {
 			<-time.After(time.Second)
 			return thing{ID: "x"}, nil
 		}
-		p := several(t, l, config{opts: coordinator.Options{MaxWorks: 4}}, oneStep(t, "billing", 1, "", slow))
+		p := several(t, l, config{opts: coordinator.Options{MaxWorks: 4}}, oneStep(t, "billing", "", slow))
 		pass(time.Second)
 		const n = 400 // a hundred seconds of work
 		p.starts("billing", n)
@@ -72,7 +72,7 @@ func TestWhatNoProcessKnowsIsLeftAlone(t *testing.T) {
 		if err := p.halt(); err != nil {
 			t.Fatal(err)
 		}
-		other := several(t, l, config{opts: coordinator.Options{Log: out.logger()}}, oneStep(t, "shipping", 1, "", nil))
+		other := several(t, l, config{opts: coordinator.Options{Log: out.logger()}}, oneStep(t, "shipping", "", nil))
 		pass(time.Second)
 		if err := other.Cancel(t.Context(), saga.ID{Saga: "billing", Work: "retrying"}, anna); err != nil {
 			t.Fatal(err)
@@ -234,7 +234,7 @@ func rollingDeploy(t *testing.T, dice *rand.Rand) { //nolint:thelper // it is th
 			pass(time.Second)
 		}
 	}
-	for _, next := range [][]saga.Program{both, both, v2, v2} { // v1 and v1, then v1 and both, both, both and v2, v2
+	for _, next := range [][]saga.Program{both, both, v2, v2} { // v1 alone, v1 beside both, both alone, both beside v2, v2 alone
 		work()
 		gone := fleet[0]
 		if dice.IntN(2) == 0 {

@@ -68,18 +68,18 @@ func place[T any](line []T, r rank, of func(T) rank) int {
 // turn is a work's place in line.
 type turn struct {
 	rank  rank
-	over  chan struct{} // closed when the turn has come, or is refused
-	away  *turnedAway   // refused
-	taken bool          // the slot is the work's
+	over  chan struct{}    // closed when the turn has come, or is refused
+	away  *turnedAwayError // refused
+	taken bool             // the slot is the work's
 }
 
-// turnedAway is why a work leaves the line for the ledger.
-type turnedAway struct {
+// turnedAwayError is why a work leaves the line for the ledger.
+type turnedAwayError struct {
 	until time.Time
 	from  *destination // whose line was too long; nil: the destination asked for silence until then
 }
 
-func (*turnedAway) Error() string {
+func (*turnedAwayError) Error() string {
 	return "the line for the destination is longer than the work may wait"
 }
 
@@ -105,7 +105,7 @@ func (d *destination) try(r rank) bool {
 	return free
 }
 
-// take waits in line for a slot. The error is errWoken after a send to wake (which may be nil), a [turnedAway],
+// take waits in line for a slot. The error is errWoken after a send to wake (which may be nil), a [turnedAwayError],
 // or that of ctx; with an error there is no slot in hand.
 func (d *destination) take(ctx context.Context, wake <-chan struct{}, r rank) error {
 	t := d.join(r)
@@ -184,9 +184,9 @@ func (d *destination) refuse(at int) {
 	t := d.line[at]
 	d.line = slices.Delete(d.line, at, at+1)
 	now := time.Now()
-	if t.away = (&turnedAway{until: d.heldBack}); d.heldBack.Sub(now) <= d.hold {
+	if t.away = (&turnedAwayError{until: d.heldBack}); d.heldBack.Sub(now) <= d.hold {
 		d.horizon = latest(d.horizon.Add(d.each()), now.Add(max(d.hold, d.wait(at))))
-		t.away = &turnedAway{now.Add(min(d.horizon.Sub(now), longestAway)), d}
+		t.away = &turnedAwayError{now.Add(min(d.horizon.Sub(now), longestAway)), d}
 	}
 	close(t.over)
 }

@@ -147,7 +147,7 @@ func (l *link) silence(ctx context.Context, method ledgertest.Method) error {
 		patience = 15 * time.Second
 	}
 	if took := time.Since(began); took > patience+time.Second && !l.m.isDead() {
-		l.m.s.fault("silence: %s of %s waited %s for a connection that says nothing; a time-out of at most %s is wanted", method, l.m.name, took, patience)
+		l.m.s.faultf("silence: %s of %s waited %s for a connection that says nothing; a time-out of at most %s is wanted", method, l.m.name, took, patience)
 	}
 	return errors.Join(errLinkCut, ctx.Err())
 }

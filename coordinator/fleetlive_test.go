@@ -74,7 +74,7 @@ func (t *tap) follow(e *ledger.Entry, a ledger.Answer) {
 	r := e.Record
 	r.At = a.At
 	if err := w.st.Apply(&r); err != nil {
-		t.s.fault("a record was stored that its own fold refuses: %v", err)
+		t.s.faultf("a record was stored that its own fold refuses: %v", err)
 		return
 	}
 	w.touched, w.line, w.hurt = time.Now(), 0, time.Time{}
@@ -103,7 +103,7 @@ func (t *tap) look(w *trace) {
 		d, err := saga.Decide(spec, w.st, saga.Event{Now: saga.Moment{Earliest: at, Latest: at}, Slot: true})
 		switch {
 		case err != nil:
-			t.s.fault("the machine has no answer for %s: %v", w.st.ID, err)
+			t.s.faultf("the machine has no answer for %s: %v", w.st.ID, err)
 		case d.Record != nil && d.Record.Arm != nil:
 			w.to = destinationOf(spec, d.Record.Arm.Step)
 		case d.Do.Do == saga.Look || d.Do.Do == saga.Slot:
@@ -170,7 +170,7 @@ func (t *tap) Post(ctx context.Context, id saga.ID, sig saga.Signal) error {
 }
 
 func (t *tap) signals(id saga.ID) int {
-	sigs, err := t.Ledger.Signals(context.Background(), id)
+	sigs, err := t.Signals(context.Background(), id)
 	if err != nil {
 		return 0
 	}
@@ -212,9 +212,9 @@ func (t *tap) sample() {
 		if quiet, bound, why := t.quiet(w, since); quiet > 0 {
 			class := w.class()
 			t.worst[class] = max(t.worst[class], quiet.Seconds()/bound.Seconds())
-			if quiet > bound && !(class == "unbegun" && t.s.scene.overload) {
+			if quiet > bound && (class != "unbegun" || !t.s.scene.overload) {
 				w.told = true
-				t.s.fault("liveness: %s (%s) is due and untouched for %s, which is longer than %s; %s\n%s", w.st.ID, class, quiet.Round(time.Second), bound, why, t.tail(w))
+				t.s.faultf("liveness: %s (%s) is due and untouched for %s, which is longer than %s; %s\n%s", w.st.ID, class, quiet.Round(time.Second), bound, why, t.tail(w))
 			}
 		}
 	}
@@ -222,8 +222,8 @@ func (t *tap) sample() {
 
 // tail tells the head and the last records of a work.
 func (t *tap) tail(w *trace) string {
-	heads, err := t.Ledger.List(context.Background(), ledger.Filter{Saga: w.st.ID.Saga, Work: w.st.ID.Work})
-	rs, herr := t.Ledger.History(context.Background(), w.st.ID)
+	heads, err := t.List(context.Background(), ledger.Filter{Saga: w.st.ID.Saga, Work: w.st.ID.Work})
+	rs, herr := t.History(context.Background(), w.st.ID)
 	if err != nil || herr != nil || len(heads) != 1 {
 		return "it cannot be read"
 	}

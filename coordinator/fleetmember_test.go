@@ -50,7 +50,7 @@ var (
 )
 
 // join starts a process that knows the given definitions.
-func (s *simulation) join(knows ...ledger.Version) *member {
+func (s *simulation) join(knows ...ledger.Version) {
 	s.mu.Lock()
 	s.born++
 	name := fmt.Sprintf("p%d", s.born)
@@ -75,7 +75,6 @@ func (s *simulation) join(knows ...ledger.Version) *member {
 		defer close(m.ended)
 		m.run(ctx)
 	}()
-	return m
 }
 
 // run is a process's main: it registers what it knows, as often as that takes, and runs.
@@ -97,7 +96,7 @@ func (m *member) run(ctx context.Context) {
 	unasked := !m.dead && !m.halting
 	m.mu.Unlock()
 	if unasked {
-		m.s.fault("Run of %s ended although it was not stopped: %v", m.name, err)
+		m.s.faultf("Run of %s ended although it was not stopped: %v", m.name, err)
 	}
 }
 

@@ -60,7 +60,7 @@ func (s *simulation) review(st *saga.State) {
 	spec := s.spec(versionOf(st))
 	ss, dir := st.Issue(spec)
 	if why := s.explain(st, ss, dir); why != "" {
-		s.fault("review: %s is in review (%s: %s), and %s", st.ID, st.Reason, st.Note, why)
+		s.faultf("review: %s is in review (%s: %s), and %s", st.ID, st.Reason, st.Note, why)
 	}
 	if ss == nil {
 		return
@@ -82,7 +82,7 @@ func (s *simulation) review(st *saga.State) {
 		err = op.Resolve(context.Background(), st.ID, ss.Name, verdict, by)
 	}
 	if err != nil && !errors.Is(err, coordinator.ErrNotInReview) && !errors.Is(err, coordinator.ErrOtherStep) {
-		s.fault("a person's verdict on %s of %s was refused: %v", ss.Name, st.ID, err)
+		s.faultf("a person's verdict on %s of %s was refused: %v", ss.Name, st.ID, err)
 	}
 }
 
@@ -151,6 +151,6 @@ func (s *simulation) cancel() {
 	case err == nil:
 		s.cancels = append(s.cancels, a)
 	case !errors.Is(err, coordinator.ErrFinished):
-		s.fault("cancel of %s: %v", a.id, err)
+		s.faultf("cancel of %s: %v", a.id, err)
 	}
 }

@@ -24,21 +24,21 @@ func (s *simulation) verify() {
 	}
 	report, err := ledger.Check(context.Background(), reader, nil)
 	if err != nil {
-		s.fault("check: %v", err)
+		s.faultf("check: %v", err)
 	}
 	for _, f := range report.Findings {
-		s.fault("check: %s", f)
+		s.faultf("check: %s", f)
 	}
 	found := s.audit()
 	for _, w := range s.tap.order {
 		rs, err := reader.History(context.Background(), w.st.ID)
 		if err != nil {
-			s.fault("I3: %s: %v", w.st.ID, err)
+			s.faultf("I3: %s: %v", w.st.ID, err)
 			continue
 		}
 		st, err := saga.Fold(w.st.ID, rs)
 		if err != nil {
-			s.fault("I5: %v", err)
+			s.faultf("I5: %v", err)
 			continue
 		}
 		s.verifyEffects(st, rs, found)
@@ -79,7 +79,7 @@ func (s *simulation) verifyEffects(st *saga.State, rs []saga.Record, found map[s
 			}
 			alive++
 			if taint != "" && !s.recorded(st, step.Name, e.id) && !found[e.id] {
-				s.fault("audit: %s of %s is at its destination, not what the ledger names, and the audit did not report it (%s)", e.id, st.ID, taint)
+				s.faultf("audit: %s of %s is at its destination, not what the ledger names, and the audit did not report it (%s)", e.id, st.ID, taint)
 			}
 		}
 		for _, e := range all {
@@ -90,14 +90,14 @@ func (s *simulation) verifyEffects(st *saga.State, rs []saga.Record, found map[s
 		licensed := 1 + licences(rs, step.Name) + undone(rs, step.Name)
 		switch {
 		case step.Repeat == saga.RepeatAtMostOnce && len(all) > licensed:
-			s.fault("AtMostOnce: %s of %s took effect %d times, and %d were licensed\n%s", step.Name, st.ID, len(all), licensed, s.story(st.ID, step.Name, rs))
+			s.faultf("AtMostOnce: %s of %s took effect %d times, and %d were licensed\n%s", step.Name, st.ID, len(all), licensed, s.story(st.ID, step.Name, rs))
 		case step.Repeat != saga.RepeatAtMostOnce && twins > licences(rs, step.Name) && taint == "":
-			s.fault("%s: %d more of %s of %s were made beside one that stood\n%s", step.Repeat, twins, step.Name, st.ID, s.story(st.ID, step.Name, rs))
+			s.faultf("%s: %d more of %s of %s were made beside one that stood\n%s", step.Repeat, twins, step.Name, st.ID, s.story(st.ID, step.Name, rs))
 		case st.Status == saga.Compensated && step.Undo && alive > 0 && taint == "":
-			s.fault("compensated: %s is compensated, and %d of %s are alive\n%s", st.ID, alive, step.Name, s.story(st.ID, step.Name, rs))
+			s.faultf("compensated: %s is compensated, and %d of %s are alive\n%s", st.ID, alive, step.Name, s.story(st.ID, step.Name, rs))
 		}
 		if ss := st.Step(step.Name); st.Status == saga.Completed && taint == "" && (ss == nil || !slices.Contains(s.sites.standing(st.ID, step.Name), ss.ExternalID)) {
-			s.fault("completed: %s is completed, and what the ledger names as its %s is not there\n%s", st.ID, step.Name, s.story(st.ID, step.Name, rs))
+			s.faultf("completed: %s is completed, and what the ledger names as its %s is not there\n%s", st.ID, step.Name, s.story(st.ID, step.Name, rs))
 		}
 	}
 }
@@ -154,35 +154,35 @@ func (s *simulation) audit() map[string]bool {
 func (s *simulation) verifyCancel(a *asked) {
 	sigs, err := s.tap.Signals(context.Background(), a.id)
 	if err != nil {
-		s.fault("cancel: %v", err)
+		s.faultf("cancel: %v", err)
 		return
 	}
 	i := slices.IndexFunc(sigs, func(sig saga.Signal) bool { return sig.Kind == saga.SignalCancel && sig.Reason == a.reason })
 	if i < 0 {
 		// The same record may have been cancelled already: one cancel of a place is enough.
 		if !slices.ContainsFunc(sigs, func(sig saga.Signal) bool { return sig.Kind == saga.SignalCancel && sig.Revision == "" }) {
-			s.fault("cancel: %q of %s was acknowledged, and the ledger does not have it", a.reason, a.id)
+			s.faultf("cancel: %q of %s was acknowledged, and the ledger does not have it", a.reason, a.id)
 		}
 		return
 	}
 	rs, err := s.tap.History(context.Background(), a.id)
 	if err != nil {
-		s.fault("cancel: %v", err)
+		s.faultf("cancel: %v", err)
 		return
 	}
 	j := slices.IndexFunc(rs, func(r saga.Record) bool { return slices.Contains(r.Signals, sigs[i].ID) })
 	switch {
 	case j < 0:
-		s.fault("cancel: %q of %s was acknowledged, and no record names it", a.reason, a.id)
+		s.faultf("cancel: %q of %s was acknowledged, and no record names it", a.reason, a.id)
 	case rs[j].Kind == saga.KindNoted && !strings.Contains(rs[j].Error, "too late") && !strings.Contains(rs[j].Error, "being undone already"):
-		s.fault("cancel: %q of %s was not followed: %s", a.reason, a.id, rs[j].Error)
+		s.faultf("cancel: %q of %s was not followed: %s", a.reason, a.id, rs[j].Error)
 	case rs[j].Kind == saga.KindCancelled:
 		for _, r := range rs[j:] {
 			if r.Kind == saga.KindRevised {
 				return
 			}
 			if r.Arm != nil && r.Arm.Direction == saga.Forward {
-				s.fault("cancel: %q of %s was followed, and %s was sent forward behind it", a.reason, a.id, r.Arm.Step)
+				s.faultf("cancel: %q of %s was followed, and %s was sent forward behind it", a.reason, a.id, r.Arm.Step)
 			}
 		}
 	}

@@ -105,7 +105,7 @@ func (c *steppedClock) caughtUp() (bool, time.Time) {
 	return !c.behind, c.since
 }
 
-func (s *simulation) fault(format string, args ...any) {
+func (s *simulation) faultf(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	kind, _, _ := strings.Cut(format, ":")
@@ -232,7 +232,7 @@ func (s *simulation) watch(done <-chan struct{}) {
 func (s *simulation) steady() {
 	const span = 2 * time.Minute
 	if begun, waiting := s.tap.progress(span); waiting > 0 && begun == 0 && s.undisturbed(span) {
-		s.fault("progress: %d works wait to begin, and none has begun for %s", waiting, span)
+		s.faultf("progress: %d works wait to begin, and none has begun for %s", waiting, span)
 	}
 }
 
@@ -269,7 +269,7 @@ func (s *simulation) settle() {
 		}
 	}
 	for _, w := range s.tap.unfinished() {
-		s.fault("liveness: %s is %s %s and not at its end %s after everything was right again", w.ID, w.Status, w.Reason, s.scene.drain())
+		s.faultf("liveness: %s is %s %s and not at its end %s after everything was right again", w.ID, w.Status, w.Reason, s.scene.drain())
 	}
 }
 

@@ -49,7 +49,7 @@ func TestAWaitingDestinationStarvesNoOther(t *testing.T) {
 				mail := func(context.Context, saga.Call[order]) (thing, error) { sent.note("mail"); return thing{ID: "y"}, nil }
 				p := several(t, l, config{opts: coordinator.Options{
 					MaxWorks: 400, Destinations: map[string]coordinator.Limit{"books": c.limit},
-				}}, oneStep(t, "invoices", 1, "books", c.act(sent)), oneStep(t, "mails", 1, "post", mail))
+				}}, oneStep(t, "invoices", "books", c.act(sent)), oneStep(t, "mails", "post", mail))
 				synctest.Wait()
 				p.starts("invoices", c.n)
 				begun := time.Now()
@@ -100,7 +100,7 @@ func TestARetryAfterIsForItsOwnWork(t *testing.T) {
 			}
 			return thing{ID: "x"}, nil
 		}
-		p := several(t, l, config{}, oneStep(t, "invoices", 1, "books", act))
+		p := several(t, l, config{}, oneStep(t, "invoices", "books", act))
 		synctest.Wait()
 		p.starts("invoices", 1)
 		pass(time.Second)
@@ -139,7 +139,7 @@ func TestALineThatIsLeftReservesNothing(t *testing.T) {
 				l, sent := memory.New(nil), &diary{}
 				act := func(context.Context, saga.Call[order]) (thing, error) { sent.note("books"); return thing{ID: "x"}, nil }
 				p := several(t, l, config{opts: coordinator.Options{Destinations: map[string]coordinator.Limit{"books": {PerSecond: 1}}}},
-					oneStep(t, "invoices", 1, "books", act), oneStep(t, "orders", 1, "books", act))
+					oneStep(t, "invoices", "books", act), oneStep(t, "orders", "books", act))
 				synctest.Wait()
 				p.starts("invoices", 1000)
 				pass(10 * time.Second)

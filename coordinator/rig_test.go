@@ -16,12 +16,12 @@ import (
 type action = func(context.Context, saga.Call[order]) (thing, error)
 
 // oneStep is a saga of one idempotent step.
-func oneStep(t testing.TB, name string, version int, to string, act action) saga.Program {
+func oneStep(t testing.TB, name, to string, act action) saga.Program {
 	t.Helper()
 	if act == nil {
 		act = func(_ context.Context, c saga.Call[order]) (thing, error) { return thing{ID: c.Work}, nil }
 	}
-	d, err := saga.Define(name, version, saga.Do("make", act).Idempotent().NoUndo("the test does not look").To(to).
+	d, err := saga.Define(name, 1, saga.Do("make", act).Idempotent().NoUndo("the test does not look").To(to).
 		Timeout(20*time.Minute).Settle(0))
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +44,7 @@ func several(t testing.TB, l ledgertest.Store, cfg config, programs ...saga.Prog
 	return boot(t, l, &world{}, cfg)
 }
 
-// starts starts n works of a saga, named by their numbers.
+// starts makes n starts of a saga, of works named by their numbers.
 func (p *process) starts(name string, n int) {
 	p.t.Helper()
 	for i := range n {

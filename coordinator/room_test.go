@@ -21,10 +21,10 @@ func TestABacklogDoesNotWaitForThePoll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := memory.New(nil)
-		web := several(t, l, config{idle: true}, oneStep(t, "billing", 1, "", nil))
+		web := several(t, l, config{idle: true}, oneStep(t, "billing", "", nil))
 		web.starts("billing", 400)
 		begun := time.Now()
-		p := several(t, l, config{opts: coordinator.Options{MaxWorks: 8}}, oneStep(t, "billing", 1, "", nil))
+		p := several(t, l, config{opts: coordinator.Options{MaxWorks: 8}}, oneStep(t, "billing", "", nil))
 		for in(t, l, "billing")[saga.Completed] < 400 && time.Since(begun) < time.Minute {
 			pass(10 * time.Millisecond)
 		}
@@ -45,7 +45,7 @@ func (s slowly) Claim(ctx context.Context, t saga.Token, c ledger.Claim) ([]ledg
 	return s.Ledger.Claim(ctx, t, c)
 }
 
-// CORE-27: starts that come at five times what a process can do do not keep what is due from running: a retry, a
+// CORE-27: starts that come at five times what a process can do keep nothing that is due from running: a retry, a
 // compensation, the works of a process that died. Nor does a backlog of those keep new works from beginning.
 func TestStartsAndWhatIsDueShareTheRoom(t *testing.T) {
 	t.Parallel()
@@ -63,7 +63,7 @@ func TestStartsAndWhatIsDueShareTheRoom(t *testing.T) {
 			<-time.After(time.Second)
 			return thing{ID: "x"}, nil
 		}
-		p := several(t, l, config{opts: coordinator.Options{MaxWorks: 4}}, oneStep(t, "billing", 1, "", act))
+		p := several(t, l, config{opts: coordinator.Options{MaxWorks: 4}}, oneStep(t, "billing", "", act))
 		synctest.Wait()
 		start := func(work, memo string) {
 			if _, err := p.Start(t.Context(), "billing", work, order{Memo: memo}, nil); err != nil {
@@ -136,7 +136,7 @@ func TestConflictsAreKeptAFewTimes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := memory.New(nil)
-		p := several(t, l, config{}, oneStep(t, "billing", 1, "", nil))
+		p := several(t, l, config{}, oneStep(t, "billing", "", nil))
 		synctest.Wait()
 		for i := range 200 {
 			_, err := p.Start(t.Context(), "billing", "w", order{Total: i}, nil)
@@ -160,7 +160,7 @@ func TestAStartNamesItsCause(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := memory.New(nil)
-		p := several(t, l, config{}, oneStep(t, "billing", 1, "", nil))
+		p := several(t, l, config{}, oneStep(t, "billing", "", nil))
 		synctest.Wait()
 		for i, cause := range []string{"event evt_1", "event evt_2"} {
 			o := &coordinator.StartOptions{Revision: fmt.Sprint(i + 1), Source: "webhook", Cause: cause}

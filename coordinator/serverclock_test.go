@@ -41,7 +41,7 @@ func newServerClock(t *testing.T) *serverClock {
 	lib := fakeTime(t)
 	dir, err := os.MkdirTemp("", "amends-clock-") //nolint:usetesting // another user must be able to read it
 	if err == nil {
-		err = os.Chmod(dir, 0o755) //nolint:gosec // the same
+		err = os.Chmod(dir, 0o755)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func newServerClock(t *testing.T) *serverClock {
 func (c *serverClock) set(offset time.Duration) {
 	c.t.Helper()
 	next := c.file + ".next"
-	if err := os.WriteFile(next, fmt.Appendf(nil, "%+f\n", offset.Seconds()), 0o644); err != nil { //nolint:gosec // another user reads it
+	if err := os.WriteFile(next, fmt.Appendf(nil, "%+f\n", offset.Seconds()), 0o644); err != nil { // another user reads it
 		c.t.Fatal(err)
 	}
 	if err := os.Rename(next, c.file); err != nil {

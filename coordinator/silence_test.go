@@ -217,7 +217,7 @@ func TestAFullDiskOnPostgres(t *testing.T) {
 		t.Skip("make nightly")
 	}
 	dir := smallDisk(t, "192m")
-	if err := os.Chmod(dir, 0o777); err != nil { //nolint:gosec // the server runs as another user
+	if err := os.Chmod(dir, 0o777); err != nil { // the server runs as another user
 		t.Fatal(err)
 	}
 	cluster, err := pgtest.Start(t.Context(), dir, pgtest.Settings{"min_wal_size": "32MB", "max_wal_size": "48MB", "max_connections": "50"})

@@ -69,7 +69,7 @@ func (c *Coordinator) Start(ctx context.Context, sagaName, work string, input an
 		return c.duplicate(ctx, in)
 	}
 	reply := make(chan started, 1)
-	go func() { c.begin(in, ctx.Done(), first, reply) }() //nolint:contextcheck // what was sent does not end with its caller
+	go func() { c.begin(in, ctx.Done(), first, reply) }() // what was sent does not end with its caller
 	select {
 	case r := <-reply:
 		if r.err != nil {

@@ -70,7 +70,7 @@ func TestALineTurnsAway(t *testing.T) {
 		}
 		var last time.Duration
 		for range 3 { // five fit into five seconds
-			var away *turnedAway
+			var away *turnedAwayError
 			if err := <-answers; !errors.As(err, &away) || time.Until(away.until) <= last {
 				t.Fatalf("%v, %v", err, away)
 			}
@@ -95,7 +95,7 @@ func TestALineTurnsAway(t *testing.T) {
 		}
 		begun = time.Now()
 		for range 2 {
-			var away *turnedAway
+			var away *turnedAwayError
 			if err := <-answers; !errors.As(err, &away) || time.Since(begun) != hold {
 				t.Errorf("%v after %s", err, time.Since(begun))
 			}
@@ -128,6 +128,7 @@ func TestALineAsksBack(t *testing.T) {
 			asked = nil
 			d.mu.Unlock()
 		}
+		pass := func(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // virtual
 		slot := func(used time.Duration) {
 			if !d.try(rank{}) {
 				t.Error("the slot is not free")
@@ -141,7 +142,7 @@ func TestALineAsksBack(t *testing.T) {
 		want("of a slow destination", 1)
 		slot(time.Second)
 		want("while that one has not come")
-		time.Sleep(hold)
+		pass(hold)
 		want("when it has not come for long", 2)
 		d.came(2)
 		slot(time.Second)
@@ -151,18 +152,18 @@ func TestALineAsksBack(t *testing.T) {
 		}
 		want("of a fast one, with room for three,", 4, 5)
 		d.hush(time.Minute)
-		time.Sleep(59 * time.Second)
+		pass(59 * time.Second)
 		want("of one that asked for silence")
-		time.Sleep(2 * time.Second)
+		pass(2 * time.Second)
 		want("after that", 6, 7, 8)
-		time.Sleep(10 * time.Minute)
+		pass(10 * time.Minute)
 		want("before their time has come, of those left,", 9)
 		d.hush(time.Minute)
 		for n := range int64(3) {
 			d.sentAway(rank{number: n + 11}, time.Now().Add(time.Duration(n+1)*50*time.Second))
 		}
 		d.came(12)
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		want("that neither came nor will by itself", 13)
 	})
 }

@@ -38,7 +38,7 @@ func TestANewSessionWaitsForOthers(t *testing.T) {
 							opened = time.Now()
 						}
 					},
-				}}}, oneStep(t, "billing", 1, "", nil))
+				}}}, oneStep(t, "billing", "", nil))
 				pass(time.Second)
 				c.harm(l)
 				pass(5 * quick().Lease)
@@ -57,7 +57,7 @@ func TestAChainThatCannotBeLoadedIsGivenBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := newSilent(t)
-		d := oneStep(t, "billing", 1, "", nil)
+		d := oneStep(t, "billing", "", nil)
 		several(t, l.Ledger, config{idle: true}, d).starts("billing", 1)
 		l.loads.with(errors.New("deadlock detected"))
 		p := several(t, l, config{}, d)

@@ -33,8 +33,8 @@ type work struct {
 	// bystanders is how many other steps were in flight when the process died that the work was taken over from, as far
 	// as is known.
 	bystanders int
-	back       *ledger.Return // how it goes back into the ledger, when no record says so
-	away       *turnedAway    // and that it does because a line was too long
+	back       *ledger.Return   // how it goes back into the ledger, when no record says so
+	away       *turnedAwayError // and that it does because a line was too long
 
 	// Guarded by the hand.
 	number      int64 // as head
@@ -197,7 +197,7 @@ func (w *work) append(d *saga.Decision) (hold bool, a ledger.Answer, err error) 
 		e.Schedule = &ledger.Schedule{Hold: hold, Class: after}
 	}
 	if err := w.seal(r); err != nil {
-		return hold, ledger.Answer{Result: ledger.Invalid, Err: err}, nil
+		return hold, ledger.Answer{Result: ledger.Invalid, Err: err}, nil //nolint:nilerr // the answer carries it
 	}
 	e.Record = *r
 	w.sent = time.Now()
