@@ -14,7 +14,7 @@ import (
 // status from an event. Every method is safe for concurrent use and for repeating after an error: a method
 // that returns an error may or may not have taken effect, and calling it again with the same arguments
 // settles which.
-type Ledger interface {
+type Ledger interface { //nolint:interfacebloat // a coordinator needs them all
 	// OpenSession begins a lease of ttl for a new process under a fresh random token, and reads who the
 	// database is. label names the process for people (host, pid), knows are the definitions it can run; a process
 	// that only starts works knows none. A schema that is newer than this program answers [ErrSchema].

@@ -151,7 +151,7 @@ func (d *door) Connect(ctx context.Context) (driver.Conn, error) {
 	if c.recognised() {
 		return c, nil
 	}
-	_ = c.Close()
+	_ = c.Close() //nolint:contextcheck // a farewell has a time of its own
 	return nil, fmt.Errorf("%w: it was %s, now it is %s", ledger.ErrDatabaseChanged, *d.identity.Load(), c.identity)
 }
 
@@ -172,7 +172,7 @@ func (s *Server) Recognise(ctx context.Context) error {
 	}
 	s.identity.Store(&c.identity)
 	s.strict.Store(true)
-	return c.Close()
+	return c.Close() //nolint:contextcheck // the same
 }
 
 // greet connects and learns who is there.

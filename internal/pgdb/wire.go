@@ -69,7 +69,8 @@ func (d dialer) DialContext(ctx context.Context, network, address string) (net.C
 	s := &socket{Conn: c}
 	if opens {
 		o.done() // of several hosts the last counts
-		o.socket, o.watch = s, s.watch(o.ctx)
+		o.socket = s
+		o.watch = s.watch(o.ctx) //nolint:contextcheck // ctx ends with the dialling
 	} else {
 		time.AfterFunc(farewell, s.end)
 	}

@@ -23,7 +23,15 @@ func TestUnacknowledged(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = c.Close() }()
-	raw, err := c.(*socket).Conn.(*net.TCPConn).SyscallConn()
+	s, ok := c.(*socket)
+	if !ok {
+		t.Fatalf("the connection is a %T", c)
+	}
+	tcp, ok := s.Conn.(*net.TCPConn)
+	if !ok {
+		t.Fatalf("the socket's connection is a %T", s.Conn)
+	}
+	raw, err := tcp.SyscallConn()
 	if err != nil {
 		t.Fatal(err)
 	}

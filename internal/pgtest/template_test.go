@@ -11,18 +11,18 @@ import (
 )
 
 // Each test has a copy of its own of what was prepared once, and with the last of them all is gone. The next one prepares it again.
-func TestTemplate(t *testing.T) {
+func TestTemplate(t *testing.T) { //nolint:tparallel // a group has ended before the next one begins
 	t.Parallel()
 	var prepared atomic.Int32
-	m := &pgtest.Template{Prepare: func(_ context.Context, address string) error {
+	m := &pgtest.Template{Prepare: func(ctx context.Context, address string) error {
 		prepared.Add(1)
 		db := open(t, address)
-		mustExec(t, db, "CREATE TABLE things AS SELECT 'prepared' AS name")
-		return db.Close()
+		_, err := db.ExecContext(ctx, "CREATE TABLE things AS SELECT 'prepared' AS name")
+		return errors.Join(err, db.Close())
 	}}
 	var names []string
 	for n := int32(1); n <= 2; n++ {
-		t.Run("tests", func(t *testing.T) { //nolint:tparallel // those in it have ended when it has
+		t.Run("tests", func(t *testing.T) {
 			for range 4 {
 				db := open(t, m.URL(t))
 				if n := value[int](t, db, "SELECT count(*) FROM things"); n != 1 {
@@ -42,7 +42,7 @@ func TestTemplate(t *testing.T) {
 	}
 }
 
-// A preparation that fails fails the test, and leaves nothing behind.
+// A failed preparation fails the test, and leaves nothing behind.
 func TestTemplateThatFails(t *testing.T) {
 	t.Parallel()
 	var address string

@@ -133,7 +133,7 @@ func TestWireSilencesSome(t *testing.T) {
 	for range 5 {
 		call(t, w, heard)
 	}
-	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test's
+	r := rand.New(rand.NewPCG(1, 2))
 	for i, c := range []struct{ n, want int }{{2, 2}, {2, 2}, {0, 1}, {3, 0}} {
 		if got := w.SilenceSome(r, c.n); got != c.want {
 			t.Errorf("%d: of %d connections %d fell silent, want %d", i, c.n, got, c.want)

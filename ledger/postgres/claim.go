@@ -64,6 +64,8 @@ func (l *Ledger) post(ctx context.Context, p engine.PostArgs) (found bool, err e
 // without a lock and put in the order of claims, which tells how many are wanted of each place; as many are then locked
 // there, past those that another process has locked. So nothing is locked that is not taken, no claimer waits for
 // another, and works that are not known here are never met.
+//
+//nolint:dupword // columns that are null, one after the other
 const claimText = `WITH RECURSIVE ` + engine.Holders + `,
 	clock AS MATERIALIZED (SELECT ` + clock + ` AS now),
 	buried AS (

@@ -110,8 +110,12 @@ func TestSilentWhateverIsDone(t *testing.T) {
 		"query":   func(ctx context.Context, c *sqlx.Conn) error { return c.QueryRowxContext(ctx, `SELECT 1`).Err() },
 		"execute": func(ctx context.Context, c *sqlx.Conn) error { _, err := c.ExecContext(ctx, `SELECT 1`); return err },
 		"prepare": func(ctx context.Context, c *sqlx.Conn) error {
-			_, err := c.PreparexContext(ctx, `SELECT 1`)
-			return err
+			stmt, err := c.PrepareContext(ctx, `SELECT 1`)
+			if err != nil {
+				return err
+			}
+			defer stmt.Close()
+			return nil
 		},
 		"begin": func(ctx context.Context, c *sqlx.Conn) error { _, err := c.BeginTxx(ctx, nil); return err },
 		"ping":  func(ctx context.Context, c *sqlx.Conn) error { return c.PingContext(ctx) },

@@ -28,6 +28,7 @@ func TestClaimUsesItsIndexes(t *testing.T) {
 			if err != nil {
 				return err
 			}
+			defer rows.Close()
 			for rows.Next() {
 				var id, parent, unused int
 				var detail string

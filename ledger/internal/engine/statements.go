@@ -37,6 +37,7 @@ const (
 	buryOthers = `UPDATE amends_sessions SET dead = true WHERE NOT dead AND token <> $1`
 
 	// catchUpWorks and catchUpSessions end what was written by a clock that was ahead of what it is now.
+	//nolint:gosec // the pW in the name is no password
 	catchUpWorks = `
 		UPDATE amends_heads SET due = clock.now FROM (SELECT {now} AS now) AS clock
 		WHERE session IS NULL AND due > clock.now AND updated > clock.now`
