@@ -72,7 +72,10 @@ func TestExplainMayWithhold(t *testing.T) {
 		_, err := dial(t, w.URL(), opts).Do(t.Context(), post)
 		var status *effect.StatusError
 		errors.As(err, &status)
-		b, _ := json.Marshal(status)
+		b, failed := json.Marshal(status)
+		if failed != nil {
+			t.Error(failed)
+		}
 		return fmt.Sprintf("%v %#v %s", err, status, b)
 	}
 	if got := said(&effect.Options{Explain: func(*effect.StatusError) string { return "" }}); strings.Contains(got, canary) || strings.Contains(got, "Entity: ") {

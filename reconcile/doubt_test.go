@@ -143,8 +143,9 @@ func TestCause(t *testing.T) {
 	judge(9, thin(Counter(4)), "shop/9")
 	d.asks(shows(Counter(4), "d"), "accepted")
 	dense := Policy{Dense: true, Merge: mergeObjects}
-	e, why := Entry{Object: order}, ""
+	e := Entry{Object: order}
 	for n, ev := range []Event{says(Counter(1), "a"), says(Counter(3), "c"), delta(5)} {
+		var why string
 		e, _, why = Judge(e, &Delivery{Number: int64(n + 1), Event: ev}, noon, &dense)
 		if got, want := e.change().Cause, fmt.Sprint("shop/", n+1); got != want {
 			t.Errorf("the cause is %q, also when a change waits for the one before it; want %q", got, want)

@@ -201,7 +201,7 @@ func document(inv *books.Invoice) drift.Document {
 		ID: inv.ID, Key: inv.Reference, Fields: f, Void: inv.State == books.Void, Locked: inv.Posted, Foreign: inv.Note != "", Created: inv.CreatedAt,
 	}
 	d.Revision, d.Intact = readMemo(inv.Memo, f)
-	d.Body, _ = json.Marshal(inv) // what was read from JSON can be written
+	d.Body, _ = json.Marshal(inv) //nolint:errchkjson // what was read from JSON can be written
 	return d
 }
 

@@ -115,7 +115,7 @@ func TestPauseDuringTheLook(t *testing.T) {
 		})
 		r := j.mustPlan()
 		w.onLook = func(string) { // the source is slow, and anna pauses meanwhile
-			time.Sleep(time.Minute)
+			w.pass(time.Minute)
 			defer w.lock()()
 			paused = true
 		}
@@ -152,7 +152,7 @@ func TestProbeIsForgotten(t *testing.T) {
 	})
 }
 
-// P6, and the words of amends reconcile plan --help: "Equal sides give the same plan, byte for byte, under the same id."
+// P6, and the words of amends reconcile plan --help: "Equal sides give the same plan, byte for byte, under the same id".
 func TestEqualSidesEqualIDs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := wide(5).job(t, nil)

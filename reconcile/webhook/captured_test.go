@@ -52,8 +52,8 @@ func shopifyCapture(body string) capture {
 
 func wooCapture(body string) capture { return capture{"woo", wooSigned(body), body} }
 
-func githubCapture(event, body string) capture {
-	return capture{"github", http.Header{"X-Hub-Signature-256": {hexOf(githubSecret, body)}}, body}.under("X-GitHub-Event", event, "X-GitHub-Delivery", "d0")
+func githubCapture(event string) capture {
+	return capture{"github", http.Header{"X-Hub-Signature-256": {hexOf(githubSecret, githubIssue)}}, githubIssue}.under("X-GitHub-Event", event, "X-GitHub-Delivery", "d0")
 }
 
 func (h *hall) deliver(t *testing.T, c capture) {
@@ -93,7 +93,7 @@ const (
 // H1: one captured delivery is one object and one state of it, under whatever headers it is shown again.
 func TestCapturedUnderOtherHeaders(t *testing.T) {
 	t.Parallel()
-	shopify, woocommerce, github := shopifyCapture(shopifyOrder), wooCapture(wooOrder), githubCapture("issues", githubIssue)
+	shopify, woocommerce, github := shopifyCapture(shopifyOrder), wooCapture(wooOrder), githubCapture("issues")
 	for name, tc := range map[string]struct {
 		genuine capture
 		replays []capture
@@ -147,7 +147,7 @@ func TestCapturedUnderOtherIDs(t *testing.T) {
 		id := fmt.Sprint("id", i)
 		h.deliver(t, shopifyCapture(shopifyOrder).under("X-Shopify-Event-Id", id, "X-Shopify-Webhook-Id", id, "X-Shopify-Triggered-At", id))
 		h.deliver(t, wooCapture(wooOrder).under(wooID, id, wooDelivery, id))
-		h.deliver(t, githubCapture("issues", githubIssue).under("X-GitHub-Delivery", id))
+		h.deliver(t, githubCapture("issues").under("X-GitHub-Delivery", id))
 	}
 	rows := h.rows(t)
 	if len(rows) != 3 {
@@ -169,7 +169,7 @@ func TestMadeUpTopics(t *testing.T) {
 		h.deliver(t, shopifyCapture(bare).under("X-Shopify-Topic", fmt.Sprintf("t%d/delete", i)))
 		h.deliver(t, shopifyCapture(bare).under("X-Shopify-Topic", "orders/delete", "X-Shopify-Shop-Domain", fmt.Sprintf("t%d.example", i)))
 		h.deliver(t, wooCapture(bare).under(wooTopic, fmt.Sprintf("t%d.deleted", i)))
-		h.deliver(t, githubCapture(fmt.Sprintf("t%d_issue", i), githubIssue))
+		h.deliver(t, githubCapture(fmt.Sprintf("t%d_issue", i)))
 	}
 	h.judge(t)
 	if rows, es := h.rows(t), h.entries(t); len(rows) != 4 || len(es) != 0 {
@@ -200,7 +200,7 @@ func TestHeaderAgainstBody(t *testing.T) {
 		"shopify":     shopifyCapture(shopifyOrder).under("X-Shopify-Topic", "products/update"),
 		"deletion":    shopifyCapture(shopifyOrder).under("X-Shopify-Topic", "orders/delete"),
 		"woocommerce": wooCapture(wooOrder).under(wooTopic, "customer.updated"),
-		"github":      githubCapture("repository", githubIssue),
+		"github":      githubCapture("repository"),
 	} {
 		h := openHall(t, shopSource(), woo(), gitSource())
 		h.deliver(t, c)

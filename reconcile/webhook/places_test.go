@@ -18,11 +18,11 @@ type unfinished struct {
 	done chan struct{}
 }
 
-// begin sends the header of a delivery and the beginning of its body, and returns when that was read.
-func (d *door) begin(t *testing.T, source string, h http.Header, beginning string) *unfinished {
+// begin sends the header of a delivery of the shop's and the beginning of its body, and returns when that was read.
+func (d *door) begin(t *testing.T, h http.Header, beginning string) *unfinished {
 	t.Helper()
 	r, w := io.Pipe()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "/webhooks/"+source, r)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "/webhooks/shop", r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,9 +47,9 @@ func (u *unfinished) end(rest string) int {
 	return u.w.status
 }
 
-// free reports whether all memory of a source was given back.
-func (d *door) free(source string) bool {
-	s := d.sources[source]
+// free reports whether all memory of the shop's was given back.
+func (d *door) free() bool {
+	s := d.sources["shop"]
 	all := int64(s.Concurrent) * (s.MaxBody + 1)
 	if !s.memory.TryAcquire(all) {
 		return false
@@ -67,9 +67,9 @@ func TestUnfinishedBodiesTakeNoPlace(t *testing.T) {
 	forged := signed(t, "forged", "another body")
 	var open []*unfinished
 	for range 160 {
-		open = append(open, d.begin(t, "shop", forged, "123456789"))
+		open = append(open, d.begin(t, forged, "123456789"))
 	}
-	open = append(open, d.begin(t, "shop", signed(t, "late", paid), paid[:20]))
+	open = append(open, d.begin(t, signed(t, "late", paid), paid[:20]))
 	for _, id := range []string{"a", "b", "c"} {
 		if got := d.post(t, "shop", signed(t, id, paid), paid); got != 200 {
 			t.Errorf("H2: answer %d to a genuine delivery beside 161 unfinished ones", got)
@@ -84,7 +84,7 @@ func TestUnfinishedBodiesTakeNoPlace(t *testing.T) {
 			t.Errorf("H2: unfinished delivery %d: answer %d; want %d", i, got, want)
 		}
 	}
-	if !d.free("shop") {
+	if !d.free() {
 		t.Error("H2: memory or a place was not given back")
 	}
 }
@@ -99,12 +99,12 @@ func TestMemoryIsCountedInBytes(t *testing.T) {
 	forged := signed(t, "forged", "another body")
 	var open []*unfinished
 	for range 5 {
-		open = append(open, d.begin(t, "shop", forged, "123456789"))
+		open = append(open, d.begin(t, forged, "123456789"))
 	}
 	if got := d.post(t, "shop", signed(t, "small", paid), paid); got != 200 {
 		t.Errorf("H2: answer %d beside 45 bytes", got)
 	}
-	large := d.begin(t, "shop", forged, strings.Repeat(" ", 900))
+	large := d.begin(t, forged, strings.Repeat(" ", 900))
 	if got := d.post(t, "shop", signed(t, "large", padded(1000)), padded(1000)); got != 503 || !slices.Contains(d.reasons(), Busy) {
 		t.Errorf("H2: answer %d for %v when the memory is used up", got, d.reasons())
 	}
@@ -115,7 +115,7 @@ func TestMemoryIsCountedInBytes(t *testing.T) {
 	for _, u := range open {
 		u.end("")
 	}
-	if !d.free("shop") {
+	if !d.free() {
 		t.Error("H2: memory or a place was not given back")
 	}
 }
@@ -171,12 +171,12 @@ func TestInboxKeepsMemory(t *testing.T) {
 	if got := d.post(t, "shop", signed(t, "m1", paid), paid); got != 503 {
 		t.Errorf("answer %d", got)
 	}
-	if d.free("shop") {
+	if d.free() {
 		t.Error("H2: memory was given back while the inbox has the delivery")
 	}
 	close(hang)
 	<-left
-	for !d.free("shop") {
+	for !d.free() {
 		runtime.Gosched()
 	}
 }

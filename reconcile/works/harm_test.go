@@ -20,12 +20,11 @@ import (
 	"github.com/amends-dev/amends/saga"
 )
 
-func (w *world) sale(t *testing.T, n int) {
-	_, _, p := (func() (*world, *ledgers.Ledger, *process) {
-		l := ledgers.New(nil)
-		return w, l, w.boot(t, l, memory.New(nil), false).begin()
-	})()
-	for i := range n {
+// sale has thirty orders invoiced, by a process whose ledger is lost.
+func (w *world) sale(t *testing.T) {
+	t.Helper()
+	p := w.boot(t, ledgers.New(nil), memory.New(nil), false).begin()
+	for i := range 30 {
 		w.orders[fmt.Sprint(i)] = &order{Version: 1, Total: "10"}
 		p.hears(fmt.Sprint(i))
 	}
@@ -56,7 +55,7 @@ func TestRebuildBelievesOneMiss(t *testing.T) {
 		t.Run(side, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld()
-				w.sale(t, 30)
+				w.sale(t)
 				missed := 0
 				source, destination := w.source(), w.destination()
 				get, find := source.Get, destination.Find
@@ -96,7 +95,7 @@ func TestRebuildBelievesOneMiss(t *testing.T) {
 func TestRebuildFromAnEmptyDestination(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
-		w.sale(t, 30)
+		w.sale(t)
 		store := memory.New(nil)
 		destination := w.destination()
 		destination.Marked = func(context.Context, sweep.Query) (sweep.Documents, error) { return sweep.Documents{}, nil }
@@ -117,7 +116,7 @@ func TestRebuildFromAnEmptyDestination(t *testing.T) {
 func TestRebuildFromNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
-		w.sale(t, 30)
+		w.sale(t)
 		store := memory.New(nil)
 		destination := w.destination()
 		destination.Marked = func(context.Context, sweep.Query) (sweep.Documents, error) { return sweep.Documents{}, nil }
@@ -143,7 +142,7 @@ func TestRebuildFromNothing(t *testing.T) {
 func TestRebuildLeavesTheUnreadable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
-		w.sale(t, 30)
+		w.sale(t)
 		store := memory.New(nil)
 		source := w.source()
 		want := source.Want
@@ -169,7 +168,7 @@ func TestRebuildLeavesTheUnreadable(t *testing.T) {
 func TestPartialRebuildRestartsTheSweeps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
-		w.sale(t, 30)
+		w.sale(t)
 		store := memory.New(nil)
 		source, destination := w.source(), w.destination()
 		all := source.All
@@ -250,7 +249,7 @@ func TestQuarantineAndWithdrawal(t *testing.T) {
 		t.Run(news, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld()
-				w.sale(t, 30)
+				w.sale(t)
 				w.live(keyOf("3"))[0].Total = "0.99" // a person edited it
 				w.docs = append(w.docs, &invoice{ID: "inv_again", Key: keyOf("4"), Total: "10", Written: "10", Revision: "1"})
 				p := w.boot(t, ledgers.New(nil), memory.New(nil), false)
@@ -280,7 +279,7 @@ func TestQuarantineAndWithdrawal(t *testing.T) {
 func TestAdoptionCutOffInARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
-		w.sale(t, 30)
+		w.sale(t)
 		l, plans := ledgers.New(nil), memory.New(nil)
 		faulty := ledgertest.Faulty(l, ledgertest.CrashAfter(1, ledgertest.Append))
 		p := w.boot(t, dying{faulty, l}, plans, false)

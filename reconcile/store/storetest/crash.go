@@ -78,7 +78,7 @@ func crashAnswered(b *bench) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	child := exec.CommandContext(b.Context(), self, "-test.run=^$") //nolint:gosec // self is this very binary
+	child := exec.CommandContext(b.Context(), self, "-test.run=^$")
 	child.Env = append(os.Environ(), childVariable+"="+b.harness.Address(b.T, b.raw))
 	child.Stderr = os.Stderr
 	out, err := child.StdoutPipe()
