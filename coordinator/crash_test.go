@@ -304,6 +304,9 @@ func (tr *trial) settle(p *process, work string) {
 // person resolves a review. Only the step that can happen at most once may ask for one. An answer that came late may
 // have been faster than the person.
 func (tr *trial) person(p *process, st *saga.State) {
+	if st.Status != saga.Review {
+		return
+	}
 	if st.Reason != saga.ReasonInDoubt || st.Steps[len(st.Steps)-1].Name != "receipt" {
 		rs, err := p.store.History(tr.t.Context(), st.ID)
 		if err != nil {

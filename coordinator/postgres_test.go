@@ -156,11 +156,6 @@ func TestThreeProcessesShareTheWorks(t *testing.T) {
 	f.load(20)
 	reviews := f.finish()
 	t.Logf("%d works, one process of three killed, %d reviews", len(f.works), reviews)
-	for i, p := range f.processes[1:] {
-		if len(p.records.losses()) > 0 {
-			t.Errorf("process %d lost its session: %v", i+2, p.records.losses())
-		}
-	}
 }
 
 // "Expiry is judged by the database's clock": a dead process's works are taken over when its lease has ended, not

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/amends-dev/amends/bench/cost"
@@ -93,48 +94,34 @@ func TestFailingSagaEndsTheRun(t *testing.T) {
 
 // As many sagas as asked for are in flight, and never more.
 func TestLoadInFlight(t *testing.T) {
-	var (
-		mu            sync.Mutex
-		now, most     int
-		everyoneThere = make(chan struct{})
-	)
-	result, err := drive(t, short, func(f *fake) {
-		f.run = func(s Saga) error {
-			mu.Lock()
-			now++
-			if most = max(most, now); now == short.InFlight && !closed(everyoneThere) {
-				close(everyoneThere)
+	synctest.Test(t, func(t *testing.T) {
+		var (
+			mu        sync.Mutex
+			now, most int
+		)
+		result, err := drive(t, short, func(f *fake) {
+			f.run = func(s Saga) error {
+				mu.Lock()
+				now++
+				most = max(most, now)
+				mu.Unlock()
+				<-time.After(time.Millisecond)
+				mu.Lock()
+				now--
+				mu.Unlock()
+				return f.all(s)
 			}
-			mu.Unlock()
-			select {
-			case <-everyoneThere:
-			case <-time.After(10 * time.Second):
-				return errors.New("too few are in flight")
-			}
-			mu.Lock()
-			now--
-			mu.Unlock()
-			return f.all(s)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if most != short.InFlight {
+			t.Errorf("%d sagas were in flight, want %d", most, short.InFlight)
+		}
+		if result.Sagas != 80 || result.P50 != time.Millisecond || result.P99 != time.Millisecond || result.Wall != short.Duration {
+			t.Errorf("odd figures: %+v", result)
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if most != short.InFlight {
-		t.Errorf("%d sagas were in flight, want %d", most, short.InFlight)
-	}
-	if result.Sagas == 0 || result.P50 > result.P99 || result.Wall < short.Duration {
-		t.Errorf("odd figures: %+v", result)
-	}
-}
-
-func closed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }
 
 // Costs are those between the warm-up and the last end: the second reading
