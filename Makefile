@@ -13,7 +13,7 @@ GOLANGCI := bin/golangci-lint-$(GOLANGCI_VERSION)
 RACE = $(shell scripts/deps.sh -have gcc && echo -race -gcflags=modernc.org/sqlite/lib=-race=false)
 
 # Much of what the tests do is wait, for processes and disks: two cores have room for more than two at a time.
-WAITERS := -p 3 -parallel 4
+PARALLEL := -p 3 -parallel 4
 
 # Starts a PostgreSQL for the command and stops it afterwards, unless
 # AMENDS_TEST_POSTGRES names one.
@@ -55,14 +55,14 @@ model: ## Check saga.pml: the protocol holds, and each mutant fails.
 
 .PHONY: unit
 unit: $(WITH_POSTGRES) ## The Go tests, with the race detector and a PostgreSQL.
-	$(WITH_POSTGRES) go test $(RACE) $(WAITERS) -timeout 30m -skip '^TestModel' ./...
+	$(WITH_POSTGRES) go test $(RACE) $(PARALLEL) -timeout 30m -skip '^TestModel' ./...
 
 ##@ Longer
 
 .PHONY: nightly
 nightly: export AMENDS_MODEL = full
 nightly: deps fmt vet model lint $(WITH_POSTGRES) ## Tests again and again in random order, fuzzing, soak.
-	RAPID_CHECKS=10000 $(WITH_POSTGRES) go test $(RACE) $(WAITERS) -count=2 -shuffle=on -skip '^TestModel' -timeout 2h ./...
+	RAPID_CHECKS=10000 $(WITH_POSTGRES) go test $(RACE) $(PARALLEL) -count=2 -shuffle=on -skip '^TestModel' -timeout 2h ./...
 	AMENDS_NIGHTLY=1 $(WITH_POSTGRES) go test $(RACE) -parallel=2 -timeout 2h ./coordinator
 	AMENDS_NIGHTLY=1 $(WITH_POSTGRES) go test $(RACE) -parallel=2 -timeout 1h -run TestKilled ./reconcile/schedule ./reconcile/sweep
 	@test ! -f bench/go.mod || $(MAKE) -C bench test

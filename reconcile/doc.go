@@ -65,7 +65,7 @@
 //	     least Settle after the last hint; hints wait for that look, so a storm of them costs two fetches
 //	R6   "there is no such object" is a deletion when it is said twice, Settle apart, or once after an event that
 //	     said so too about a state that is not young. Settle later it is looked for once more: a hint that came between
-//	     the looks may have been of its return. What nobody ever saw is looked for once more, much later
+//	     the looks may have been of its return. What no look ever found is looked for once more, much later
 //	R7   an object that was gone is back when that is said twice, or when its version is newer than that of the
 //	     event that told of its deletion
 //	R8   a state of the future is not believed from the source either: it is asked again until the time has come

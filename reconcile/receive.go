@@ -131,8 +131,9 @@ func (r *receipt) gone() (string, error) {
 	}
 	known := e.known()
 	e.accept(&state{version: e.Version, rank: 1, ticket: r.ticket, deleted: true}, &r.p)
-	e.Reread = r.now.Add(r.p.Settle) // a hint that came since the first look may be of its return, which this look is too early to show
-	if !known {                      // somebody spoke of it, nobody saw it: perhaps it is only slow to appear
+	// A hint that came since the first look may be of its return, which this look was too early to show.
+	e.Reread = r.now.Add(r.p.Settle)
+	if !known { // an event spoke of it and no look found it: perhaps it is only slow to appear
 		e.Reread = r.now.Add(patient * r.p.Settle)
 	}
 	return r.clean("gone")

@@ -126,7 +126,7 @@ func TestC5LookForTheResult(t *testing.T) {
 	})
 	t.Run("adopted", func(t *testing.T) {
 		adoption := told(t, "17 cancelled", "a inv_9", "b unknown")
-		adoption.Effects["a"] = Effect{ExternalID: "inv_9"} // and nobody knows what the books say about it
+		adoption.Effects["a"] = Effect{ExternalID: "inv_9"} // and what the books say about it is not known
 		d := lost(t, "a find undo\nb at-most-once lookup undo").takeOver(adoption).tick()
 		d.wants("look b undo", Compensating).found(KindNotFound).wants("look a undo", Compensating) // of b nothing is owed
 		if in := d.st.Invocation(d.last.Do); in.Key != StepKey(RootKey(order.Saga, order.Work, "17"), "a", Forward, 0) {

@@ -137,8 +137,8 @@ func giveBackOwn(b *bench) {
 	}
 }
 
-// "A live work that is released already becomes due then when it would be due later", whichever session asks for it. "Session 0
-// holds none".
+// "A live work that is released already becomes due then when it would be due later", whichever session asks for it.
+// "Session 0 holds none".
 func giveBackEarlier(b *bench) {
 	t := b.session()
 	soon, now := b.start(t, "soon", due(started(), time.Hour), release), b.start(t, "now", due(started(), time.Hour), release)
