@@ -251,12 +251,17 @@ func (c *classifier) compare(d *Document) Finding {
 	case len(changes) == 0:
 		return Finding{Class: InSync, Do: Nothing, Why: "it says what it should"}
 	case newer && d.Locked:
-		return Finding{Class: Locked, Do: Ask, Changes: changes, Why: "the source changed it, and the document is posted or paid", Propose: "credit " + d.ID + " and issue it anew"}
+		return posted(d, changes)
 	case newer:
 		return Finding{Class: Stale, Do: Revise, Changes: changes, Why: "the source has " + t.Revision + ", and " + k.Revision + " was applied"}
 	default:
 		return c.diverged(d, changes)
 	}
+}
+
+// posted: the document is older than the object, and must not be edited.
+func posted(d *Document, changes []Change) Finding {
+	return Finding{Class: Locked, Do: Ask, Changes: changes, Why: "the source changed it, and the document is posted or paid", Propose: "credit " + d.ID + " and issue it anew"}
 }
 
 // unknown: the ledger does not say that the document was made.
@@ -266,6 +271,9 @@ func (c *classifier) unknown(d *Document, changes []Change) Finding {
 	case k != nil:
 		return Finding{Class: Orphan, Do: Ask, Changes: changes, Why: "the work is " + string(k.Status) + ", and " + d.ID + " stands", Propose: "void it, or begin the work again"}
 	case len(changes) > 0 && d.Intact && d.Revision != "" && saga.CompareRevisions(d.Revision, c.item.Truth.Revision) < 0:
+		if d.Locked { // adopting it would bring it up to date
+			return posted(d, changes)
+		}
 		return Finding{Class: LedgerLost, Do: Adopt, Changes: changes, Why: "the destination has it as it was at " + d.Revision + ", untouched, and the ledger does not know"}
 	case len(changes) > 0:
 		return Finding{Class: AdoptMismatch, Do: Ask, Changes: changes, Why: "the mark matches and the content does not", Propose: "correct " + d.ID + " or the source, then adopt"}

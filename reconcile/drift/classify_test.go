@@ -81,6 +81,7 @@ func TestClasses(t *testing.T) {
 		{"the ledger is lost", wanted("1"), docs(doc("inv_1", sold)), 0, nil, drift.Policy{}, drift.LedgerLost, drift.Adopt},
 		{"adopt, but it differs", wanted("1"), docs(doc("inv_1", changed)), 0, nil, drift.Policy{}, drift.AdoptMismatch, drift.Ask},
 		{"the ledger is lost, and the document is as it was at an older version", wanted("2"), docs(intact(doc("inv_1", changed), "1")), 0, nil, drift.Policy{}, drift.LedgerLost, drift.Adopt},
+		{"the same, and it is posted", wanted("2"), docs(locked(intact(doc("inv_1", changed), "1"))), 0, nil, drift.Policy{}, drift.Locked, drift.Ask},
 		{"the same, but somebody touched it", wanted("2"), docs(touched(intact(doc("inv_1", changed), "1"))), 0, nil, drift.Policy{}, drift.AdoptMismatch, drift.Ask},
 		{"untouched, and it claims the present version", wanted("1"), docs(intact(doc("inv_1", changed), "1")), 0, nil, drift.Policy{}, drift.AdoptMismatch, drift.Ask},
 		{"untouched, and its mark tells no version", wanted("1"), docs(intact(doc("inv_1", changed), "")), 0, nil, drift.Policy{}, drift.AdoptMismatch, drift.Ask},

@@ -24,7 +24,7 @@
 //	stale             newer        one, older          done                start the newer revision
 //	diverged          same         ours changed        done                by policy of the field: again, review, ignore
 //	diverged-foreign  same         not ours changed    done                nothing: those fields are not ours
-//	locked            newer        posted or paid      done                review: credit note and reissue, never an edit
+//	locked            newer        posted or paid      done, or none       review: credit note and reissue, never an edit
 //	duplicate         wanted       several             any                 review: keep what the ledger knows, else the oldest
 //	orphan            gone, proven one, our mark       any                 review: compensate
 //	foreign           -            one, no mark        -                   nothing, ever
