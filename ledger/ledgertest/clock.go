@@ -1,6 +1,7 @@
 package ledgertest
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -56,4 +57,42 @@ func CatchesUp(t *testing.T, s Store, set func(time.Time)) {
 	if at := late.view(live.Token).add(doing(saga.KindNoted, saga.Completed), release).At; at.Before(ahead) {
 		t.Errorf("the chain went back to %v", at)
 	}
+	catchesUpWithMany(b, set, ahead)
+}
+
+// catchesUpWithMany tests that what is named of works ahead of the clock is "at most [ledger.MaxAhead]", wherever in the
+// order of claims they wait, and that all of them move.
+func catchesUpWithMany(b *bench, set func(time.Time), ahead time.Time) {
+	b.Helper()
+	now := ahead.Add(-24 * time.Hour)
+	const each = ledger.MaxAhead/2 + 10
+	place := func(name string, version int, c ledger.Class) (works []ledger.Entry) {
+		for i := range each {
+			r := due(started(), time.Hour)
+			r.Version = version
+			work := b.fresh(0, fmt.Sprint(name, i))
+			works = append(works, work.entry(r, class(c)))
+		}
+		return works
+	}
+	named := func(works int) {
+		b.Helper()
+		set(now)
+		if o := b.overview(); len(o.Ahead.Works) != min(works, ledger.MaxAhead) {
+			b.Errorf("of %d works ahead of the clock %d are named, want at most %d", works, len(o.Ahead.Works), ledger.MaxAhead)
+		}
+		set(ahead)
+	}
+	set(ahead)
+	for i, works := range [][]ledger.Entry{
+		place("begun", 1, ledger.ClassBegun), place("unbegun", 1, ledger.ClassUnbegun), place("version", 2, ledger.ClassBegun),
+	} {
+		b.append(0, works...)
+		named((i + 1) * each)
+	}
+	set(now)
+	if works, _, err := b.CatchUp(b.Context()); err != nil || works != 3*each {
+		b.Errorf("caught up with %d works, %v, want all %d", works, err, 3*each)
+	}
+	named(0)
 }
