@@ -9,6 +9,7 @@ import (
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/ledger/ledgertest"
 	"github.com/amends-dev/amends/ledger/memory"
 	"github.com/amends-dev/amends/saga"
 )
@@ -141,6 +142,58 @@ func headOf(t *testing.T, l ledger.Reader, work string) ledger.Head {
 		t.Fatalf("head of %s: %v, %v", work, heads, err)
 	}
 	return heads[0]
+}
+
+// A claim may bring a work that is on its way out of our hands: the answer to the record that released it is late, or it
+// was in hand for a session that has ended. It is given back, due a poll later. Renewals would give it back, too, but only
+// the second one that finds it out of hand (CORE-12).
+func TestAClaimedWorkOnItsWayOutIsGivenBack(t *testing.T) {
+	t.Parallel()
+	t.Run("released", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			l := &lateAnswer{Store: memory.New(nil), to: func(r *saga.Record) bool { return r.Wait > 0 }, by: 10 * time.Second}
+			onItsWayOut(t, l, &world{plan: on("customer", saga.Forward, 1, fault{unsent: true, after: 6 * time.Second})})
+		})
+	})
+	t.Run("of the session before", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			l, w := memory.New(nil), &world{plan: on("invoice", saga.Forward, 1, fault{cut: true})}
+			var asked atomic.Bool
+			over := make(chan struct{})
+			defer close(over)
+			w.asked = func(string, string) error {
+				if !asked.Swap(true) { // a lookup that does not notice the end of its session
+					bury(t, l, headOf(t, l, "o1").Session)
+					<-over
+				}
+				return nil
+			}
+			onItsWayOut(t, l, w)
+		})
+	})
+}
+
+// onItsWayOut runs a work that a claim brings while it is on its way out of hand, and once more when it is out.
+func onItsWayOut(t *testing.T, l ledgertest.Store, w *world) {
+	t.Helper()
+	w.watch(l)
+	o := quick()
+	o.Lease = time.Hour // a third of it passes between renewals
+	var brought atomic.Int64
+	p := boot(t, l, w, config{opts: o, hook: &hooked{claim: func(heads []ledger.Head) { brought.Add(int64(len(heads))) }}})
+	synctest.Wait()
+	begun := time.Now()
+	p.begin("o1")
+	p.want("o1", saga.Completed, "")
+	if took := time.Since(begun); took > time.Minute {
+		t.Errorf("it took %s, as long as it takes renewals to find it", took)
+	}
+	if n := brought.Load(); n < 2 {
+		t.Errorf("%d claims brought it, want one while it is in hand and one behind it", n)
+	}
+	verify(t, l, w, "o1")
 }
 
 // "take returns on a chain that does not fold and its head stays ours" (core.md D1): it does not. The work is given back,

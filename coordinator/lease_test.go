@@ -239,17 +239,20 @@ func bury(t *testing.T, l ledger.Ledger, token saga.Token) {
 	}
 }
 
-// lateArms is a ledger that answers the first record that arms an attempt late: it is stored, and its time runs.
-type lateArms struct {
+// lateAnswer is a ledger that answers the first record of a kind late: it is stored, and its time runs.
+type lateAnswer struct {
 	ledgertest.Store
 
+	to   func(*saga.Record) bool
 	by   time.Duration
 	once sync.Once
 }
 
-func (l *lateArms) Append(ctx context.Context, t saga.Token, es []ledger.Entry) ([]ledger.Answer, error) {
+func arms(r *saga.Record) bool { return r.Arm != nil }
+
+func (l *lateAnswer) Append(ctx context.Context, t saga.Token, es []ledger.Entry) ([]ledger.Answer, error) {
 	as, err := l.Store.Append(ctx, t, es)
-	if slices.ContainsFunc(es, func(e ledger.Entry) bool { return e.Record.Arm != nil }) {
+	if slices.ContainsFunc(es, func(e ledger.Entry) bool { return l.to(&e.Record) }) {
 		l.once.Do(func() { pass(l.by) })
 	}
 	return as, err
@@ -266,7 +269,7 @@ func TestAnArmConfirmedTooLateIsNotSent(t *testing.T) {
 				m, w := memory.New(nil), &world{}
 				w.watch(m)
 				var attempts []int
-				p := boot(t, &lateArms{Store: m, by: by}, w, config{program: func(p *process) saga.Program {
+				p := boot(t, &lateAnswer{Store: m, to: arms, by: by}, w, config{program: func(p *process) saga.Program {
 					d, err := saga.Define(orderSaga, 1, saga.Do("receipt", func(ctx context.Context, c saga.Call[order]) (thing, error) {
 						attempts = append(attempts, c.Attempt)
 						return p.send(ctx, c, saga.Forward, "")
