@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"hash/maphash"
-	"slices"
 	"time"
 
 	"github.com/amends-dev/amends/saga"
@@ -237,12 +236,13 @@ func (c *checker) claims(ctx context.Context, w *checked) error {
 			c.made[digest] = w.head.Number
 			continue
 		}
-		others, err := c.List(ctx, Filter{Saga: spec.Saga, ExternalID: step.ExternalID, Limit: 1000})
+		// Two ids may have one digest: the ledger knows whether the first work recorded this one.
+		heads, err := c.List(ctx, Filter{Saga: spec.Saga, ExternalID: step.ExternalID, After: first - 1, Limit: 1})
 		if err != nil {
 			return fmt.Errorf("look who made %s: %w", step.ExternalID, err)
 		}
-		if at := slices.IndexFunc(others, func(h Head) bool { return h.Number == first }); at >= 0 && first != w.head.Number {
-			w.addf(0, doAsk, "Step %s made %s, and so it did for %s: one thing cannot be both.", s.Name, step.ExternalID, others[at].ID)
+		if len(heads) > 0 && heads[0].Number == first {
+			w.addf(0, doAsk, "Step %s made %s, and so it did for %s: one thing cannot be both.", s.Name, step.ExternalID, heads[0].ID)
 		}
 	}
 	return nil

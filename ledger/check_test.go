@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/ledger/memory"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -23,92 +22,6 @@ func TestCheckSound(t *testing.T) {
 	}
 	if report.Works != 4 || report.Records != 10 || report.Moving != 0 {
 		t.Errorf("looked at %d works and %d records, want 4 and 10", report.Works, report.Records)
-	}
-}
-
-// An external id that two works claim is reported, once, where the step makes a thing of its own. One that shares what it
-// finds claims nothing, and an id is one of a step of a saga: elsewhere it names another thing.
-func TestCheckFindsAnIDThatTwoWorksClaim(t *testing.T) {
-	t.Parallel()
-	elsewhere := func(step string) func(b *book) { // one of the copies says it of another step
-		return func(b *book) {
-			for _, work := range []string{"again", "once more"} {
-				rs := b.records[saga.ID{Saga: done.Saga, Work: work}]
-				rs[1].ExternalID, rs[4].ExternalID = step+work, "cus_1 "+work
-			}
-			b.records[saga.ID{Saga: done.Saga, Work: "again"}][4].ExternalID = "cus_1"
-		}
-	}
-	for name, c := range map[string]struct {
-		step   saga.StepSpec
-		change func(b *book)
-		want   int
-	}{
-		"with an undo":   {saga.StepSpec{Repeat: saga.RepeatFind, Undo: true}, nil, 2},
-		"keyed":          {saga.StepSpec{Repeat: saga.RepeatKeyed, NoUndo: "why"}, nil, 2},
-		"at most once":   {saga.StepSpec{Repeat: saga.RepeatAtMostOnce, NoUndo: "why"}, nil, 2},
-		"shared":         {saga.StepSpec{Repeat: saga.RepeatFind, NoUndo: "customers stay"}, nil, 0},
-		"another step's": {saga.StepSpec{Repeat: saga.RepeatFind, Undo: true}, elsewhere("cus_"), 0},
-		"none": {saga.StepSpec{Repeat: saga.RepeatFind, Undo: true}, func(b *book) {
-			for id := range b.records {
-				if id.Saga == done.Saga && len(b.records[id]) == 5 {
-					b.records[id][1].ExternalID, b.records[id][3].Snapshot = "", nil
-					b.head(id).Base = 1
-				}
-			}
-		}, 0},
-		"another saga's": {saga.StepSpec{Repeat: saga.RepeatFind, Undo: true}, func(b *book) {
-			b.heads = b.heads[:4]
-			b.copy(done, saga.ID{Saga: another.Saga, Work: "again"})
-		}, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := soundBook(t)
-			for _, work := range []string{"again", "once more"} {
-				b.copy(done, saga.ID{Saga: done.Saga, Work: work})
-			}
-			if c.change != nil {
-				c.change(b)
-			}
-			invoice := c.step
-			c.step.Name, invoice.Name = "customer", "invoice"
-			for _, name := range []string{done.Saga, another.Saga} {
-				b.definitions = append(b.definitions, ledger.Definition{Spec: saga.Spec{Saga: name, Version: 1, Steps: []saga.StepSpec{c.step, invoice}}})
-			}
-			for id := range b.records {
-				b.reseal(id, 0)
-			}
-			report, err := ledger.Check(t.Context(), b, nil)
-			if err != nil || len(report.Findings) != c.want {
-				t.Fatalf("findings %v and error %v, want %d", report.Findings, err, c.want)
-			}
-			for _, f := range report.Findings {
-				if !strings.Contains(f.String(), "made cus_1, and so it did for "+done.String()) {
-					t.Errorf("it says %s", f)
-				}
-			}
-		})
-	}
-}
-
-// What was undone claims nothing: its thing may be another work's by now.
-func TestCheckLetsGoOfWhatWasUndone(t *testing.T) {
-	t.Parallel()
-	l := memory.New(nil)
-	lease, err := l.OpenSession(t.Context(), time.Hour, "test", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	step := saga.StepSpec{Name: "customer", Repeat: saga.RepeatFind, Undo: true}
-	if err := l.Describe(t.Context(), &saga.Spec{Saga: undone.Saga, Version: 1, Steps: []saga.StepSpec{step}}); err != nil {
-		t.Fatal(err)
-	}
-	fill(t, l, lease.Token, undone)
-	fill(t, l, lease.Token, saga.ID{Saga: undone.Saga, Work: "undone, too"})
-	report, err := ledger.Check(t.Context(), l, nil)
-	if err != nil || len(report.Findings) > 0 || report.Works != 2 {
-		t.Errorf("got %+v and error %v, want nothing found", report, err)
 	}
 }
 
