@@ -121,8 +121,9 @@ func (m *machine) learnResult(ss *StepState, f *Evidence) error {
 	case KindNotFound:
 		why = "found nothing"
 	default:
-		r.Kind = KindUnclear
-		if ss.Undo.Lookups+1 >= maxLookups {
+		if r.Kind = KindUnclear; f.Outage {
+			r.Class = outage
+		} else if ss.Undo.Lookups+1 >= maxLookups {
 			why = "could not tell: " + f.Error
 		}
 	}

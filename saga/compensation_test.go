@@ -128,18 +128,18 @@ func TestC4SettleBeforeUndo(t *testing.T) {
 		d.due().wants("act b undo", Compensating)
 	})
 	t.Run("done by a verdict", func(t *testing.T) {
-		d := begin(t, "a idempotent undo\nb idempotent undo timeout=10s settle=1m attempts=2 give-up=review\nc find undo").
+		d := begin(t, "a idempotent undo\nb idempotent undo timeout=10s settle=1m attempts=2\nc find undo").
 			succeed("1").fail(Unknown).due().fail(Unknown).review(ReasonExhausted)
 		d.verdict("2").fail(Refused).wants("wait", Compensating).due().wants("act b undo", Compensating)
 	})
 	t.Run("a person said that it did not happen", func(t *testing.T) {
-		d := begin(t, "a idempotent undo\nb idempotent undo timeout=10s settle=1m attempts=1 give-up=review\nc find undo").
+		d := begin(t, "a idempotent undo\nb idempotent undo timeout=10s settle=1m attempts=1\nc find undo").
 			succeed("1").fail(Unknown).review(ReasonExhausted)
 		d.verdict("").wants("wait until 12:01:10", Retrying).cancel().wants("wait until 12:01:10", Compensating)
 		d.due().wants("act b undo", Compensating) // it may have arrived after the person looked
 	})
 	t.Run("a person said so, and the destination can be asked", func(t *testing.T) {
-		d := begin(t, "a idempotent undo\nb idempotent lookup undo timeout=10s settle=1m attempts=1 give-up=review\nc find undo").
+		d := begin(t, "a idempotent undo\nb idempotent lookup undo timeout=10s settle=1m attempts=1\nc find undo").
 			succeed("1").fail(Unknown).verdict("").cancel()
 		d.wants("wait until 12:01:10", Compensating).due().wants("look b forward", Compensating)
 		d.found(KindNotFound).wants("act a undo", Compensating)
@@ -268,7 +268,7 @@ func TestC11NoWayBack(t *testing.T) {
 	}
 	behind().fail(Refused).review(ReasonAfterPivot)
 	behind().fail(Unknown).cancel().wants("wait", Retrying)
-	d := begin(t, "a idempotent undo\np idempotent undo pivot\nr find attempts=1").succeed("1").succeed("2").fail(Unsent).review(ReasonExhausted)
+	d := begin(t, "a idempotent undo\np idempotent undo pivot\nr idempotent attempts=1").succeed("1").succeed("2").fail(Unknown).review(ReasonExhausted)
 	d.cancel().review(ReasonExhausted)
 	for _, d := range []*desk{d} {
 		if u := d.undone(); len(u) > 0 {
@@ -315,7 +315,7 @@ func TestC13TurningArmsNothing(t *testing.T) {
 	refusal := Event{Outcome: &Outcome{Class: Refused, Error: "refused"}}
 	unsent := Event{Outcome: &Outcome{Class: Unsent, Error: "connection refused"}}
 	cancel := Event{Signal: &Signal{ID: 1, Kind: SignalCancel, Actor: "anna"}}
-	const ab = "a idempotent undo\nb idempotent undo attempts=2 within=1h\nc find undo"
+	const ab = "a idempotent undo\nb idempotent undo within=1h compensate\nc find undo"
 	for _, c := range []struct {
 		what string
 		d    *desk
@@ -324,8 +324,7 @@ func TestC13TurningArmsNothing(t *testing.T) {
 	}{
 		{"a refusal", begin(t, ab).succeed("1"), refusal, KindRefused},
 		{"a refusal of the pivot", begin(t, "a idempotent undo\np idempotent pivot").succeed("1"), refusal, KindRefused},
-		{"a policy exhausted by attempts", begin(t, ab).succeed("1").fail(Unsent).due(), unsent, KindNotSent},
-		{"a policy exhausted by time", begin(t, ab).succeed("1").fail(Unsent).later(2 * time.Hour), Event{}, KindNoted},
+		{"a policy that is used up", begin(t, ab).succeed("1").fail(Unsent).wait(longest), unsent, KindNotSent},
 		{"a cancel during a backoff", begin(t, ab).succeed("1").fail(Unsent), cancel, KindCancelled},
 		{"a cancel before a step is armed", begin(t, ab).without("1"), cancel, KindCancelled},
 		{"a cancel in review", begin(t, ab).succeed("1").fail(Fault).review(ReasonPoison), cancel, KindCancelled},

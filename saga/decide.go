@@ -207,7 +207,9 @@ func (m *machine) learnOutcome(o *Outcome) error {
 	case Fault:
 		r.Kind = KindFault
 	default:
-		r.Kind, r.Class = KindUnknown, Unknown
+		if r.Kind, r.Class = KindUnknown, Unknown; o.Outage {
+			r.Class = outage
+		}
 	}
 	if o.Shutdown && (r.Kind == KindNotSent || r.Kind == KindUnknown) {
 		r.Class = stopped
@@ -237,7 +239,9 @@ func (m *machine) learnEvidence(f *Evidence) error {
 		r.Error = fmt.Sprintf("the destination has %d of them: %q", len(f.IDs), f.IDs)
 	case KindNotFound:
 	default:
-		r.Kind = KindUnclear
+		if r.Kind = KindUnclear; f.Outage {
+			r.Class = outage
+		}
 	}
 	if (r.Kind == KindNotFound || r.Kind == KindUnfinished) && m.neverOnALookup(ss.Name) {
 		r.Class = Unknown
@@ -274,9 +278,9 @@ func (m *machine) backOff(step string, dir Direction, after time.Duration) {
 	if m.rec.Class == stopped {
 		return
 	}
-	d := s.Retry.Backoff(e.Key, max(1, e.Tries+e.Lookups))
+	d := s.Retry.Backoff(e.Key, max(1, e.Failures))
 	d = max(d, min(after, maxRetryAfter))
-	e.NotBefore = m.ev.Now.Earliest.Add(d)
+	e.NotBefore, e.Failed = m.ev.Now.Earliest.Add(d), m.ev.Now.Latest
 }
 
 // proceed decides what comes next and completes the record with it.
@@ -388,10 +392,10 @@ func (m *machine) refused(i int) Command {
 // attempt arms the step's next attempt when its time has come, or gives up.
 func (m *machine) attempt(i int, s *StepSpec, e *Effort) Command {
 	if m.exhausted(s, e) {
-		if i > m.spec.pivot() || m.pivotStands(i) || s.Retry.GiveUp == ToReview {
-			return m.park(ReasonExhausted)
+		if s.Retry.Compensate && i <= m.spec.pivot() && !m.pivotStands(i) {
+			return m.turn(ReasonExhausted)
 		}
-		return m.turn(ReasonExhausted)
+		return m.park(ReasonExhausted)
 	}
 	until := e.NotBefore
 	if !e.Quiet.IsZero() {
@@ -415,14 +419,19 @@ func (m *machine) pivotStands(i int) bool {
 }
 
 // exhausted reports whether the step's retry policy is used up.
-func (m *machine) exhausted(s *StepSpec, e *Effort) bool {
-	p := s.Retry.withDefaults()
-	return e.Tries >= p.Attempts || !e.Since.IsZero() && m.ev.Now.Latest.After(e.Since.Add(p.Within))
+func (*machine) exhausted(s *StepSpec, e *Effort) bool {
+	return e.Tries >= s.Retry.withDefaults().Attempts || s.overdue(e)
+}
+
+// overdue reports whether the step still failed when its time was over. Time alone uses up nothing: a work that nobody
+// could run for a weekend is tried again first.
+func (s *StepSpec) overdue(e *Effort) bool {
+	return !e.Since.IsZero() && e.Failed.After(e.Since.Add(s.Retry.withDefaults().Within))
 }
 
 // look asks the destination once every attempt has settled, and a person when it cannot tell for too long.
 func (m *machine) look(s *StepSpec, e *Effort) Command {
-	if e.Lookups >= maxLookups {
+	if e.Lookups >= maxLookups || s.overdue(e) {
 		return m.park(ReasonInDoubt)
 	}
 	until := later(e.unsettled().Add(s.Settle), e.NotBefore)

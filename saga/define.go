@@ -127,8 +127,8 @@ func (d *Definition[In]) stepFaults(i int) []string {
 			}
 		}
 	}
-	if i > pivot && s.Retry.GiveUp == ToCompensation {
-		wrong("it stands after the pivot and can only give up to review")
+	if i > pivot && s.Retry.Compensate {
+		wrong("it stands after the pivot, so its Retry cannot Compensate")
 	}
 	return append(faults, tuningFaults(s)...)
 }
@@ -145,7 +145,6 @@ func tuningFaults(s *StepSpec) []string {
 	wrong(s.Retry.Attempts < 0, "its Retry.Attempts must not be negative")
 	wrong(s.Retry.Within < 0 || s.Retry.Initial < 0 || s.Retry.Max < 0, "its Retry has a negative time")
 	wrong(s.Retry.Max > 0 && s.Retry.Initial > s.Retry.Max, "its Retry.Initial is longer than its Retry.Max")
-	wrong(s.Retry.GiveUp != "" && s.Retry.GiveUp != ToCompensation && s.Retry.GiveUp != ToReview, "its Retry.GiveUp is neither compensate nor review")
 	wrong(s.Repeat == RepeatKeyed && s.TTL > 0 && s.TTL <= s.Timeout+s.keyMargin(), "the destination forgets its key before one attempt is over and settled (Keyed must be longer than Timeout and Settle together)")
 	wrong(s.To != "" && badName(s.To) != "", "its destination "+badName(s.To))
 	return faults

@@ -60,7 +60,7 @@ func TestDefineFaults(t *testing.T) {
 		{`step "b": it does not say how it is undone: Undo or UndoMaybe, or NoUndo with the reason`, steps{good("a").Pivot(), Do("b", act).AtMostOnce()}},
 		{`step "a": nobody can tell whether it happened, so it must come after step "b", which can be repeated or looked up`, steps{Do("a", act).AtMostOnce().UndoMaybe(undo), good("b")}},
 		{`step "a": nobody can tell whether it happened, so it must come after step "b"`, steps{Do("a", act).AtMostOnce().UndoMaybe(undo), Do("b", act).AtMostOnce().Find(find).UndoMaybe(undo)}},
-		{`step "b": it stands after the pivot and can only give up to review`, steps{good("a").Pivot(), Do("b", act).Idempotent().Retry(Retry{GiveUp: ToCompensation})}},
+		{`step "b": it stands after the pivot, so its Retry cannot Compensate`, steps{good("a").Pivot(), Do("b", act).Idempotent().Retry(Retry{Compensate: true})}},
 		{`step "a": its result, of type int, has no external id: give it an ExternalID method, or say ID(how to tell it) or NoID`, steps{Do("a", seven).Idempotent().NoUndo("x")}},
 		{`step "a": its result, of type interface {}, has no external id`, steps{Do("a", func(context.Context, Call[string]) (any, error) { return thing{"9"}, nil }).Idempotent().NoUndo("x")}},
 		{`step "a": its result, of type struct {}, has no external id`, steps{Do("a", func(context.Context, Call[string]) (struct{}, error) { return struct{}{}, nil }).Idempotent().NoUndo("x")}},
@@ -73,7 +73,6 @@ func TestDefineFaults(t *testing.T) {
 		{`step "a": its Retry has a negative time`, steps{good("a").Retry(Retry{Initial: -1})}},
 		{`step "a": its Retry has a negative time`, steps{good("a").Retry(Retry{Max: -1})}},
 		{`step "a": its Retry.Initial is longer than its Retry.Max`, steps{good("a").Retry(Retry{Initial: time.Hour, Max: time.Minute})}},
-		{`step "a": its Retry.GiveUp is neither compensate nor review`, steps{good("a").Retry(Retry{GiveUp: "sulk"})}},
 		{`step "a": its destination "the books" may only have`, steps{good("a").To("the books")}},
 	} {
 		d, err := Define("s", 1, c.steps...)
@@ -101,7 +100,7 @@ func TestDefineReportsEverythingAtOnce(t *testing.T) {
 		Do("a", act),
 		Do("a", act).Idempotent().AtMostOnce().UndoMaybe(undo).NoUndo("x").Timeout(0).Settle(-time.Second),
 		good("p").Pivot(),
-		Do("mail", act).AtMostOnce().UndoMaybe(undo).Retry(Retry{GiveUp: ToCompensation, Attempts: -1}),
+		Do("mail", act).AtMostOnce().UndoMaybe(undo).Retry(Retry{Compensate: true, Attempts: -1}),
 		good("q").Pivot(),
 	)
 	if err == nil {
@@ -118,7 +117,7 @@ step "a": it says two things about its undo (UndoMaybe, NoUndo)
 step "a": its Timeout must be at least a millisecond
 step "a": its Settle must not be negative
 step "mail": nobody can tell whether it happened, so it must come after step "q", which can be repeated or looked up
-step "mail": it stands after the pivot and can only give up to review
+step "mail": it stands after the pivot, so its Retry cannot Compensate
 step "mail": its Retry.Attempts must not be negative
 step "q": a saga has one pivot, and there is one before this step`
 	if err.Error() != want {
@@ -136,7 +135,7 @@ func TestDefineAllows(t *testing.T) {
 		"two unguardable steps at the end":    "a idempotent undo\nb at-most-once pivot\nc at-most-once",
 		"an unguardable step that has a Find": "a at-most-once lookup undo\nb idempotent undo",
 		"no-undo behind the pivot":            "a idempotent undo pivot\nb idempotent no-undo",
-		"a step that gives up to review":      "a idempotent undo give-up=review",
+		"a step whose policy compensates":     "a idempotent undo compensate",
 		"no settle time":                      "a find undo settle=0s",
 	} {
 		if _, err := define("s", 1, lines); err != nil {

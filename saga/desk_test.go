@@ -122,8 +122,8 @@ func parseStep(words []string) (*Action[string, thing], error) {
 			retry.Initial = d
 		case "max":
 			retry.Max = d
-		case "give-up":
-			retry.GiveUp = GiveUp(value)
+		case "compensate":
+			retry.Compensate = true
 		case "attempts":
 		default:
 			return nil, fmt.Errorf("unknown word %q", w)

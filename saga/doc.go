@@ -121,7 +121,7 @@
 //   - F3: success makes the step done, with external id and result. The same record may arm the next step;
 //     after the last one the work is completed.
 //   - F4: provably not sent, and no earlier attempt may have happened: ready again after the backoff, whatever
-//     the step said about repeating.
+//     the step said about repeating. It spends nothing of the policy, and a key that was never sent has no window yet (CORE-19).
 //   - F5: provably not sent, but an earlier attempt may have happened: in doubt.
 //   - F6: refused, up to and including the pivot, and no earlier attempt may have happened: the saga turns to
 //     compensation, and the step is owed nothing.
@@ -157,8 +157,8 @@
 //   - F22: when the next try comes is the [Retry] policy's: exponential, capped, spread by a jitter derived
 //     from key and try. A Retry-After lengthens a wait and never shortens it. None of it decides whether a
 //     resend is safe.
-//   - F23: a step whose policy is used up turns the saga, or goes to review when it says so. Behind the pivot
-//     it goes to review.
+//   - F23: a step whose policy is used up goes to review. It turns the saga only where it says Compensate, and never
+//     behind the pivot. The policy is asked when something failed, and not by the clock (CORE-19).
 //   - F24: a key derives from saga, work, revision, step, direction and reissue. Never from time, attempt or
 //     the definition's version.
 //   - F25: a key is replaced (reissued) only when nothing happened under the old one: a person said so, or its
@@ -172,6 +172,8 @@
 //   - F27: a signal that was posted before that change and is unread ([Event.Unread]) may have been consumed by what
 //     was forgotten. Then F26 holds for a work that was asleep or in review, too. And a verdict "it did not happen"
 //     of that time is stale: it may have been followed already, so somebody must look again.
+//   - F28: what failed while the destination served nobody else ([Outcome].Outage) spends no attempt and no lookup: an
+//     outage is not the work's fault. The waits between grow all the same, and Within ends it (adoption A1).
 //
 // # Compensation
 //

@@ -25,6 +25,8 @@ const (
 	Fault Class = "fault"
 	// stopped: the attempt ended because its process was told to stop. It does not count as a try.
 	stopped Class = "stopped"
+	// outage: the attempt, or lookup, failed while the destination served nobody else. It does not count either.
+	outage Class = "outage"
 )
 
 // steer is an error by which an action steers the saga.

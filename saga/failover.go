@@ -37,7 +37,7 @@ func (st *State) forget(r *Record) error {
 		case st.Adopting: // when its key was used first, nobody knows
 			ss.Evidence = KindAdopted
 		case e.Key == "":
-			e.Key, e.FirstArmed = l.Key, st.Updated // not before the last thing we know
+			e.Key, e.FirstArmed, e.Reached = l.Key, st.Updated, true // not before the last thing we know
 		}
 		if l.Asks && !st.Adopting {
 			ss.Evidence = KindForgotten

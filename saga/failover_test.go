@@ -118,8 +118,8 @@ func TestF26PivotMayStand(t *testing.T) {
 		return d.lose(0).wants("act a forward", Running)
 	}
 	t.Run("refused before it", func(t *testing.T) { at(t).fail(Refused).review(ReasonAfterPivot) })
-	t.Run("given up before it", func(t *testing.T) { at(t).fail(Unsent).review(ReasonExhausted) })
-	t.Run("with the attempt open", func(t *testing.T) { begin(t, steps).lose(0).due().fail(Unsent).review(ReasonExhausted) })
+	t.Run("given up before it", func(t *testing.T) { at(t).fail(Unknown).review(ReasonExhausted) })
+	t.Run("with the attempt open", func(t *testing.T) { begin(t, steps).lose(0).due().fail(Unknown).review(ReasonExhausted) })
 	t.Run("cancelled", func(t *testing.T) { at(t).fail(Fault).cancel().noted("too late").review(ReasonPoison) })
 }
 

@@ -174,7 +174,7 @@ func TestStructureCovers(t *testing.T) {
 		lines string
 		same  bool
 	}{
-		{"timeouts, settles, retries, destinations", "customer idempotent no-undo timeout=1m settle=5s to=crm\ninvoice find undo attempts=3 within=1h\nmark-synced idempotent undo pivot give-up=review\nreceipt at-most-once initial=1m", true},
+		{"timeouts, settles, retries, destinations", "customer idempotent no-undo timeout=1m settle=5s to=crm\ninvoice find undo attempts=3 within=1h\nmark-synced idempotent undo pivot\nreceipt at-most-once initial=1m", true},
 		{"a name", "client idempotent no-undo\ninvoice find undo\nmark-synced idempotent undo pivot\nreceipt at-most-once", false},
 		{"an order", "invoice find undo\ncustomer idempotent no-undo\nmark-synced idempotent undo pivot\nreceipt at-most-once", false},
 		{"a step more", orderToInvoice + "thanks at-most-once", false},
@@ -202,7 +202,7 @@ func TestStructureCovers(t *testing.T) {
 // A spec survives the ledger.
 func TestSpecAsJSON(t *testing.T) {
 	t.Parallel()
-	spec := structure(t, "a keyed=1h lookup undo to=books attempts=3 within=1h initial=2s max=1m give-up=review\nb idempotent undo pivot\nc at-most-once")
+	spec := structure(t, "a keyed=1h lookup undo to=books attempts=3 within=1h initial=2s max=1m\nb idempotent undo pivot\nc at-most-once")
 	var back Spec
 	if err := json.Unmarshal(dump(t, spec), &back); err != nil {
 		t.Fatal(err)

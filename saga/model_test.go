@@ -31,6 +31,8 @@ var protocol = spin.Model{
 		{Name: "rebuild, fallible step", Switches: "-DREBUILD -DAFTER -DPEOPLE=0 -DAMBIG=0", Full: "-DREBUILD -DAFTER -DPEOPLE=0 -DCRASHES=2 -DLOSSES=2"},
 		{Name: "rebuild, a person's word", Switches: "-DREBUILD -DEARLY=0 -DAMBIG=0", Full: "-DREBUILD -DPEOPLE=2 -DEARLY=0 -DAMBIG=0"},
 		{Name: "rebuild, a person's word, fallible step", Switches: "-DREBUILD -DAFTER -DEARLY=0 -DAMBIG=0", Full: "-DREBUILD -DAFTER -DPEOPLE=2 -DEARLY=0 -DAMBIG=0"},
+		{Name: "people's hands", Switches: "-DHANDS -DEARLY=0 -DAMBIG=0", Full: "-DHANDS -DWORDS=3 -DLOSSES=2"},
+		{Name: "people's hands, fallible step", Switches: "-DHANDS -DAFTER -DEARLY=0 -DAMBIG=0", Full: "-DHANDS -DAFTER -DWORDS=3"},
 		{Name: "crashes", Switches: "-DPOISON -DLIMIT=1 -DCRASHES=2 -DAMBIG=0", Full: "-DPOISON -DCRASHES=3 -DEARLY=2 -DLOSSES=2"},
 		{Name: "crashes, fallible step", Switches: "-DPOISON -DAFTER -DCRASHES=3 -DEARLY=0 -DAMBIG=0", Full: "-DPOISON -DAFTER -DCRASHES=3 -DEARLY=2 -DLOSSES=2"},
 	},
@@ -64,6 +66,11 @@ var protocol = spin.Model{
 		{Name: "TAILONLY", Scene: "-DREGRESS", Breaks: "noDoubleEffect"},
 		{Name: "HASTY", Scene: "-DVERDICT -DEARLY=0 -DAMBIG=0", Breaks: "noDoubleEffect"},
 		{Name: "OLDVERDICT", Scene: "-DVERDICT -DAFTER -DAMBIG=0", Breaks: "noDoubleEffect"},
+
+		{Name: "RETRYSENDS", Scene: hands, Breaks: "noDoubleEffect"},
+		{Name: "OLDSKIP", Scene: hands, Breaks: "completedIsWhole"},
+		{Name: "PAUSEUNDO", Scene: hands, Breaks: "heedsPause"},
+		{Name: "PAUSETURN", Scene: hands, Breaks: "noLostWork"},
 
 		{Name: "CRASHLOOP", Scene: crashes, Breaks: "noCrashLoop"},
 		{Name: "UNDOLOOP", Scene: crashes, Breaks: "noCrashLoop"},
@@ -104,6 +111,8 @@ var protocol = spin.Model{
 }
 
 const crashes = "-DPOISON -DCRASHES=3 -DEARLY=0 -DAMBIG=0"
+
+const hands = "-DHANDS -DAFTER -DEARLY=0 -DAMBIG=0"
 
 const rebuild = "-DREBUILD -DNOOPERATOR -DEARLY=0 -DAMBIG=0"
 

@@ -44,8 +44,7 @@ func TestF20Shutdown(t *testing.T) {
 			t.Fatalf("after %d shutdowns: %+v", n-1, e)
 		}
 	}
-	d.fail(Unsent).due().wants("act a forward", Running) // the second and last try
-	d.fail(Unsent).wants("wait", Compensating)           // an unanswered attempt of old still settles
+	d.fail(Unknown).due().wants("act a forward", Running).fail(Unknown).review(ReasonExhausted) // the second and last try
 }
 
 // A shutdown during an answer does not change the answer.
@@ -120,57 +119,123 @@ func TestF22WaitIsKept(t *testing.T) {
 	}
 }
 
-// "F23: a step whose policy is used up turns the saga, or goes to review when it says so. Behind the pivot it
-// goes to review".
+// "F23: a step whose policy is used up goes to review. It turns the saga only where it says Compensate, and never behind
+// the pivot".
 func TestF23Exhausted(t *testing.T) {
 	const a = "a idempotent undo\n"
-	exhaust := func(d *desk, c Class) *desk {
-		d.succeed("1").fail(c).due()
-		return d.fail(c)
-	}
-	t.Run("turns", func(t *testing.T) {
-		exhaust(begin(t, a+"b idempotent undo attempts=2"), Unsent).wants("act a undo", Compensating)
+	t.Run("a person is asked", func(t *testing.T) {
+		d := begin(t, a+"b idempotent undo attempts=2").succeed("1").fail(Unknown).due().fail(Unknown).review(ReasonExhausted)
+		if len(d.undone()) > 0 || d.st.Turned {
+			t.Errorf("it turned by itself: %v", d.undone())
+		}
 	})
-	t.Run("turns, and what may have happened is undone", func(t *testing.T) {
-		exhaust(begin(t, a+"b idempotent undo attempts=2"), Unknown).wants("wait", Compensating).due().
-			wants("act b undo", Compensating)
+	t.Run("compensates, and what may have happened is undone", func(t *testing.T) {
+		begin(t, a+"b idempotent undo attempts=2 compensate").succeed("1").fail(Unknown).due().fail(Unknown).wants("wait", Compensating).
+			due().wants("act b undo", Compensating)
 	})
-	t.Run("says review", func(t *testing.T) {
-		exhaust(begin(t, a+"b idempotent undo attempts=2 give-up=review"), Unsent).review(ReasonExhausted)
+	t.Run("compensates, and nothing had happened", func(t *testing.T) {
+		begin(t, a+"b idempotent undo compensate").succeed("1").fail(Unsent).wait(longest).fail(Unsent).wants("act a undo", Compensating)
 	})
 	t.Run("behind the pivot", func(t *testing.T) {
-		exhaust(begin(t, a[:len(a)-1]+" pivot\nb idempotent attempts=2"), Unsent).review(ReasonExhausted)
+		begin(t, "a idempotent undo pivot\nb idempotent attempts=2").succeed("1").fail(Unknown).due().fail(Unknown).review(ReasonExhausted)
 	})
-	t.Run("a pivot that provably did not happen", func(t *testing.T) {
-		exhaust(begin(t, a+"b idempotent pivot attempts=2"), Unsent).wants("act a undo", Compensating)
+	t.Run("a pivot that compensates and provably did not happen", func(t *testing.T) {
+		begin(t, a+"b idempotent pivot compensate").succeed("1").fail(Unsent).wait(longest).fail(Unsent).wants("act a undo", Compensating)
 	})
-	t.Run("a pivot that may have happened", func(t *testing.T) {
-		exhaust(begin(t, a+"b idempotent undo pivot attempts=2"), Unknown).wants("wait", Compensating).due().
-			wants("act b undo", Compensating)
+	t.Run("a pivot that compensates and may have happened", func(t *testing.T) {
+		begin(t, a+"b idempotent undo pivot attempts=2 compensate").succeed("1").fail(Unknown).due().fail(Unknown).wants("wait", Compensating).
+			due().wants("act b undo", Compensating)
 	})
 	t.Run("in review a verdict gives a fresh policy", func(t *testing.T) {
-		d := exhaust(begin(t, a+"b idempotent undo attempts=2 give-up=review"), Unsent)
-		d.verdict("").wants("act b forward", Running).fail(Unsent).due().wants("act b forward", Running)
+		d := begin(t, a+"b idempotent undo attempts=2").succeed("1").fail(Unknown).due().fail(Unknown).review(ReasonExhausted)
+		d.verdict("").due().wants("act b forward", Running).fail(Unknown).due().wants("act b forward", Running)
 	})
 }
 
-// "F23": the elapsed time is used up, too. It is asked of the latest time it may be.
-func TestF23ExhaustedByTime(t *testing.T) {
-	d := begin(t, "a idempotent undo\nb idempotent undo within=1h").succeed("1").fail(Unsent)
-	d.wait(time.Hour).wants("act b forward", Running)
-	d = begin(t, "a idempotent undo\nb idempotent undo within=1h").succeed("1").fail(Unsent)
-	d.lag = time.Second
-	d.wait(time.Hour).wants("act a undo", Compensating)
+// longest is longer than any policy of the tests.
+const longest = 100 * time.Hour
+
+// "F4: ... spends nothing of the policy" (CORE-19): however often, and whatever the step says about repeating.
+func TestF4UnsentSpendsNothing(t *testing.T) {
+	for _, class := range []string{"idempotent", "keyed=1h", "find", "at-most-once"} {
+		d := begin(t, "a "+class+" attempts=2")
+		for range 40 {
+			d.fail(Unsent).due().wants("act a forward", Running)
+		}
+		if e := d.st.Step("a").Forward; e.Tries != 1 || e.Failures != 40 || e.Reissue != 0 {
+			t.Errorf("%s: %+v", class, e)
+		}
+	}
+}
+
+// "F23: ... The policy is asked when something failed, and not by the clock" (CORE-19): a weekend on which nobody runs gives up nothing.
+func TestF23TimeAloneGivesUpNothing(t *testing.T) {
+	for _, c := range []Class{Unsent, Unknown} {
+		d := begin(t, "a idempotent undo\nb idempotent undo within=1h").succeed("1").fail(c)
+		d.wait(longest).wants("act b forward", Running)
+		if e := d.fail(c).review(ReasonExhausted).st.Step("b").Forward; e.Attempts != 2 {
+			t.Errorf("%+v", e)
+		}
+	}
+	d := begin(t, "a idempotent undo\nb idempotent undo within=1h").succeed("1").fail(Unknown) // an undo, too
+	d.cancel().due().fail(Unknown).wait(longest).wants("act b undo", Compensating).fail(Unknown).review(ReasonUndoFailed)
+	d = begin(t, "a idempotent undo\nb idempotent undo within=1h compensate").succeed("1").fail(Unsent).wait(longest).fail(Unsent)
 	if d.turning().Error == "" {
 		t.Error("the chain does not say why it turned")
 	}
 }
 
+// "F28: what failed while the destination served nobody else spends no attempt and no lookup. Within ends it".
+func TestF28Outage(t *testing.T) {
+	out := Outcome{Class: Unknown, Error: "503", Outage: true}
+	t.Run("an attempt", func(t *testing.T) {
+		d := begin(t, "a idempotent undo attempts=2")
+		for range 30 {
+			d.outcome(out).wants("wait", Retrying)
+			if d.tail().Kind != KindUnknown || d.tail().Class != outage {
+				t.Fatalf("%+v", d.tail())
+			}
+			d.due().wants("act a forward", Running)
+		}
+		if e := d.st.Step("a").Forward; e.Tries != 1 || e.Failures != 30 || e.Unanswered.IsZero() {
+			t.Errorf("%+v", e)
+		}
+		d.fail(Unknown).due().fail(Unknown).review(ReasonExhausted) // others are served again
+	})
+	t.Run("its time ends it", func(t *testing.T) {
+		d := begin(t, "a idempotent undo")
+		for d.now.Before(noon.Add(defaultWithin)) {
+			d.outcome(out).wants("wait", Retrying).due().wants("act a forward", Running)
+		}
+		d.outcome(out).review(ReasonExhausted)
+	})
+	t.Run("what may have been sent stays in doubt", func(t *testing.T) {
+		begin(t, "a at-most-once\n").outcome(out).review(ReasonInDoubt)
+	})
+	t.Run("a lookup", func(t *testing.T) {
+		d := begin(t, "a find undo").fail(Unknown).due()
+		away := Event{Evidence: &Evidence{Step: "a", Kind: KindUnclear, Error: "503", Outage: true}}
+		for range 3 * maxLookups {
+			d.feed(away).wants("wait", Retrying).due().wants("look a forward", Running)
+		}
+		d.wait(longest).feed(away).review(ReasonInDoubt)
+	})
+	t.Run("a lookup for an undo", func(t *testing.T) {
+		d := begin(t, "a find undo\nb find undo").fail(Unknown).due().found(KindSeveral, "1", "2").review(ReasonInDoubt).verdict("inv_9").fail(Refused)
+		d.wants("look a undo", Compensating)
+		away := Event{Evidence: &Evidence{Step: "a", Kind: KindUnclear, Error: "503", Outage: true}}
+		for range 3 * maxLookups {
+			d.feed(away).wants("wait", Compensating).due().wants("look a undo", Compensating)
+		}
+		d.wait(longest).feed(away).review(ReasonUndoFailed)
+	})
+}
+
 // "F23": that the saga turned is on record before anything is done about it, so that nothing goes forward
 // again (C10) when the evidence comes.
 func TestF23TurningIsRecorded(t *testing.T) {
-	d := begin(t, "a idempotent undo\nb keyed=9h lookup undo within=1h settle=2h").succeed("1").fail(Unknown)
-	d.wait(61*time.Minute).wants("wait", Compensating)
+	d := begin(t, "a idempotent undo\nb keyed=9h lookup undo attempts=1 compensate settle=2h").succeed("1").fail(Unknown)
+	d.wants("wait", Compensating)
 	if !d.st.Turned {
 		t.Fatal("the saga turned without a record")
 	}
@@ -207,8 +272,20 @@ func TestF25Reissue(t *testing.T) {
 			t.Errorf("armed %+v", a)
 		}
 	})
-	t.Run("not sent, past the window", func(t *testing.T) {
-		if a := begin(t, "a keyed=1h undo").fail(Unsent).wait(time.Hour).armed(); a.Reissue != 1 {
+	t.Run("not sent, past the window: the key was never used, and its window begins when it is", func(t *testing.T) {
+		d := begin(t, "a keyed=1h lookup undo within=1000h").fail(Unsent).wait(longest)
+		if a := d.armed(); a.Reissue != 0 || d.st.Step("a").Forward.FirstArmed != d.now {
+			t.Errorf("armed %+v", a)
+		}
+		d.fail(Unknown).due().wants("act a forward", Running).fail(Unknown).wait(time.Hour).wants("look a forward", Running)
+	})
+	t.Run("a key that may have been used keeps its window", func(t *testing.T) {
+		d := begin(t, "a keyed=1h lookup undo").fail(Unknown).due().fail(Unsent)
+		if e := d.st.Step("a").Forward; e.FirstArmed != noon || !e.Reached {
+			t.Errorf("%+v", e)
+		}
+		d.wait(time.Hour).wants("look a forward", Running).found(KindNotFound)
+		if a := d.armed(); a.Reissue != 1 {
 			t.Errorf("armed %+v", a)
 		}
 	})
@@ -221,8 +298,8 @@ func TestF25Reissue(t *testing.T) {
 		}
 	})
 	t.Run("never for Find", func(t *testing.T) {
-		if a := begin(t, "a find undo").fail(Unknown).wait(100 * time.Hour).found(KindNotFound); a.last.Record.Arm != nil {
-			t.Errorf("armed %+v after its policy was used up", a.last.Record.Arm)
+		if a := begin(t, "a find undo").fail(Unknown).wait(longest).found(KindNotFound).armed(); a.Reissue != 0 {
+			t.Errorf("armed %+v", a)
 		}
 		if a := begin(t, "a find undo").fail(Unknown).due().found(KindNotFound).armed(); a.Reissue != 0 {
 			t.Errorf("armed %+v", a)

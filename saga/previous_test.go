@@ -82,7 +82,7 @@ func TestV8SettlesFirst(t *testing.T) {
 		d.wants("wait until 12:01:10", Retrying)
 	})
 	t.Run("a person's word is older than the revision", func(t *testing.T) {
-		d := beginAt(t, "a idempotent undo timeout=10s settle=1m attempts=1 give-up=review").fail(Unknown).review(ReasonExhausted).revise("2").runs("1", "2")
+		d := beginAt(t, "a idempotent undo timeout=10s settle=1m attempts=1").fail(Unknown).review(ReasonExhausted).revise("2").runs("1", "2")
 		d.verdict("").runs("2", "").wants("wait until 12:01:10", Retrying)
 	})
 	t.Run("all answered", func(t *testing.T) {
@@ -151,7 +151,7 @@ func TestV10PivotStands(t *testing.T) {
 		}
 		t.Run(step+" refused", func(t *testing.T) { at(t).fail(Refused).review(ReasonAfterPivot) })
 		t.Run(step+" refused after a maybe", func(t *testing.T) { at(t).fail(Unknown).due().fail(Refused).review(ReasonAfterPivot) })
-		t.Run(step+" given up", func(t *testing.T) { at(t).fail(Unsent).due().fail(Unsent).review(ReasonExhausted) })
+		t.Run(step+" given up", func(t *testing.T) { at(t).fail(Unknown).due().fail(Unknown).review(ReasonExhausted) })
 		t.Run(step+" cancelled by a person", func(t *testing.T) { at(t).fail(Unsent).cancel().noted("too late").wants("wait", Retrying) })
 		t.Run(step+" and a person says it was mended", func(t *testing.T) {
 			d := at(t).fail(Refused).verdict("by hand")

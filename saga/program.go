@@ -57,6 +57,7 @@ type Outcome struct {
 	HoldBack   bool   // RetryAfter is for everything that is sent to the destination, not for this step alone
 	Stack      string // of a panic, for the log
 	Shutdown   bool   // the attempt ended because its process was told to stop; it does not count as a try
+	Outage     bool   // it failed while the destination served nobody else; it does not count as a try
 }
 
 // Done reports whether the attempt succeeded.
@@ -73,6 +74,7 @@ type Evidence struct {
 	Error      string
 	RetryAfter time.Duration
 	HoldBack   bool   // as in Outcome
+	Outage     bool   // as in Outcome
 	Stack      string // as in Outcome
 }
 

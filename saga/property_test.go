@@ -99,8 +99,8 @@ func drawDefinition(t *rapid.T, more ...string) string {
 			lines.WriteString(rapid.SampledFrom([]string{"", "", "", "", " once"}).Draw(t, "revisions"))
 		}
 		lines.WriteString(drawUndo(t, i, pivot))
-		if i <= pivot && rapid.Bool().Draw(t, "gives up to review") {
-			lines.WriteString(" give-up=review")
+		if i <= pivot && rapid.Bool().Draw(t, "compensates") {
+			lines.WriteString(" compensate")
 		}
 		lines.WriteByte('\n')
 	}

@@ -6,30 +6,24 @@ import (
 	"time"
 )
 
-// GiveUp says what happens when a step's retry policy is used up.
-type GiveUp string
-
-// What to do with a step that used up its policy. The zero value means: compensate before the pivot, review
-// after it. A step after the pivot can only give up to review.
-const (
-	ToCompensation GiveUp = "compensate"
-	ToReview       GiveUp = "review"
-)
-
-// Retry says when to try again and when to stop. It has no part in whether trying again is safe. Zero fields
+// Retry says when to try again and when a person is asked. It has no part in whether trying again is safe. Zero fields
 // take the default named at each.
+//
+// What was provably not sent counts as no attempt, and neither does what failed while the destination served nobody
+// else: an outage is not the work's fault. Both end with Within.
 type Retry struct {
-	Attempts int           `json:"attempts,omitempty"` // at most this many, the first included; 12
-	Within   time.Duration `json:"within,omitempty"`   // and none later than this after the first; 24 h
+	Attempts int           `json:"attempts,omitempty"` // at most this many that count, the first included; 12
+	Within   time.Duration `json:"within,omitempty"`   // and none after one that failed later than this after the first; 72 h
 	Initial  time.Duration `json:"initial,omitempty"`  // the first wait, doubled each time; 1 s
 	Max      time.Duration `json:"max,omitempty"`      // no wait is longer, but for a Retry-After; 15 min
-	GiveUp   GiveUp        `json:"giveUp,omitempty"`
+	// Compensate: what is used up turns the saga, instead of asking a person. Only up to the pivot.
+	Compensate bool `json:"compensate,omitempty"`
 }
 
 // The defaults of [Retry], and the longest Retry-After that is believed.
 const (
 	defaultAttempts = 12
-	defaultWithin   = 24 * time.Hour
+	defaultWithin   = 72 * time.Hour
 	defaultInitial  = time.Second
 	defaultMax      = 15 * time.Minute
 	maxRetryAfter   = 24 * time.Hour

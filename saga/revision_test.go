@@ -155,7 +155,7 @@ func TestV2RestoredAsItWas(t *testing.T) {
 // "V3: a newer version is begun at a step boundary ... It may be running, waiting to repeat what was provably not
 // sent, completed, compensated, or in review without a doubt".
 func TestV3Boundaries(t *testing.T) {
-	const ap = "a idempotent undo attempts=2 give-up=review\np idempotent undo pivot\nr find"
+	const ap = "a idempotent undo attempts=2\np idempotent undo pivot\nr find"
 	for where, reach := range map[string]func(tester) *desk{
 		"before the first step is armed": func(t tester) *desk { d := newDesk(t, ap); d.busy = true; d.startAt("1"); d.busy = false; return d },
 		"between two steps":              func(t tester) *desk { return beginAt(t, ap).without("1") },
@@ -164,7 +164,7 @@ func TestV3Boundaries(t *testing.T) {
 		"completed":                      func(t tester) *desk { return beginAt(t, ap).through() },
 		"compensated":                    func(t tester) *desk { return beginAt(t, ap).succeed("1").fail(Refused).succeed("") },
 		"review: given up": func(t tester) *desk {
-			return beginAt(t, ap).fail(Unsent).due().fail(Unsent).review(ReasonExhausted)
+			return beginAt(t, ap).fail(Unsent).wait(longest).fail(Unsent).review(ReasonExhausted)
 		},
 		"review: behind the pivot": func(t tester) *desk {
 			return beginAt(t, ap).succeed("1").succeed("2").fail(Refused).review(ReasonAfterPivot)
@@ -312,7 +312,7 @@ func (d *desk) verdictIs(s Status) *desk {
 // "V6: a revision begins at the first step, with a fresh policy, under keys of its own (F24) and with the newest
 // version of the definition that was heard of".
 func TestV6BeginsAnew(t *testing.T) {
-	d := beginAt(t, "a idempotent undo attempts=2\nb idempotent undo attempts=2 give-up=review").succeed("1").fail(Unsent).due().fail(Unsent).review(ReasonExhausted)
+	d := beginAt(t, "a idempotent undo attempts=2\nb idempotent undo attempts=2").succeed("1").fail(Unsent).wait(longest).fail(Unsent).review(ReasonExhausted)
 	d.now = d.now.Add(48 * time.Hour) // longer than the policy's clock runs
 	old := []string{d.st.Step("a").Forward.Key, d.st.Step("b").Forward.Key}
 	d.revise("2").wants("act a forward", Running)
@@ -323,7 +323,7 @@ func TestV6BeginsAnew(t *testing.T) {
 	if want := StepKey(RootKey(order.Saga, order.Work, "2"), "b", Forward, 0); d.key() != want {
 		t.Errorf("armed under %s, want %s", d.key(), want)
 	}
-	d.fail(Unsent).wants("wait", Retrying).due().fail(Unsent).review(ReasonExhausted) // two tries of its own
+	d.fail(Unknown).wants("wait", Retrying).due().fail(Unknown).review(ReasonExhausted) // two tries of its own
 }
 
 // "V6": another version of the definition takes over with the record that begins the revision, and never an older one.

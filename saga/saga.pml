@@ -35,6 +35,9 @@
  * With -DPOISON a step that was in flight when its process died is repeated that often (LIMIT), and then a person is
  * asked. Meanwhile a late answer still counts, and a cancel still turns the work.
  *
+ * With -DHANDS people lay hands on the work: they pause it and let it go on (WORDS times in all), have a step tried again
+ * that a review is about, and say of OPAQUE, when they have looked, that it did not and will not happen.
+ *
  * The ledger is a chain. The model keeps its fold (what the records add up to) and, instead of the
  * hash of the tail, one bit per process: fresh[w] says that the tail is the one process w decided on.
  * Any append clears the bit of the other process. A decision that settles or arms is made in one
@@ -63,6 +66,8 @@
  *   - With REBUILD: a ledger that is lost on the way back, or while the answer of a commit is outstanding; adoption of a
  *     newer revision or of what the source cancelled; a quarantine; a person's word that OPAQUE happened when the work
  *     went back and OPAQUE has an undo. It is combined with AFTER alone.
+ *   - With HANDS: a pause of what is not the work's own (its destination, its saga), a retry of what the policy gave up, and
+ *     a step other than OPAQUE that is skipped. It is combined with AFTER alone.
  *   - With LIES: the lookup of LOOKUP tells the truth, a lookup takes no time, and what it says is recorded at once.
  *   - Requests of an undo carry no revision: a late one removes whatever stands. That is more than a destination
  *     would do which is told the external id.
@@ -85,6 +90,7 @@
  *                         calls ready, refused, undone or skipped has no net effect
  *   noWayBackAfterPivot   no work turns to compensation once its pivot is done, in whichever revision; only a
  *                         cancel by the source may do that
+ *   heedsPause            (HANDS) nothing is armed while the work is paused
  *   noCrashLoop           (POISON) no more than LIMIT processes die with the same step in flight
  *
  * and with REVISE, where "once" means one object per step and one effect of OPAQUE over all revisions:
@@ -102,10 +108,11 @@
  *   LOSSES    lost requests, lost answers, refused connections, deadlines that pass under a live attempt
  *   AMBIG     commits whose answer is lost
  *   NEWS      (REVISE) what the source says, default 2
+ *   WORDS     (HANDS) pauses, resumes and retries, default 2
  *   PEOPLE    (REBUILD) those who look at the unconfirmed step, 0 to 2, default 1
  *   LIMIT     (POISON) crashes with a step in flight before a person is asked, default 2
  *
- * SWITCHES that change the scene: AFTER, REGRESS, VERDICT, LIES, POISON, REBUILD, REVISE with OPUNDO, NEEDLESS or REMOVED
+ * SWITCHES that change the scene: AFTER, REGRESS, VERDICT, HANDS, LIES, POISON, REBUILD, REVISE with OPUNDO, NEEDLESS or REMOVED
  * as above; NOOPERATOR: only the source cancels; TOMB gives the keyed destination a
  * "cancel by key", so that its undo need not settle first; LIVE replaces the assertions at the end by
  * "every fair execution reaches a terminal state or review".
@@ -137,6 +144,10 @@
  *   TAILONLY      (REGRESS) the lost window puts only the open step in doubt, not the one armed with its result
  *   HASTY         (VERDICT) an operator may answer before the step has settled
  *   OLDVERDICT    (VERDICT) a verdict is applied to whichever attempt is in doubt now
+ *   RETRYSENDS    (HANDS) a retry sends an at-most-once step again that is in doubt
+ *   OLDSKIP       (HANDS) the word that a step will not happen is applied to whichever attempt is in doubt now
+ *   PAUSEUNDO     (HANDS) a pause does not hold the undos
+ *   PAUSETURN     (HANDS) what is resumed goes forward although it had turned
  *   CRASHLOOP     (POISON) a step is repeated however often processes die with it
  *   UNDOLOOP      (POISON) the same, but only undos
  *   POISONOUT     (POISON) a step that was given up after crashes counts as one that did not happen
@@ -325,6 +336,8 @@ byte word;               /* signal: a person says of it: 0 nothing, 1 did not ha
 #endif
 #elif defined(LIES)
 #define MAILED (effect[OPAQUE] <= 1)
+#elif defined(HANDS)
+#define MAILED (effect[OPAQUE] == (st[OPAQUE] != SKIPPED))
 #elif defined(REMOVED)
 #define MAILED (effect[OPAQUE] == (st[OPAQUE] == SDONE))
 #else
@@ -376,6 +389,33 @@ bit  reissued;
 #define JUDGED (verdict != 0)
 #else
 #define JUDGED false
+#endif
+
+#ifdef HANDS
+#ifndef WORDS
+#define WORDS 2
+#endif
+#define PAUSE 1
+#define GOON  2
+#define RETRY 3
+byte hand, words = WORDS; /* signal: a person's word; 0 nothing                                         */
+bit  skip_, skipNow;    /* signal: OPAQUE will not happen; it speaks of the attempt that is the latest */
+bit  sawNone;            /* a person looked, and no attempt was armed since                             */
+bit  paused;
+hidden byte heedsPause;
+#define HANDED (hand != 0 || skip_)
+#define PAUSED paused
+#ifdef PAUSEUNDO
+#define STANDS (saga == COMP)
+#else
+#define STANDS false
+#endif
+#define PASSED_OVER (st[OPAQUE] == SKIPPED)
+#else
+#define HANDED false
+#define PAUSED false
+#define STANDS true
+#define PASSED_OVER false
 #endif
 
 #ifdef REGRESS
@@ -455,7 +495,8 @@ bit  was_cancel, was_sess[2], was_fresh[2];
 
 /* ---- words for the guards below ---- */
 #define O (1 - w)
-#define due (saga == RUN || saga == COMP || (saga == REVIEW && (late[OPAQUE] != 0 || JUDGED || HEARS)) || TOLD || WORD)
+#define MOVES ((saga == RUN || saga == COMP) && (!PAUSED || STANDS))
+#define due (MOVES || (!terminal && HANDED) || (PAUSED && (SAID || CANCELLED)) || (saga == REVIEW && (late[OPAQUE] != 0 || JUDGED || HEARS)) || TOLD || WORD)
 #if defined(POISON) && !defined(POISONDEAF)
 #define HEARS (SAID || CANCELLED)                  /* what ends a review after crashes           */
 #elif defined(POISON)
@@ -565,9 +606,9 @@ bit  was_cancel, was_sess[2], was_fresh[2];
 #endif
 
 #define HOLDS (UP && PRED && due && !LOST)
-#define CALM (openBy == 0 && !SAID && !JUDGED && HEEDED && !WORD)
-#define FORWARD (HOLDS && saga == RUN && CALM && STAYS)
-#define BACKWARD (HOLDS && saga == COMP && CALM)
+#define CALM (openBy == 0 && !SAID && !JUDGED && HEEDED && !WORD && !HANDED)
+#define FORWARD (HOLDS && saga == RUN && CALM && STAYS && MOVES)
+#define BACKWARD (HOLDS && saga == COMP && CALM && MOVES)
 
 /* ---- the chain ---- */
 
@@ -606,6 +647,10 @@ inline extend() {
 /* The record arms an attempt: key and deadline are recorded before anything is sent. An attempt that
    is not under a key starts from "nothing happened", so earlier answers speak of a closed matter. */
 inline begin(k_, s_) {
+#ifdef HANDS
+  heedsPause = !PAUSED; assert(heedsPause);
+  if :: s_ == OPAQUE -> sawNone = 0; skipNow = 0 :: else fi;
+#endif
 #ifdef REVISE
   arev[w] = rev;
   if
@@ -893,6 +938,28 @@ out:
 }
 #endif
 
+#ifdef HANDS
+proctype Hand() {              /* an operator: pauses, lets go on, has it tried again                  */
+end:
+  do
+  :: atomic { UP && words > 0 && hand == 0 && !terminal ->
+       words--; if :: hand = PAUSE :: hand = GOON :: hand = RETRY fi }
+  od
+}
+proctype Skipper() {           /* looks at the destination, and says later that it will not happen     */
+  if
+  :: atomic { saga == REVIEW && (st[OPAQUE] == INDOUBT || st[OPAQUE] == REFUSED) && SETTLED(OPAQUE) && effect[OPAQUE] == 0 -> sawNone = 1 }
+  :: goto out
+  fi;
+  if
+  :: atomic { !terminal -> skip_ = 1; skipNow = sawNone }
+  :: skip
+  fi;
+out:
+  atomic { sawNone = 0 }
+}
+#endif
+
 #ifdef REBUILD
 #ifdef HURRIED
 #define CALMED true
@@ -1102,6 +1169,39 @@ act:                           /* no attempt in memory: fold the chain, decide *
        fi;
        verdict = 0; verdictNow = 0 }
 #endif
+#ifdef HANDS
+  /* A pause holds the work at a step boundary, going forward or back. Whatever a person has done ends it. */
+  :: atomic { HOLDS && openBy == 0 && !SAID && hand == PAUSE -> commit(); hand = 0;
+       if :: saga == RUN || saga == COMP -> paused = 1 :: else fi }
+  :: atomic { HOLDS && openBy == 0 && !SAID && hand == GOON -> commit(); hand = 0;
+#ifdef PAUSETURN
+       if :: paused -> saga = RUN :: else fi;
+#endif
+       paused = 0 }
+  :: atomic { HOLDS && PAUSED && CALM && saga == RUN && CANCELLED -> commit(); paused = 0; turn() }
+  /* Tried again under the same key: what was refused, what was given up. What happens at most once and is in doubt is
+     not: that takes a person's word that it did not happen. */
+  :: atomic { HOLDS && openBy == 0 && !SAID && hand == RETRY -> commit(); hand = 0; paused = 0;
+       if
+       :: saga == REVIEW && st[NEXT] == REFUSED -> s = NEXT; st[s] = (maybe[s] > 0 -> INDOUBT : READY); s = 0; saga = RUN
+#ifdef RETRYSENDS
+       :: saga == REVIEW && st[OPAQUE] == INDOUBT -> st[OPAQUE] = READY; maybe[OPAQUE] = 0; saga = RUN
+#endif
+       :: else
+       fi }
+  :: atomic { HOLDS && openBy == 0 && !SAID && skip_ ->
+       commit();
+       if
+#ifdef OLDSKIP
+       :: saga == REVIEW && (st[OPAQUE] == INDOUBT || st[OPAQUE] == REFUSED) ->
+#else
+       :: saga == REVIEW && (st[OPAQUE] == INDOUBT || st[OPAQUE] == REFUSED) && skipNow ->
+#endif
+            st[OPAQUE] = SKIPPED; maybe[OPAQUE] = 0; saga = RUN
+       :: else
+       fi;
+       skip_ = 0; skipNow = 0 }
+#endif
 #ifdef REBUILD
   /* A person's word on the unconfirmed step, at any time. It did not happen: it is done under a new key. Once it is
      followed, or something else is known of the step, every other such word is stale. */
@@ -1221,7 +1321,7 @@ act:                           /* no attempt in memory: fold the chain, decide *
        commit(); saga = REVIEW
 #endif
      }
-  :: atomic { FORWARD && st[0] == SDONE && st[1] == SDONE && (st[2] == SDONE || LACKS) -> commit(); saga = DONE; leave(); goto idle }
+  :: atomic { FORWARD && st[0] == SDONE && st[1] == SDONE && (st[2] == SDONE || LACKS || PASSED_OVER) -> commit(); saga = DONE; leave(); goto idle }
 
   /* Compensation, strictly the reverse of arming. Skipped: never armed, or refused with no maybe, or a settled
      lookup that found nothing. Everything else is owed an undo, after it has settled. */
@@ -1407,7 +1507,7 @@ ltl everyWorkEnds { <> (saga >= REVIEW) }
 #endif
 proctype Monitor() {           /* runs when nothing else can: the end of every execution */
   atomic { timeout ->
-    noLostWork = (terminal || saga == REVIEW); assert(noLostWork);
+    noLostWork = (terminal || saga == REVIEW || PAUSED); assert(noLostWork);
 #ifdef REBUILD
     nothingDropped = (!told[0] && !told[1] && word == 0); assert(nothingDropped);
 #else
@@ -1417,7 +1517,7 @@ proctype Monitor() {           /* runs when nothing else can: the end of every e
     assert(completedIsWhole);
     compensatedIsClean = (saga != COMPED || (CLEAN(0) && (CLEAN(1) || IDLE_UNDO) && (effect[2] == 0 || MAY_STAND)));
     assert(compensatedIsClean);
-    chainTellsTheTruth = (TRUE_OF(0) && TRUE_OF(1) && (st[2] != SDONE || MAILED) && (st[2] != READY || effect[2] == 0));
+    chainTellsTheTruth = (TRUE_OF(0) && TRUE_OF(1) && (st[2] != SDONE || MAILED) && (st[2] != READY || effect[2] == 0) && (!PASSED_OVER || effect[2] == 0));
     assert(chainTellsTheTruth);
 #ifdef REVISE
     newestWins = ((saga != DONE || (rev == top && !topGone)) && (saga != COMPED || rev == top || topGone || aside)); assert(newestWins);
@@ -1448,6 +1548,9 @@ init {
 #endif
 #ifdef VERDICT
     run Judge(0); run Judge(1);
+#endif
+#ifdef HANDS
+    run Hand(); run Skipper();
 #endif
 #ifdef REBUILD
     run Adopter();

@@ -121,7 +121,7 @@ func (s *story) play(command string) string {
 //	start [revision]   the work begins
 //	done [id]          the open attempt succeeds; one second has passed
 //	fail class words…  the open attempt ends otherwise: unknown, not-sent, refused, fault. Among the words:
-//	                   retry-after=d, and shutdown when the process was told to stop
+//	                   retry-after=d, shutdown when the process was told to stop, outage when nobody else was served
 //	lookup answer ids  the lookup answers: found, unfinished, not-found, unclear, several
 //	wait [d]           time passes: as long as the machine said, or d
 //	crash [alone [n]]  the process dies with n other steps in flight; another one (proven alone) looks at the chain
@@ -261,6 +261,8 @@ func parseOutcome(verb string, args []string) (o Outcome, err error) {
 			o.RetryAfter, err = time.ParseDuration(value)
 		case "shutdown":
 			o.Shutdown = true
+		case "outage":
+			o.Outage = true
 		default:
 			words = append(words, w)
 		}
@@ -351,8 +353,8 @@ func show(r *Record) string {
 	if r.ExternalID != "" {
 		fmt.Fprintf(&b, " = %s", r.ExternalID)
 	}
-	if r.Class == stopped {
-		b.WriteString(" (stopped)")
+	if r.Class == stopped || r.Class == outage {
+		fmt.Fprintf(&b, " (%s)", r.Class)
 	}
 	if r.Error != "" {
 		fmt.Fprintf(&b, " %q", r.Error)

@@ -68,6 +68,7 @@ type Effort struct {
 	Phase    Phase  `json:"phase,omitempty"`
 	Attempts int    `json:"attempts,omitempty"` // armed so far
 	Tries    int    `json:"tries,omitempty"`    // of those, the ones that count against the retry policy
+	Failures int    `json:"failures,omitempty"` // attempts and lookups that failed since the last verdict: the backoff's count
 	Lookups  int    `json:"lookups,omitempty"`  // in a row that could not tell
 	Crashes  int    `json:"crashes,omitempty"`  // attempts whose process died, since the last verdict
 	Beside   []int  `json:"beside,omitempty"`   // at each of the latest, how many other steps were in flight
@@ -75,7 +76,9 @@ type Effort struct {
 	Key      string `json:"key,omitempty"`
 
 	Since      time.Time `json:"since,omitzero"`      // first armed, since the last verdict: the policy's clock
-	FirstArmed time.Time `json:"firstArmed,omitzero"` // first armed under this key: the key window's clock
+	FirstArmed time.Time `json:"firstArmed,omitzero"` // first armed under this key, and perhaps sent: the key window's clock
+	Reached    bool      `json:"reached,omitempty"`   // an attempt under this key may have reached the destination
+	Failed     time.Time `json:"failed,omitzero"`     // when the latest attempt or lookup failed
 	Deadline   time.Time `json:"deadline,omitzero"`   // of the latest attempt
 	// Unanswered is the latest deadline among the attempts whose outcome is unknown. Zero: no attempt may
 	// have happened without our knowing. This is the whole of "may have happened".
@@ -233,9 +236,11 @@ func (ss *StepState) learn(e *Effort, r *Record) error {
 }
 
 func (ss *StepState) endAttempt(e *Effort, r *Record) {
-	if r.Class == stopped {
+	if r.Class == stopped || r.Class == outage || r.Kind == KindNotSent {
 		e.Tries--
 	}
+	e.failed(r)
+	e.Reached = e.Reached || r.Kind != KindNotSent && r.Kind != KindFault
 	switch r.Kind {
 	case KindDone:
 		ss.done(e, r)
@@ -243,6 +248,9 @@ func (ss *StepState) endAttempt(e *Effort, r *Record) {
 		e.Phase = Ready
 		if !e.Unanswered.IsZero() {
 			e.Phase = InDoubt
+		}
+		if !e.Reached {
+			e.FirstArmed = time.Time{}
 		}
 		if r.Kind == KindFault {
 			e.Stuck = ReasonPoison
@@ -261,9 +269,20 @@ func (ss *StepState) endAttempt(e *Effort, r *Record) {
 	}
 }
 
+// failed counts a failure for the backoff. It has no time while it is being decided about.
+func (e *Effort) failed(r *Record) {
+	if r.Kind != KindNotSent && r.Kind != KindUnknown && r.Kind != KindUnclear || r.Class == stopped {
+		return
+	}
+	e.Failures++
+	if !r.At.IsZero() {
+		e.Failed = r.At.UTC()
+	}
+}
+
 func (ss *StepState) evidence(e *Effort, r *Record) {
 	if r.Kind == KindUnclear {
-		e.Lookups++
+		e.unclear(r)
 		return
 	}
 	e.Lookups = 0
@@ -284,14 +303,24 @@ func (ss *StepState) evidence(e *Effort, r *Record) {
 	}
 }
 
+// unclear counts a lookup that could not tell.
+func (e *Effort) unclear(r *Record) {
+	if e.failed(r); r.Class != outage {
+		e.Lookups++
+	}
+}
+
 // taught folds the answer of a lookup that was to tell the undo what the step made.
 func (ss *StepState) taught(e *Effort, r *Record) {
-	if e.Lookups++; r.Kind != KindUnclear {
+	if e.Since.IsZero() {
+		e.Since = r.At.UTC() // the undo's policy begins with the question what is to be undone
+	}
+	if e.unclear(r); r.Kind != KindUnclear {
 		e.Lookups = 0
 	}
 	result := &Result{ExternalID: r.ExternalID, Output: r.Body}
 	switch {
-	case r.Class == "" && r.Kind == KindUnclear:
+	case r.Class != Unknown && r.Kind == KindUnclear:
 	case r.Kind == KindNotFound && ss.Unconfirmed: // it counted as done because it could not be told
 		e.Phase = Skipped
 	case r.Class != "":
@@ -356,7 +385,8 @@ func (st *State) arm(r *Record) error {
 	if a.Attempt != e.Attempts+1 || e.Phase == Done {
 		return fmt.Errorf("it arms attempt %d of step %q (%s), which is %s after %d", a.Attempt, a.Step, a.Direction, e.Phase, e.Attempts)
 	}
-	if e.Key != a.Key {
+	if e.Key != a.Key || e.FirstArmed.IsZero() {
+		e.Reached = e.Reached && e.Key == a.Key
 		e.Key, e.Reissue, e.FirstArmed = a.Key, a.Reissue, r.At.UTC()
 	}
 	if e.Since.IsZero() {

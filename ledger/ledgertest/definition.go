@@ -21,7 +21,7 @@ func spec(name string, version int) *saga.Spec {
 	return &saga.Spec{Saga: name, Version: version, Steps: []saga.StepSpec{
 		{
 			Name: "customer", Repeat: saga.RepeatKeyed, TTL: 24 * time.Hour, Undo: true, To: "books",
-			Retry: saga.Retry{Attempts: 3, Within: time.Hour, GiveUp: saga.ToReview}, Timeout: 30 * time.Second, Settle: time.Minute,
+			Retry: saga.Retry{Attempts: 3, Within: time.Hour}, Timeout: 30 * time.Second, Settle: time.Minute,
 		},
 		{
 			Name: "invoice", Repeat: saga.RepeatFind, Find: true, NoUndo: "the customer's “own” words: 日本 \x01",

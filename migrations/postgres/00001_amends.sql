@@ -121,7 +121,7 @@ CREATE TABLE amends_records (
     CONSTRAINT amends_records_review CHECK ((status = 'review') = (reason IS NOT NULL)),
     CONSTRAINT amends_records_reason CHECK (reason IN ('in-doubt', 'undo-failed', 'after-pivot', 'exhausted',
         'poison', 'conflict')),
-    CONSTRAINT amends_records_class CHECK (class IN ('unknown', 'not-sent', 'refused', 'fault', 'stopped')),
+    CONSTRAINT amends_records_class CHECK (class IN ('unknown', 'not-sent', 'refused', 'fault', 'stopped', 'outage')),
     CONSTRAINT amends_records_wait CHECK (wait_ms >= 0),
     CONSTRAINT amends_records_rank CHECK (rank BETWEEN 0 AND 2),
     -- A record arms something when arm_attempt is there.

@@ -134,7 +134,7 @@ CREATE TABLE amends_records (
         WHEN 'exhausted' THEN 1 WHEN 'poison' THEN 1
         WHEN 'conflict' THEN 1 ELSE 0 END),
     CONSTRAINT amends_records_class CHECK (class IS NULL OR CASE class
-        WHEN 'unknown' THEN 1 WHEN 'not-sent' THEN 1 WHEN 'refused' THEN 1 WHEN 'fault' THEN 1 WHEN 'stopped' THEN 1
+        WHEN 'unknown' THEN 1 WHEN 'not-sent' THEN 1 WHEN 'refused' THEN 1 WHEN 'fault' THEN 1 WHEN 'stopped' THEN 1 WHEN 'outage' THEN 1
         ELSE 0 END),
     CONSTRAINT amends_records_wait CHECK (wait_ms >= 0),
     CONSTRAINT amends_records_rank CHECK (rank IS NULL OR rank BETWEEN 0 AND 2),
