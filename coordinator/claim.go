@@ -61,7 +61,7 @@ func (k *claimer) claim() (more bool) {
 	var fresh []ledger.Head
 	for i := range heads {
 		switch w := c.hand.holding(heads[i].ID); {
-		case heads[i].Status == saga.Paused: // it is being adopted, and due when that is over
+		case heads[i].Status == saga.Adopting: // it is being adopted, and due when that is over
 		case w == nil && s.returns.has(heads[i].Number): // it is due at once when it has been given back
 		case w == nil:
 			fresh = append(fresh, heads[i])

@@ -52,7 +52,7 @@ func Adopt(spec *Spec, st *State, a *Adoption) (*Record, error) {
 		return nil, fmt.Errorf("%s cannot be adopted: %w", st.ID, m.broken)
 	}
 	if r.Status == "" {
-		r.Status = Paused
+		r.Status = Adopting
 	}
 	r.Error = clean(r.Error, maxText)
 	return r, nil
@@ -254,7 +254,7 @@ func (m *adopter) asked() *Record {
 
 // release makes r the last record of the adoption: it says where the work stands.
 func (m *adopter) release(r *Record) {
-	r.Status, r.Reason = Paused, ""
+	r.Status, r.Reason = Adopting, ""
 	if err := m.st.learn(r); err != nil { // what is adopted was checked
 		m.broken = err
 	}
@@ -300,7 +300,7 @@ func (st *State) admits(r *Record) bool {
 	case KindAdopted:
 		return r.Arm == nil
 	case KindRevised, KindForgotten:
-		return r.Arm == nil && r.Status == Paused
+		return r.Arm == nil && r.Status == Adopting
 	default:
 		return false
 	}
@@ -322,7 +322,7 @@ func (st *State) adopt(r *Record) error {
 			st.Steps = append(st.Steps, *adopted(r, st.Revision))
 		}
 	}
-	if r.Status == Paused {
+	if r.Status == Adopting {
 		return nil
 	}
 	st.Adopting = false

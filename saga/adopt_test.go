@@ -133,7 +133,7 @@ func TestD1NobodysBeforeItsEnd(t *testing.T) {
 		if err := d.adopt(a, n); err != nil {
 			t.Fatal(err)
 		}
-		if d.st.Status != Paused || !d.st.Adopting {
+		if d.st.Status != Adopting || !d.st.Adopting {
 			t.Fatalf("after %d records the work is %s", n, d.st.Status)
 		}
 		for what, ev := range map[string]Event{
@@ -147,9 +147,9 @@ func TestD1NobodysBeforeItsEnd(t *testing.T) {
 			}
 		}
 		for _, r := range []Record{
-			{Kind: KindArmed, Status: Running, Arm: &Arm{Step: "customer", Direction: Forward, Attempt: 1}}, {Kind: KindNoted, Status: Paused},
-			{Kind: KindRevised, Status: Running, Revision: "18", Body: json.RawMessage(`{"input":1}`)}, {Kind: KindResumed, Status: Paused},
-			{Kind: KindAdopted, Status: Paused, Arm: &Arm{Step: "customer", Direction: Forward, Attempt: 1}},
+			{Kind: KindArmed, Status: Running, Arm: &Arm{Step: "customer", Direction: Forward, Attempt: 1}}, {Kind: KindNoted, Status: Adopting},
+			{Kind: KindRevised, Status: Running, Revision: "18", Body: json.RawMessage(`{"input":1}`)}, {Kind: KindResumed, Status: Adopting},
+			{Kind: KindAdopted, Status: Adopting, Arm: &Arm{Step: "customer", Direction: Forward, Attempt: 1}},
 		} {
 			r.Seal(order, d.st.Seq, d.st.Tail, 7)
 			if err := d.st.clone().Apply(&r); err == nil {
@@ -303,7 +303,7 @@ func TestD8CutOffAndChanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.takeOver(told(t, "18", "invoice not-done", "mark-synced of=17"))
-	if d.st.Revision != "18" || d.st.Status != Running || d.chain[4].Kind != KindRevised || d.chain[4].Status != Paused {
+	if d.st.Revision != "18" || d.st.Status != Running || d.chain[4].Kind != KindRevised || d.chain[4].Status != Adopting {
 		t.Fatalf("the work is %s at %s: %+v", d.st.Status, d.st.Revision, d.chain)
 	}
 	if ss := d.st.Step("customer"); ss.Previous == nil || ss.Previous.ExternalID != "cus_7" {
@@ -373,7 +373,7 @@ func TestAdoptionIsAFormat(t *testing.T) {
 		r := &d.chain[i]
 		got = append(got, strings.TrimSpace(strings.Join([]string{string(r.Kind), r.Step, string(r.Class), r.ExternalID, string(r.Body), string(r.Status)}, " ")))
 	}
-	want := []string{`started    "3 lines" paused`, `adopted invoice  inv_1 {"id":"inv_1"} paused`, `adopted receipt unknown   completed`}
+	want := []string{`started    "3 lines" adopting`, `adopted invoice  inv_1 {"id":"inv_1"} adopting`, `adopted receipt unknown   completed`}
 	if !slices.Equal(got, want) {
 		t.Errorf("the records are\n%q\nwant\n%q", got, want)
 	}

@@ -42,7 +42,7 @@ func (c Call[In]) ExternalID(step string) string {
 func (c Call[In]) done(step string) *Result {
 	r, ok := c.inv.Results[step]
 	if !ok {
-		panic(faultf("step %q asked for step %q, which is unknown or not done", c.Step, step))
+		panic(faultf("step %q asked for step %q, which is unknown, not done, or was skipped without a result", c.Step, step))
 	}
 	return &r
 }

@@ -57,11 +57,11 @@ func TestCall(t *testing.T) {
 func TestCallFaults(t *testing.T) {
 	t.Parallel()
 	for what, ask := range map[string]func(Call[string]){
-		`step "invoice" asked for step "nobody", which is unknown or not done`: func(c Call[string]) { c.ExternalID("nobody") },
-		`step "invoice" asked for step "receipt", which`:                       func(c Call[string]) { ResultOf[thing](c, "receipt") },
-		`step "quote" recorded no external id`:                                 func(c Call[string]) { c.ExternalID("quote") },
-		`the result of step "quote" is not kept`:                               func(c Call[string]) { ResultOf[thing](c, "quote") },
-		`the result of step "customer" is no int`:                              func(c Call[string]) { ResultOf[int](c, "customer") },
+		`step "invoice" asked for step "nobody", which is unknown, not done, or was skipped without a result`: func(c Call[string]) { c.ExternalID("nobody") },
+		`step "invoice" asked for step "receipt", which`:                                                      func(c Call[string]) { ResultOf[thing](c, "receipt") },
+		`step "quote" recorded no external id`:                                                                func(c Call[string]) { c.ExternalID("quote") },
+		`the result of step "quote" is not kept`:                                                              func(c Call[string]) { ResultOf[thing](c, "quote") },
+		`the result of step "customer" is no int`:                                                             func(c Call[string]) { ResultOf[int](c, "customer") },
 	} {
 		gate := NewGate(nil)
 		o := run(t, func(_ context.Context, c Call[string]) (thing, error) {

@@ -64,7 +64,7 @@ func TestD10Unconfirmed(t *testing.T) {
 		if ss := d.st.Step("mail"); ss.Unconfirmed || ss.ExternalID != "mail_1" || ss.Forward.Phase != Done || len(d.st.Unconfirmed()) > 0 {
 			t.Errorf("the mail is %+v", ss)
 		}
-		verdict(d, "").noted("not in review").verdictIs(Completed) // it is known now
+		verdict(d, "").noted("neither in review").verdictIs(Completed) // it is known now
 	})
 	t.Run("it did not: a completed work goes on for it, under a new key", func(t *testing.T) {
 		d := verdict(ended(t), "").wants("act mail forward", Running)
@@ -130,8 +130,8 @@ func TestD10Unconfirmed(t *testing.T) {
 	})
 	t.Run("of another attempt, or of its undo: nothing is known of it by that", func(t *testing.T) {
 		for words, v := range map[string]Verdict{
-			"attempt 3":     {Step: "mail", Attempt: 3, Happened: true, ExternalID: "mail_1"},
-			"not in review": {Step: "mail", Direction: Undo, Happened: true},
+			"attempt 3":         {Step: "mail", Attempt: 3, Happened: true, ExternalID: "mail_1"},
+			"neither in review": {Step: "mail", Direction: Undo, Happened: true},
 		} {
 			d := ended(t).signal(Signal{Kind: SignalResolve, Verdict: v}).noted(words).verdictIs(Completed)
 			if !slices.Equal(d.st.Unconfirmed(), []string{"mail"}) {
@@ -173,7 +173,7 @@ func TestD10Unconfirmed(t *testing.T) {
 		if r.Step, r.Direction = "mail", Undo; d.forged(r, len(d.chain)) == nil {
 			t.Error("a verdict on an undo follows the end")
 		}
-		d.signal(Signal{Kind: SignalResolve, Verdict: Verdict{Step: "report"}}).noted("not in review").verdictIs(Completed)
+		d.signal(Signal{Kind: SignalResolve, Verdict: Verdict{Step: "report"}}).noted("neither in review").verdictIs(Completed)
 		back := begin(t, "x find undo\nm at-most-once no-undo").succeed("x1").fail(Unknown).cancel().succeed("").verdictIs(Compensated)
 		if r = (Record{Kind: KindResolved, Step: "m", Direction: Forward, Attempt: 1, Class: Unsent, Status: Running}); back.forged(r, len(back.chain)) == nil {
 			t.Error("a verdict on a step that was not adopted follows the end")

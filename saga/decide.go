@@ -300,6 +300,10 @@ func (m *machine) proceed() Command {
 			return m.cannotBe(err)
 		}
 	}
+	if m.st.Status == Paused && !m.unparked || m.rec != nil && m.rec.Kind == KindPaused {
+		m.stay()
+		return Command{Do: Rest}
+	}
 	if m.st.Newer != nil && (m.st.boundary() || m.turnsAtOnce()) {
 		return m.begin()
 	}
@@ -316,7 +320,9 @@ func (m *machine) proceed() Command {
 // stay keeps a parked work where it is.
 func (m *machine) stay() {
 	if m.rec != nil {
-		m.rec.Status, m.rec.Reason = m.st.Status, m.st.Reason
+		if m.rec.Status, m.rec.Reason = m.st.Status, m.st.Reason; m.rec.Kind == KindPaused {
+			m.rec.Status = Paused
+		}
 		if m.rec.Error == "" {
 			m.rec.Error = m.st.Note
 		}
@@ -338,7 +344,7 @@ func (m *machine) forward() Command {
 		if ss == nil {
 			return m.arm(s, Forward)
 		}
-		if ss.Forward.Phase != Done {
+		if ss.Forward.Phase != Done && ss.Forward.Phase != Skipped {
 			return m.resume(i, s, ss)
 		}
 	}

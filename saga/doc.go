@@ -214,7 +214,7 @@
 //   - S6: a verdict "it did not happen" makes it ready under a new key, with a fresh policy. Nothing is armed
 //     before the attempts of the old key have settled; and when the saga turns meanwhile, the step is still
 //     treated as one that may have happened. Only where there is no undo, the word counts at once.
-//   - S7: a verdict is stale, and noted, when the work is not in review, the review is about another step or
+//   - S7: a verdict is stale, and noted, when the work is neither in review nor paused, another step is at issue or another
 //     direction, or the attempt has moved on.
 //   - S8: a late answer of success closes a step in doubt as done. Evidence is always asked first. It speaks
 //     for its own attempt only: others still have to settle before an undo. An answer of an attempt of an earlier
@@ -223,6 +223,17 @@
 //   - S10: a conflict is noted. The work goes on with what it was started with.
 //   - S13: a wake is noted: the process that reads it looks at the work. It takes up again what the machine gave up (M3), when no
 //     step is at issue that a verdict could be about.
+//   - S14: a pause holds the work where it is, going forward or back, with who and why. What its source says meanwhile
+//     is heard, and waits. A late answer lands. What is in review, or has ended, is not moving, and the pause is noted.
+//   - S15: a paused work takes every word of a person that a review takes: a verdict, a retry, a skip, a cancel. It ends the
+//     pause, as a resume does. A resume of what is not paused is noted.
+//   - S16: a retry tries the step at issue again, or its undo, under the key it has, with a fresh policy and at once: what was
+//     refused, given up, poison or at fault, and what only waits. What may have happened still may, so its class decides
+//     (F11 to F16). Where nobody can tell whether the step happened (F17, F19, F12), and of what stands in quarantine
+//     (D6), it is noted and changes nothing. So is one that speaks of another step or attempt.
+//   - S17: a skip says of the step at issue, going forward, in review or paused, that it did not happen and will not. The work
+//     goes on; later steps find the result that was given with it, now or later. Nothing is owed but what may still arrive
+//     (S6). A newer version of the source object does the step again. It is stale where a verdict is (S7, F27).
 //
 // # Revisions
 //
@@ -281,6 +292,7 @@
 //     (when its key was used first, nobody knows). What can be asked for is in doubt, as after a fail-over (F26), and is
 //     looked up when the work goes on; that an earlier step was not there proves nothing about it. A lookup sees what
 //     this version of the source object made: what an older one left must be named. What is Idempotent is still to be done.
+//     That a person skipped it, nobody can tell.
 //   - D5: behind its last record the work is completed when every step is done. Else it goes on.
 //   - D6: what stands under our mark and does not match brings the work to review, in-doubt, about that step. A verdict
 //     leads on: it happened, then it is ours; it did not, then it is done under a new key. What it says is not known, so

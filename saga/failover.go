@@ -93,7 +93,7 @@ func (m *machine) lapses() (lapses []lapse) {
 		switch {
 		case ss == nil:
 			l.Key = StepKey(root, s.Name, Forward, 0)
-		case ss.Forward.Phase == Done:
+		case ss.Forward.Phase == Done, ss.Forward.Phase == Skipped:
 			continue
 		case ss.Forward.Key != "":
 			l.Key = ss.Forward.Key

@@ -33,6 +33,7 @@ func (w *world) verifyStep(s *StepSpec) {
 	case guarded && effects > most:
 		w.brokenf("I1: %d effects of %s, and at most %d are allowed", effects, s.Name, most)
 	case w.hasty[s.Name]:
+	case w.st.Status == Completed && w.st.Step(s.Name).Forward.Phase == Skipped:
 	case w.st.Status == Completed && w.st.Step(s.Name).Undo.Phase == Done && w.taken != "": // made good by hand, and then kept
 	case w.st.Status == Compensated && s.Undo && len(there) > 0:
 		w.brokenf("I4: compensated, and %s is there: %+v", s.Name, there)
@@ -173,6 +174,8 @@ func (a *audit) learn(w *world, r *Record) {
 		a.owed[r.Step] = false
 	case KindResolved:
 		a.owed[r.Step], a.lapsed[r.Step] = r.Class == "", false
+	case KindSkipped:
+		a.owed[r.Step], a.lapsed[r.Step] = false, false
 	}
 	done := r.Kind == KindDone || r.Kind == KindFound || r.Kind == KindResolved && r.Class == ""
 	if p := w.spec.pivot(); done && !a.turned && w.spec.index(r.Step) == p {

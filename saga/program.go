@@ -86,7 +86,7 @@ func (st *State) Invocation(c Command) *Invocation {
 	}
 	for i := range st.Steps {
 		ss := &st.Steps[i]
-		if ss.Forward.Phase == Done {
+		if ss.Forward.Phase == Done || ss.Forward.Phase == Skipped && (ss.ExternalID != "" || len(ss.Output) > 0) {
 			inv.Results[ss.Name] = Result{ExternalID: ss.ExternalID, Output: ss.Output}
 		}
 		if ss.Name != c.Step {

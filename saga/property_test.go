@@ -239,6 +239,7 @@ func (w *world) others() bool {
 		if w.say(Signal{Kind: SignalCancel, Actor: "anna"}); waited && w.st.Newer == nil {
 			w.taken = w.st.Heard
 		}
+	case w.hand():
 	case w.chance(3, "a conflict"):
 		w.say(Signal{Kind: SignalConflict})
 	case w.chance(2, "the ledger takes nothing"):
@@ -296,7 +297,7 @@ func (w *world) act() {
 		w.outcomeNow(Outcome{Class: Unsent, Error: "stopped", Shutdown: true})
 	case "answer lost":
 		w.send(r, soon)
-		w.outcomeNow(Outcome{Class: Unknown, Error: "cut"})
+		w.outcomeNow(Outcome{Class: Unknown, Error: "cut", Outage: w.chance(50, "an outage")})
 	case "late":
 		r.arrives = deadline.Add(w.span(s.Settle, "late by") + w.beyond())
 		w.send(r, soon)
@@ -394,6 +395,10 @@ func (w *world) look() {
 
 // rest lets a person look into the review.
 func (w *world) rest() {
+	if w.st.Status == Paused {
+		w.looksAtPaused()
+		return
+	}
 	if w.st.Status != Review {
 		return
 	}
@@ -416,6 +421,9 @@ func (w *world) rest() {
 	if w.st.Reason == ReasonConflict && w.chance(40, "it stays as it is") {
 		w.taken = w.st.Heard
 		w.say(Signal{Kind: SignalKeep, Actor: "anna"})
+		return
+	}
+	if w.chance(25, "tried again") && w.triesAgain() || w.leaves(ss, dir) {
 		return
 	}
 	w.verdictOn(ss, dir)

@@ -121,6 +121,8 @@ func (w *world) equals(old *State) {
 		return // a late answer, and nobody posted it
 	case len(w.hasty) > 0:
 		return // a person was wrong
+	case slices.ContainsFunc(old.Steps, func(ss StepState) bool { return ss.Forward.Phase == Skipped }):
+		return // that it was skipped is lost, and it is done (D4)
 	case w.source.gone && old.Status == Compensated && w.st.Status != Compensated:
 		w.brokenf("it was compensated, and is %s %s: %s", w.st.Status, w.st.Reason, dump(w.t, w.st))
 	case w.source.gone || old.Status != Completed:

@@ -31,7 +31,10 @@ const (
 	KindCancelled  Kind = "cancelled"  // a cancel was accepted; the work turns to compensation
 	KindNoted      Kind = "noted"      // nothing was learned of a step: a signal that changes nothing, a policy used up, the end
 	KindParked     Kind = "parked"     // put aside for a person
+	KindPaused     Kind = "paused"     // a person holds the work where it is
 	KindResumed    Kind = "resumed"    // taken up again where it was parked
+	KindRetried    Kind = "retried"    // a person has the step at issue tried again, under its key
+	KindSkipped    Kind = "skipped"    // a person says that the step did not happen and will not; Body is the result later steps find
 	KindHeard      Kind = "heard"      // the source has a newer version; it waits for a step boundary. Body is its input, empty when the source cancelled
 	KindRevised    Kind = "revised"    // the work begins again for a newer version of its source object
 	KindForgotten  Kind = "forgotten"  // the database went back: what the work armed since is not known

@@ -17,6 +17,10 @@ const (
 	SignalWake     SignalKind = "wake"        // a person or a program says that the work should have moved
 	SignalRevise   SignalKind = "revise"      // the source has a newer version of the object
 	SignalKeep     SignalKind = "keep"        // a person leaves a work as it stands that the source cancelled
+	SignalPause    SignalKind = "pause"       // a person holds the work where it is
+	SignalResume   SignalKind = "resume"      // a person lets a paused work go on
+	SignalRetry    SignalKind = "retry"       // a person has the step at issue tried again, under its key
+	SignalSkip     SignalKind = "skip"        // a person says that the step at issue did not happen and will not
 )
 
 // Signal is what anyone but the holder of a work has to say to it. Signals are only ever inserted; the holder
@@ -39,7 +43,7 @@ type News struct {
 	Input    json.RawMessage `json:"input,omitempty"`
 }
 
-// Verdict is what a resolve or a late answer says about a step. Zero for other kinds.
+// Verdict is what a resolve, a retry, a skip or a late answer says about a step. Zero for other kinds.
 type Verdict struct {
 	Step       string          `json:"step,omitempty"`
 	Direction  Direction       `json:"direction,omitempty"`

@@ -188,7 +188,7 @@ func TestS7StaleVerdict(t *testing.T) {
 		return Signal{Kind: SignalResolve, Verdict: Verdict{Step: step, Direction: dir, Attempt: attempt}}
 	}
 	t.Run("not in review", func(t *testing.T) {
-		begin(t, "a find undo").fail(Unknown).signal(word("a", Forward, 1)).noted("not in review").wants("wait", Retrying)
+		begin(t, "a find undo").fail(Unknown).signal(word("a", Forward, 1)).noted("neither in review").wants("wait", Retrying)
 	})
 	review := func(t *testing.T) *desk {
 		t.Helper()
@@ -219,7 +219,7 @@ func TestS7StaleVerdict(t *testing.T) {
 	})
 	t.Run("the first of two counts", func(t *testing.T) {
 		d := review(t).verdict("")
-		d.signal(word("b", Forward, 2)).noted("not in review")
+		d.signal(word("b", Forward, 2)).noted("neither in review")
 	})
 }
 

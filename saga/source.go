@@ -35,7 +35,7 @@ func (st *State) reopens(r *Record) bool {
 func (st *State) learnSource(r *Record) error {
 	switch r.Kind { //nolint:exhaustive // the caller's other kinds only move Heard
 	case KindCancelled:
-		st.Turned, st.Newer = true, nil
+		st.Turned, st.Newer, st.Withdrawn = true, nil, r.Revision != ""
 	case KindHeard:
 		st.Newer = &Newer{Revision: r.Revision, Version: r.Version, Gone: r.Version == 0, Input: r.Body}
 	case KindRevised:
@@ -74,6 +74,7 @@ func (st *State) revise(r *Record) error {
 		p.Input = st.Newer.Input
 	}
 	st.Revision, st.Version, st.Input, st.Newer, st.Turned, st.Unmatched = r.Revision, r.Version, p.Input, nil, false, false
+	st.Withdrawn = false
 	for i := range st.Steps {
 		switch ss := &st.Steps[i]; {
 		case !slices.Contains(p.Keep, ss.Name):
@@ -184,6 +185,7 @@ func (m *machine) hearNews(s *Signal) error {
 		return m.foldSignal(s, r)
 	}
 	input, dropped := keep(s.Input, MaxInput)
+	paused := m.st.Status == Paused // what the source says waits, too
 	switch {
 	case CompareRevisions(s.Revision, m.st.Heard) <= 0:
 		r.Revision = ""
@@ -192,16 +194,16 @@ func (m *machine) hearNews(s *Signal) error {
 		r.Revision = ""
 		return note(fmt.Sprintf("revision %s has no input that can be kept (JSON, at most %d bytes)", s.Revision, MaxInput))
 	case gone && m.st.Turned:
-		m.unparked = true // it may have waited for the newer version alone
+		m.unparked = !paused // it may have waited for the newer version alone
 		r.Kind, r.Error = KindCancelled, says(s, "the source cancelled it; it has turned already")
 		return m.foldSignal(s, r)
 	case !gone && m.ev.Same && !isSub(s.Revision) && !m.st.Turned && !m.st.Unmatched && (m.st.Newer == nil || !m.st.Newer.Gone):
 		return note("a newer version that says the same")
-	case gone && m.hasWayBack():
+	case !paused && gone && m.hasWayBack():
 		m.unparked = true
 		r.Kind, r.Error = KindCancelled, says(s, "the source cancelled it")
 		return m.foldSignal(s, r)
-	case m.st.boundary() && !gone:
+	case !paused && m.st.boundary() && !gone:
 		m.unparked, m.turned = true, false
 		return m.foldSignal(s, m.revised(Newer{Revision: s.Revision, Version: s.Version}, input))
 	}

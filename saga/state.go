@@ -27,6 +27,9 @@ type State struct {
 	Adopting bool      `json:"adopting,omitempty"`
 	Due      time.Time `json:"due,omitzero"` // when the latest record wants attention
 
+	// Withdrawn: the source cancelled what is worked on, and has said nothing newer since.
+	Withdrawn bool `json:"withdrawn,omitempty"`
+
 	Input    json.RawMessage `json:"input"`
 	Newer    *Newer          `json:"newer,omitempty"`    // waits for a step boundary
 	Steps    []StepState     `json:"steps,omitempty"`    // in the order of first arming
@@ -131,7 +134,7 @@ func (st *State) Apply(r *Record) error {
 		}
 	}
 	st.Seq, st.Tail, st.Updated = r.Seq, r.Hash, r.At.UTC()
-	if r.Reason != "" && !st.stays(r, confirms) {
+	if r.Kind == KindPaused || r.Reason != "" && !st.stays(r, confirms) {
 		st.Note = r.Error
 	}
 	st.Status, st.Reason = r.Status, r.Reason
@@ -178,9 +181,9 @@ func (st *State) learn(r *Record) error {
 			return fmt.Errorf("the work is started twice")
 		}
 		st.Version, st.Revision, st.Input, st.Started, st.Base = r.Version, r.Revision, r.Body, r.At.UTC(), 1
-		st.Heard, st.Adopting, st.Cause = r.Revision, r.Status == Paused, r.Error
+		st.Heard, st.Adopting, st.Cause = r.Revision, r.Status == Adopting, r.Error
 		return nil
-	case KindArmed, KindParked:
+	case KindArmed, KindParked, KindPaused:
 		return nil
 	case KindNoted, KindCancelled, KindHeard, KindRevised, KindResumed:
 		return st.learnSource(r)
@@ -197,7 +200,9 @@ func (st *State) learn(r *Record) error {
 	if r.Attempt != e.Attempts {
 		return fmt.Errorf("%s speaks of attempt %d of step %q; the latest is %d", r.Kind, r.Attempt, r.Step, e.Attempts)
 	}
-	e.Class, e.Error = r.Class, r.Error
+	if r.Kind != KindRetried { // what failed last stays to be read
+		e.Class, e.Error = r.Class, r.Error
+	}
 	if r.Wait > 0 {
 		e.NotBefore = r.due()
 	}
@@ -229,6 +234,16 @@ func (ss *StepState) learn(e *Effort, r *Record) error {
 			return fmt.Errorf("a verdict on step %q, which is %s", r.Step, e.Phase)
 		}
 		ss.resolve(e, r)
+	case KindRetried:
+		if e.Phase == Started || e.Phase == Done || e.Phase == Skipped {
+			return fmt.Errorf("a retry of step %q, which is %s", r.Step, e.Phase)
+		}
+		e.retried()
+	case KindSkipped:
+		if e.Phase == Started || e.Phase == Done || r.Direction != Forward {
+			return fmt.Errorf("step %q is to be left out, and is %s", r.Step, e.Phase)
+		}
+		ss.skipped(r)
 	default:
 		return fmt.Errorf("unknown kind %q", r.Kind)
 	}
@@ -382,7 +397,7 @@ func (st *State) arm(r *Record) error {
 		ss.Undo = Effort{Attempts: ss.Undo.Attempts}
 	}
 	e := ss.effort(a.Direction)
-	if a.Attempt != e.Attempts+1 || e.Phase == Done {
+	if a.Attempt != e.Attempts+1 || e.Phase == Done || a.Direction == Forward && e.Phase == Skipped {
 		return fmt.Errorf("it arms attempt %d of step %q (%s), which is %s after %d", a.Attempt, a.Step, a.Direction, e.Phase, e.Attempts)
 	}
 	if e.Key != a.Key || e.FirstArmed.IsZero() {
@@ -453,7 +468,7 @@ func (st *State) Issue(spec *Spec) (*StepState, Direction) {
 // one that was adopted as done because it could not be told, whatever the work's status is. It is nil when there is
 // nothing to decide about the step.
 func (st *State) IssueOf(spec *Spec, step string) (*StepState, Direction) {
-	if st.Status == Review {
+	if st.Status == Review || st.Status == Paused {
 		if ss, dir := st.Issue(spec); ss != nil && ss.Name == step {
 			return ss, dir
 		}
@@ -473,7 +488,7 @@ func (st *State) front() *StepState {
 	var latest *StepState
 	for i := range st.Steps {
 		switch ss := &st.Steps[i]; ss.Forward.Phase {
-		case "":
+		case "", Skipped:
 		case Done:
 			latest = ss
 		default:
@@ -496,7 +511,7 @@ func (ss *StepState) stands(spec *Spec) bool {
 		return false
 	}
 	f := &ss.Forward
-	word := (f.Phase == Ready || f.Phase == "") && f.Unanswered.IsZero() && ss.Previous == nil && ss.Unfinished == nil
+	word := (f.Phase == Ready || f.Phase == Skipped || f.Phase == "") && f.Unanswered.IsZero() && ss.Previous == nil && ss.Unfinished == nil
 	return ss.mayHaveHappened() && (!word || !spec.needsNoUndo(ss.Name))
 }
 

@@ -10,10 +10,12 @@ const (
 	Compensating Status = "compensating" // turned: what may have happened is undone, newest first → compensated, review
 )
 
-// Parked: no process works on it until a person says something.
+// Parked: no process works on it until somebody says something.
 const (
 	Review Status = "review" // a person must decide; [Reason] says why → running, compensating
-	Paused Status = "paused" // a rebuild is taking it over, and no process moves it until that is done → every other status but retrying
+	Paused Status = "paused" // a person holds it where it is → running, retrying, compensating, review
+	// Adopting: a rebuild is taking it over, and no process moves it until that is done → every other status but retrying, paused
+	Adopting Status = "adopting"
 )
 
 // Terminal: the work has ended. Signals are noted behind its end; only a newer version of its source moves it again.
@@ -28,7 +30,7 @@ func (s Status) Live() bool {
 }
 
 // Parked reports whether the work waits for a person.
-func (s Status) Parked() bool { return s == Review || s == Paused }
+func (s Status) Parked() bool { return s == Review || s == Paused || s == Adopting }
 
 // Terminal reports whether the chain has ended.
 func (s Status) Terminal() bool { return s == Completed || s == Compensated }
@@ -61,7 +63,7 @@ const (
 // Phase says where one direction of one step stands.
 type Phase string
 
-// The phases. Forward a step is ready, started, in doubt, done or refused; its undo is ready, started, in
+// The phases. Forward a step is ready, started, in doubt, done, refused or skipped; its undo is ready, started, in
 // doubt, done, failed or skipped.
 const (
 	Ready   Phase = "ready"    // not armed; every earlier attempt is provably without effect
@@ -69,5 +71,5 @@ const (
 	InDoubt Phase = "in-doubt" // an attempt's outcome is unknown
 	Done    Phase = "done"     // the effect is there and recorded
 	Rebuff  Phase = "refused"  // the destination said no
-	Skipped Phase = "skipped"  // undo only: there is nothing to undo
+	Skipped Phase = "skipped"  // forward: a person says that it did not happen and will not; undo: there is nothing to undo
 )

@@ -3,6 +3,7 @@ package saga
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -67,7 +68,7 @@ func Summarize(spec *Spec, st *State) Summary {
 		Steps: make(map[string]StepSummary, len(st.Steps)), Next: Next(spec, st),
 		Started: st.Started, Updated: st.Updated, Due: st.Due,
 	}
-	if st.Status == Review {
+	if st.Status == Review || st.Status == Paused {
 		s.Note = st.Note
 	}
 	if st.Heard != st.Revision {
@@ -126,38 +127,44 @@ func Next(spec *Spec, st *State) string {
 			return fmt.Sprintf("Every step counts as done. What could not be told after a rebuild: %s. Look at the destination; if you find out, "+
 				"resolve the step, else leave it.", strings.Join(steps, ", "))
 		}
+		if slices.ContainsFunc(st.Steps, func(ss StepState) bool { return ss.Forward.Phase == Skipped }) {
+			return "Nothing: every step is done or was skipped. Starting it again returns this result."
+		}
 		return "Nothing: every step is done. Starting it again returns this result."
 	case Compensated:
 		return nextUndone(st)
 	case Review:
 		return nextInReview(spec, st)
-	case Paused: // by an adoption that is not at its end
+	case Paused:
+		return fmt.Sprintf("A person holds it. To let it go on: %s. Until then it takes what a review takes: retry, skip, resolve, cancel.", st.verb("resume"))
+	case Adopting:
 		return "It is being taken over from what its destinations have. If that was cut off, rebuild again: it goes on where it was."
 	case Compensating:
 		return "It is being undone, newest step first. Nothing to do."
 	case Retrying:
-		return fmt.Sprintf("It goes on by itself at %s. Nothing to do; to give it up, cancel it.", st.Due.UTC().Format(time.RFC3339))
+		return fmt.Sprintf("It goes on by itself at %s. Nothing to do; to have it tried now: %s. To give it up, cancel it.",
+			st.Due.UTC().Format(time.RFC3339), st.verb("retry"))
 	default:
 		return "It is being worked on, or will be as soon as a coordinator runs. Nothing to do."
 	}
 }
 
+// verb is the command by which a person does something to the work.
+func (st *State) verb(verb string) string {
+	return fmt.Sprintf("amends %s %s --saga %s --reason WHY", verb, st.ID.Work, st.ID.Saga)
+}
+
 // nextUndone: everything is undone, and the source may want it all the same.
 func nextUndone(st *State) string {
-	newest := st.Revision
-	if CompareRevisions(st.Heard, newest) > 0 {
-		newest = st.Heard
+	if st.Withdrawn {
+		return "Whatever had happened is undone, because its source cancelled it. Starting it again returns this result; a newer version of its source runs it again."
 	}
-	if newest == "" {
-		return "Whatever had happened is undone. Starting it again returns this result; a start with a newer revision runs it again."
-	}
-	return fmt.Sprintf("Whatever had happened is undone. If that is wrong, change the object at its source: a version newer than %s "+
-		"runs it again, by a webhook when it says something new, else by the next reconciliation.", newest)
+	return fmt.Sprintf("Whatever had happened is undone. If its source still wants it, run it again: %s. A newer version of its source does so by itself.", st.verb("rerun"))
 }
 
 // nextInConflict: the source cancelled what stands, and one step does not say how it is undone.
 func nextInConflict(st *State, ss *StepState) string {
-	resolve := fmt.Sprintf("amends resolve %s --saga %s --step %s --reason WHY", st.ID.Work, st.ID.Saga, ss.Name)
+	resolve := st.verb("resolve") + " --step " + ss.Name
 	return fmt.Sprintf("The source cancelled it, and step %q cannot be undone by itself. To undo the other steps, make this one good by hand, then: "+
 		"%s --happened-without-id. To leave everything as it is: %s --keep", ss.Name, resolve, resolve)
 }
@@ -170,26 +177,48 @@ func nextInReview(spec *Spec, st *State) string {
 	if ss == nil || ss.effort(dir).Phase == Done {
 		return "No step is at issue: mend what the note says, or cancel it."
 	}
+	return st.lookFirst(spec, ss, dir) + st.verbsFor(spec, ss, dir)
+}
+
+// lookFirst says what a person does before saying anything about the step at issue.
+func (st *State) lookFirst(spec *Spec, ss *StepState, dir Direction) string {
 	e := ss.effort(dir)
 	what := fmt.Sprintf("step %q", ss.Name)
 	if dir == Undo {
 		what = fmt.Sprintf("the undo of step %q", ss.Name)
 	}
-	resolve := fmt.Sprintf("amends resolve %s --saga %s --step %s --reason WHY", st.ID.Work, st.ID.Saga, ss.Name)
-	look := fmt.Sprintf("Look at the destination of %s for key %s or the work id.", what, e.Key)
 	switch {
 	case e.Class == Refused && e.Stuck == ReasonInDoubt: // in quarantine
-		look = fmt.Sprintf("Something stands under the mark of %s and was not taken over (see the note): look at it.", what)
+		look := fmt.Sprintf("Something stands under the mark of %s and was not taken over (see the note): look at it.", what)
 		if m := (&machine{spec: spec, st: st}); spec != nil && !m.pastPivot() {
 			look += " To give the work up, cancel it."
 		}
+		return look
 	case e.Phase == Rebuff && dir == Forward:
-		look = fmt.Sprintf("The destination refused %s: mend the cause there first.", what)
+		return fmt.Sprintf("The destination refused %s: mend the cause there first.", what)
 	case st.Reason == ReasonPoison || st.Reason == ReasonExhausted:
-		look = fmt.Sprintf("Mend what makes %s fail. Then look at its destination for key %s or the work id.", what, e.Key)
+		return fmt.Sprintf("Mend what makes %s fail. Then look at its destination for key %s or the work id.", what, e.Key)
 	case dir == Undo:
-		look = fmt.Sprintf("Undo step %q at its destination by hand, or mend what stops it.", ss.Name)
+		return fmt.Sprintf("Undo step %q at its destination by hand, or mend what stops it.", ss.Name)
+	default:
+		return fmt.Sprintf("Look at the destination of %s for key %s or the work id.", what, e.Key)
 	}
-	return fmt.Sprintf("%s If it happened: %s --happened ID (or --happened-without-id). "+
-		"If it did not, and shall be done again under a new key: %s --did-not-happen", look, resolve, resolve)
+}
+
+// verbsFor are the commands for the step at issue, the harmless first. A new key is offered only where nothing else is left.
+func (st *State) verbsFor(spec *Spec, ss *StepState, dir Direction) string {
+	var b strings.Builder
+	resolve := st.verb("resolve") + " --step " + ss.Name
+	again := spec != nil && st.notRetriable(spec, ss, dir, Moment{}) == ""
+	if again {
+		fmt.Fprintf(&b, " To try it again under the same key: %s.", st.verb("retry"))
+	}
+	fmt.Fprintf(&b, " If it happened: %s --happened ID (or --happened-without-id).", resolve)
+	if dir == Forward && !st.Turned {
+		fmt.Fprintf(&b, " If it did not and will not: %s.", st.verb("skip"))
+	}
+	if !again {
+		fmt.Fprintf(&b, " If it did not, and shall be done again under a new key: %s --did-not-happen.", resolve)
+	}
+	return b.String()
 }

@@ -1,7 +1,7 @@
 package saga
 
 // tally counts, without the fold, how often each AtMostOnce step may have been sent, and how often it was allowed: once,
-// once more for each person's word that it did not happen, and once more for each undo. It is held against every record
+// once more for each person's word that it did not happen (a skip is one), and once more for each undo. It is held against every record
 // that any test of this package stores (CORE-29, 31): the price of the promise is that no lookup, no revision, no
 // fail-over and no way back counts. What a fail-over forgets stays counted.
 type tally struct {
@@ -22,7 +22,7 @@ func (c *tally) count(spec *Spec, r *Record, broken func(format string, args ...
 		}
 	case r.Direction == Forward && (r.Kind == KindNotSent || r.Kind == KindFault || r.Kind == KindRefused && r.Class == Refused):
 		c.sends[r.Step]-- // it provably was not
-	case r.Kind == KindResolved && (r.Direction == Undo || r.Class == Unsent):
+	case r.Kind == KindSkipped, r.Kind == KindResolved && (r.Direction == Undo || r.Class == Unsent):
 		c.allowed[r.Step]++
 	case r.Direction == Undo && r.Kind == KindDone:
 		c.allowed[r.Step]++

@@ -27,6 +27,14 @@ func (m *machine) learnSignal(s *Signal) error {
 		return m.note(s, "there is nothing the source cancelled and nobody could undo")
 	case SignalResolve:
 		return m.resolve(s)
+	case SignalPause:
+		return m.pause(s)
+	case SignalResume:
+		return m.goOn(s)
+	case SignalRetry:
+		return m.retry(s)
+	case SignalSkip:
+		return m.skip(s)
 	case SignalLate:
 		return m.lateAnswer(s)
 	case SignalWake:
@@ -70,15 +78,15 @@ func (m *machine) resolve(s *Signal) error {
 	}
 	ss, dir := m.st.Issue(m.spec)
 	switch {
-	case m.st.Status != Review:
-		return m.note(s, "verdict: the work is not in review")
+	case m.st.Status != Review && m.st.Status != Paused:
+		return m.note(s, "verdict: the work is neither in review nor paused")
 	case ss == nil || s.Step != ss.Name || s.Direction != "" && s.Direction != dir:
 		return m.note(s, fmt.Sprintf("verdict: the review is not about step %q", s.Step))
 	case s.Attempt != ss.effort(dir).Attempts:
 		return m.note(s, fmt.Sprintf("verdict: it speaks of attempt %d, and the step has moved on to %d", s.Attempt, ss.effort(dir).Attempts))
 	case ss.effort(dir).Phase == Done:
 		return m.note(s, "verdict: the step is done")
-	case !s.Happened && !m.st.Forgotten.IsZero() && !s.At.After(m.st.Forgotten):
+	case !s.Happened && m.stale(s):
 		return m.note(s, "verdict: records were forgotten since, and it may have been followed already; look again")
 	case m.st.Reason == ReasonConflict && !s.Happened:
 		return m.note(s, "verdict: the step stands until somebody makes it good; say so, or keep the work as it is")
@@ -95,7 +103,7 @@ func (m *machine) confirm(s *Signal, ss *StepState) error {
 		return m.note(s, fmt.Sprintf("verdict: it speaks of attempt %d, and the step has moved on to %d", s.Attempt, ss.Forward.Attempts))
 	case ss.Undo.Attempts > 0 || ss.Undo.Phase == Done:
 		return m.note(s, "verdict: the step is undone, or its undo may be under way")
-	case !s.Happened && !m.st.Forgotten.IsZero() && !s.At.After(m.st.Forgotten):
+	case !s.Happened && m.stale(s):
 		return m.note(s, "verdict: records were forgotten since, and it may have been followed already; look again")
 	}
 	m.unparked = !s.Happened // a review may have been about what stands
@@ -144,7 +152,7 @@ func (m *machine) lateAnswer(s *Signal) error {
 		return m.note(s, fmt.Sprintf("a late answer of attempt %d of step %q says %q, and the work has ended: look for what it left", s.Attempt, s.Step, s.ExternalID))
 	}
 	if issue, dir := m.st.Issue(m.spec); issue == ss && dir == Forward {
-		m.unparked = true
+		m.unparked = m.st.Status != Paused
 	}
 	r := &Record{
 		Kind: KindFound, Step: s.Step, Direction: Forward, Attempt: ss.Forward.Attempts,

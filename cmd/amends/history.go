@@ -79,7 +79,7 @@ func told(r *saga.Record) string {
 	}
 	switch {
 	case r.Error == "":
-	case r.Kind == saga.KindStarted && r.Status != saga.Paused: // what is adopted was caused by a person, who says so
+	case r.Kind == saga.KindStarted && r.Status != saga.Adopting: // what is adopted was caused by a person, who says so
 		words += ", caused by " + r.Error
 	default:
 		words += ": " + r.Error

@@ -143,7 +143,7 @@ func (b *rebuilding) unknown(ctx context.Context, l *listing, yield func(key str
 				return err
 			}
 		}
-		if more && head.Key == d.Key && head.Known.Status != saga.Paused {
+		if more && head.Key == d.Key && head.Known.Status != saga.Adopting {
 			continue
 		}
 		if err := yield(d.Key); err != nil {
@@ -224,7 +224,7 @@ func (b *rebuilding) behold(ctx context.Context, s *sight) {
 		if err != nil {
 			return fmt.Errorf("ask the ledger: %w", err)
 		}
-		if s.item.Known = k; k != nil && k.Status != saga.Paused {
+		if s.item.Known = k; k != nil && k.Status != saga.Adopting {
 			return nil
 		}
 		s.item.Known, s.item.Looked = nil, drift.Looks // a miss makes nothing here
