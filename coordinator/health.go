@@ -1,0 +1,131 @@
+package coordinator
+
+import (
+	"time"
+
+	"github.com/amends-dev/amends/saga"
+)
+
+// health is what every process of a ledger knows of one destination. It is a value, kept in the ledger as a control and
+// changed by compare-and-set: a change that loses to another is decided again on what that one wrote. Times are the ledger's.
+//
+// A destination is paused by a person; or limited, because it asked to be left alone for a while (429, 503); or failing,
+// because several instances failed there and none was served meanwhile; or healthy. Only a healthy one gets more than one
+// attempt, and a failing one gets that from one process at a time: the probe. What waits for it waits in the ledger.
+type health struct {
+	PausedBy  string    `json:"pausedBy,omitempty"` // a person; and why, in that person's words
+	PausedWhy string    `json:"pausedWhy,omitempty"`
+	PausedAt  time.Time `json:"pausedAt,omitzero"`
+
+	LimitedUntil time.Time `json:"limitedUntil,omitzero"`
+
+	FailingSince time.Time `json:"failingSince,omitzero"`
+	Why          string    `json:"why,omitempty"` // what the latest failure said
+	// Probes are those that failed since the destination began to fail. One that begins again within a minute goes on counting.
+	Probes    int       `json:"probes,omitempty"`
+	NextProbe time.Time `json:"nextProbe,omitzero"`
+	Prober    string    `json:"prober,omitempty"` // the session that probes now
+	ProbeEnds time.Time `json:"probeEnds,omitzero"`
+	BackSince time.Time `json:"backSince,omitzero"`
+
+	// ServedAt is when an instance was last served there, by any process; it is told once a minute.
+	ServedAt time.Time `json:"servedAt,omitzero"`
+}
+
+// The states of a destination, as people read them.
+const (
+	healthy = "healthy"
+	limited = "limited"
+	failing = "failing"
+	paused  = "paused"
+)
+
+// state is where the destination stands.
+func (h *health) state(now saga.Moment) string {
+	switch {
+	case h.PausedBy != "":
+		return paused
+	case now.Earliest.Before(h.LimitedUntil):
+		return limited
+	case !h.FailingSince.IsZero():
+		return failing
+	default:
+		return healthy
+	}
+}
+
+// probing reports whether the session has the probe, and time to make it.
+func (h *health) probing(now saga.Moment, who saga.Token) bool {
+	return h.state(now) == failing && h.Prober == who.String() && now.Latest.Before(h.ProbeEnds)
+}
+
+// mayProbe reports whether the probe is to be had: its time has come, and nobody's is under way.
+func (h *health) mayProbe(now saga.Moment) bool {
+	return h.state(now) == failing && !now.Earliest.Before(h.NextProbe) && (h.Prober == "" || !now.Earliest.Before(h.ProbeEnds))
+}
+
+// changes is when the state changes by itself, or something is to be had; zero: when somebody changes it.
+func (h *health) changes(now saga.Moment) time.Time {
+	switch h.state(now) {
+	case limited:
+		return h.LimitedUntil
+	case failing:
+		if h.Prober != "" {
+			return h.ProbeEnds
+		}
+		return h.NextProbe
+	default:
+		return time.Time{}
+	}
+}
+
+// How long a probe waits after one that failed.
+const (
+	firstProbe = time.Second
+	lastProbe  = time.Minute
+)
+
+// failed begins the failing, or has the next probe wait longer.
+func (h health) failed(now saga.Moment, why string) health {
+	if h.FailingSince.IsZero() {
+		if h.FailingSince = now.Earliest; now.Earliest.After(h.BackSince.Add(time.Minute)) {
+			h.Probes = 0
+		}
+		h.BackSince = time.Time{}
+	} else {
+		h.Probes++
+	}
+	wait := lastProbe
+	if h.Probes < 6 {
+		wait = firstProbe << h.Probes
+	}
+	h.Why, h.NextProbe, h.Prober, h.ProbeEnds = why, now.Latest.Add(wait), "", time.Time{}
+	return h
+}
+
+// taken gives the probe to a session, until it has an answer or never will.
+func (h health) taken(who saga.Token, ends time.Time) health {
+	h.Prober, h.ProbeEnds = who.String(), ends
+	return h
+}
+
+// unused gives the probe back that was not made.
+func (h health) unused() health {
+	h.Prober, h.ProbeEnds = "", time.Time{}
+	return h
+}
+
+// served ends the failing: an instance was served.
+func (h health) served(now saga.Moment) health {
+	if h.ServedAt = now.Earliest; !h.FailingSince.IsZero() {
+		h.BackSince, h.FailingSince, h.Why, h.NextProbe = now.Earliest, time.Time{}, "", time.Time{}
+		h = h.unused()
+	}
+	return h
+}
+
+// limit has the destination left alone until then, if that is later than what it asked for before.
+func (h health) limit(until time.Time) health {
+	h.LimitedUntil = latest(h.LimitedUntil, until)
+	return h
+}

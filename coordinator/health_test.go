@@ -1,0 +1,81 @@
+package coordinator
+
+import (
+	"testing"
+	"time"
+
+	"github.com/amends-dev/amends/saga"
+)
+
+func at(d time.Duration) saga.Moment {
+	t := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).Add(d)
+	return saga.Moment{Earliest: t, Latest: t}
+}
+
+// Rule: a destination that fails is probed by one process at a time, after a wait that grows to a minute.
+func TestHealthOneProbeAtATime(t *testing.T) {
+	t.Parallel()
+	h := health{}.failed(at(0), "refused")
+	if h.state(at(0)) != failing || h.mayProbe(at(0)) || !h.mayProbe(at(time.Second)) {
+		t.Fatalf("%+v", h)
+	}
+	h = h.taken(1, at(31*time.Second).Earliest)
+	switch now := at(2 * time.Second); {
+	case !h.probing(now, 1), h.probing(now, 2), h.mayProbe(now):
+		t.Fatalf("the probe is another's: %+v", h)
+	case h.probing(at(31*time.Second), 1), !h.mayProbe(at(31 * time.Second)):
+		t.Fatalf("a prober that died keeps the probe: %+v", h)
+	}
+	now, waits := time.Duration(0), []time.Duration{}
+	for range 9 {
+		h = h.taken(1, at(now+time.Minute).Earliest).failed(at(now), "refused")
+		waits = append(waits, h.NextProbe.Sub(at(now).Earliest))
+		now += waits[len(waits)-1]
+	}
+	for i, want := range []time.Duration{2, 4, 8, 16, 32, 60, 60, 60, 60} {
+		if waits[i] != want*time.Second {
+			t.Errorf("after probe %d: %s", i+1, waits[i])
+		}
+	}
+	if !h.FailingSince.Equal(at(0).Earliest) {
+		t.Errorf("failing since %s", h.FailingSince)
+	}
+}
+
+// Rule: one that was served is healthy; what fails again within a minute is probed as rarely as before.
+func TestHealthBackAndAway(t *testing.T) {
+	t.Parallel()
+	h := health{}.failed(at(0), "refused").failed(at(time.Second), "refused").failed(at(3*time.Second), "refused").taken(1, at(time.Hour).Earliest).served(at(7 * time.Second))
+	if h.state(at(7*time.Second)) != healthy || h.Prober != "" || h.Why != "" {
+		t.Fatalf("%+v", h)
+	}
+	if again := h.failed(at(60*time.Second), "refused"); again.NextProbe.Sub(at(60*time.Second).Earliest) != 4*time.Second {
+		t.Errorf("%+v", again)
+	}
+	if later := h.failed(at(time.Hour), "refused"); later.NextProbe.Sub(at(time.Hour).Earliest) != time.Second {
+		t.Errorf("%+v", later)
+	}
+	if h := h.unused(); h.state(at(time.Hour)) != healthy {
+		t.Errorf("%+v", h)
+	}
+}
+
+// Rule: a pause comes before everything, and what a destination asked for is kept for its longest.
+func TestHealthOrder(t *testing.T) {
+	t.Parallel()
+	h := health{}.limit(at(time.Minute).Earliest).limit(at(time.Second).Earliest)
+	if h.state(at(59*time.Second)) != limited || h.state(at(time.Minute)) != healthy || !h.changes(at(0)).Equal(at(time.Minute).Earliest) {
+		t.Errorf("%+v", h)
+	}
+	h = h.failed(at(0), "503")
+	if h.mayProbe(at(2 * time.Second)) {
+		t.Error("it is probed although it asked to be left alone")
+	}
+	h.PausedBy = "anna"
+	if h = h.taken(1, at(2*time.Hour).Earliest); h.state(at(time.Hour)) != paused || h.mayProbe(at(time.Hour)) || h.probing(at(time.Hour), 1) {
+		t.Errorf("%+v", h)
+	}
+	if h = h.served(at(time.Hour)); h.state(at(time.Hour)) != paused { // what was under way was served
+		t.Errorf("%+v", h)
+	}
+}
