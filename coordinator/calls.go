@@ -74,8 +74,8 @@ func (c calls) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, error) 
 	return within(ctx, c.within, func(ctx context.Context) ([]ledger.Chain, error) { return c.Ledger.Load(ctx, ids) })
 }
 
-func (c calls) Claim(ctx context.Context, t saga.Token, k ledger.Claim) ([]ledger.Head, error) {
-	return within(ctx, c.within, func(ctx context.Context) ([]ledger.Head, error) { return c.Ledger.Claim(ctx, t, k) })
+func (c calls) Claim(ctx context.Context, t saga.Token, k ledger.Claim) (ledger.Claimed, error) {
+	return within(ctx, c.within, func(ctx context.Context) (ledger.Claimed, error) { return c.Ledger.Claim(ctx, t, k) })
 }
 
 func (c calls) GiveBack(ctx context.Context, t saga.Token, works []ledger.Return) error {

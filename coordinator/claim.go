@@ -45,7 +45,7 @@ func (k *claimer) claim() (more bool) {
 	k.owed += limit
 	share := k.owed / 4
 	k.owed -= 4 * share
-	heads, err := c.ledger.Claim(s.idle, s.token, ledger.Claim{Limit: limit, Fresh: share, Known: c.known()})
+	got, err := c.ledger.Claim(s.idle, s.token, ledger.Claim{Limit: limit, Fresh: share, Known: c.known()})
 	switch {
 	case errors.Is(err, ledger.ErrSessionDead), errors.Is(err, ledger.ErrDatabaseChanged):
 		c.loseSession(s, err)
@@ -58,6 +58,7 @@ func (k *claimer) claim() (more bool) {
 	}
 	k.answered()
 	c.outage.answered(callClaim)
+	heads := got.Heads
 	var fresh []ledger.Head
 	for i := range heads {
 		switch w := c.hand.holding(heads[i].ID); {

@@ -189,14 +189,14 @@ func (l *link) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, error) 
 	return onWay(ctx, l, ledgertest.Load, func(ctx context.Context) ([]ledger.Chain, error) { return l.Store.Load(ctx, ids) })
 }
 
-func (l *link) Claim(ctx context.Context, t saga.Token, c ledger.Claim) ([]ledger.Head, error) {
+func (l *link) Claim(ctx context.Context, t saga.Token, c ledger.Claim) (ledger.Claimed, error) {
 	if l.m.s.broken[brokenClaim] != "" {
 		c.Known = slices.DeleteFunc(slices.Clone(c.Known), func(v ledger.Version) bool { return v.Saga == parcelSaga })
 	}
 	if l.m.s.broken[brokenStarts] != "" {
 		c.Limit = 0
 	}
-	return onWay(ctx, l, ledgertest.ClaimWorks, func(ctx context.Context) ([]ledger.Head, error) { return l.Store.Claim(ctx, t, c) })
+	return onWay(ctx, l, ledgertest.ClaimWorks, func(ctx context.Context) (ledger.Claimed, error) { return l.Store.Claim(ctx, t, c) })
 }
 
 func (l *link) Post(ctx context.Context, id saga.ID, sig saga.Signal) error {

@@ -128,16 +128,16 @@ func destinationOf(spec *saga.Spec, step string) string {
 	return ""
 }
 
-func (t *tap) Claim(ctx context.Context, token saga.Token, c ledger.Claim) ([]ledger.Head, error) {
+func (t *tap) Claim(ctx context.Context, token saga.Token, c ledger.Claim) (ledger.Claimed, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	heads, err := t.Ledger.Claim(ctx, token, c)
-	for i := range heads {
-		if w := t.traces[heads[i].ID]; w != nil {
+	got, err := t.Ledger.Claim(ctx, token, c)
+	for i := range got.Heads {
+		if w := t.traces[got.Heads[i].ID]; w != nil {
 			w.holder = token
 		}
 	}
-	return heads, err
+	return got, err
 }
 
 func (t *tap) GiveBack(ctx context.Context, token saga.Token, works []ledger.Return) error {

@@ -108,12 +108,12 @@ func (h *hooked) Renew(ctx context.Context, t saga.Token, r ledger.Renewal) (led
 	return h.Store.Renew(ctx, t, r)
 }
 
-func (h *hooked) Claim(ctx context.Context, t saga.Token, c ledger.Claim) ([]ledger.Head, error) {
-	heads, err := h.Store.Claim(ctx, t, c)
+func (h *hooked) Claim(ctx context.Context, t saga.Token, c ledger.Claim) (ledger.Claimed, error) {
+	got, err := h.Store.Claim(ctx, t, c)
 	if h.claim != nil && err == nil {
-		h.claim(heads)
+		h.claim(got.Heads)
 	}
-	return heads, err
+	return got, err
 }
 
 func (h *hooked) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, error) {
@@ -459,8 +459,8 @@ func (m *mortal) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, error
 	return through(m, func() ([]ledger.Chain, error) { return m.ledger.Load(ctx, ids) })
 }
 
-func (m *mortal) Claim(ctx context.Context, t saga.Token, c ledger.Claim) ([]ledger.Head, error) {
-	return through(m, func() ([]ledger.Head, error) { return m.ledger.Claim(ctx, t, c) })
+func (m *mortal) Claim(ctx context.Context, t saga.Token, c ledger.Claim) (ledger.Claimed, error) {
+	return through(m, func() (ledger.Claimed, error) { return m.ledger.Claim(ctx, t, c) })
 }
 
 func (m *mortal) GiveBack(ctx context.Context, t saga.Token, works []ledger.Return) error {

@@ -40,7 +40,7 @@ func TestABacklogDoesNotWaitForThePoll(t *testing.T) {
 // slowly is a ledger whose claims take a while, as those of a database do: meanwhile starts come.
 type slowly struct{ *memory.Ledger }
 
-func (s slowly) Claim(ctx context.Context, t saga.Token, c ledger.Claim) ([]ledger.Head, error) {
+func (s slowly) Claim(ctx context.Context, t saga.Token, c ledger.Claim) (ledger.Claimed, error) {
 	<-time.After(60 * time.Millisecond)
 	return s.Ledger.Claim(ctx, t, c)
 }

@@ -76,13 +76,13 @@ func (s *silentStore) Append(ctx context.Context, t saga.Token, es []ledger.Entr
 	return s.Ledger.Append(ctx, t, es)
 }
 
-func (s *silentStore) Claim(ctx context.Context, t saga.Token, c ledger.Claim) ([]ledger.Head, error) {
+func (s *silentStore) Claim(ctx context.Context, t saga.Token, c ledger.Claim) (ledger.Claimed, error) {
 	if err := s.claims.pass(); err != nil {
-		return nil, err
+		return ledger.Claimed{}, err
 	}
-	heads, err := s.Ledger.Claim(ctx, t, c)
-	s.claimed.Add(int64(len(heads)))
-	return heads, err
+	got, err := s.Ledger.Claim(ctx, t, c)
+	s.claimed.Add(int64(len(got.Heads)))
+	return got, err
 }
 
 func (s *silentStore) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, error) {

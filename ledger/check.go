@@ -205,8 +205,8 @@ func (c *checker) read(ctx context.Context, head Head) (*checked, error) {
 
 // sameHead compares what an append, a claim or a post changes.
 func sameHead(a, b Head) bool {
-	return a.Status == b.Status && a.Session == b.Session && a.Due.Equal(b.Due) && a.Updated.Equal(b.Updated) &&
-		a.Base == b.Base && a.Posted == b.Posted && a.Consumed == b.Consumed
+	return a.Status == b.Status && a.Session == b.Session && a.Due.Equal(b.Due) && a.WaitsFor == b.WaitsFor &&
+		a.Updated.Equal(b.Updated) && a.Base == b.Base && a.Posted == b.Posted && a.Consumed == b.Consumed
 }
 
 // seed is of the digests of one process.

@@ -104,8 +104,15 @@ func TestCheckFindsDamage(t *testing.T) {
 		{"parked and due", func(b *book) { b.head(review).Due = time.Unix(1, 0) }, review, 0, "without an unread signal, but due"},
 		{"ended and held", func(b *book) { b.head(done).Session = 7 }, done, 0, "still held"},
 		{"ended and due", func(b *book) { b.head(done).Due = time.Unix(1, 0) }, done, 0, "without an unread signal, but due"},
+		{"waiting without being due", func(b *book) { b.head(review).WaitsFor = "books" }, review, 0, "not released and due"},
+		{"waiting and held", func(b *book) {
+			b.head(waits).WaitsFor, b.head(waits).Session, b.head(waits).Due = "books", 7, time.Time{}
+		}, waits, 0, "not released and due"},
 
 		// Signals.
+		{"waiting with an unread signal", func(b *book) {
+			b.head(waits).WaitsFor, b.head(waits).Posted, b.signals[waits] = "books", 1, []saga.Signal{{ID: 9}}
+		}, waits, 0, "without room they are not read"},
 		{"an ended work's signal unheard", func(b *book) {
 			b.head(done).Posted, b.signals[done] = 2, append(b.signals[done], saga.Signal{ID: 77})
 		}, done, 0, "nobody would read them"},

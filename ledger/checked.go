@@ -169,6 +169,13 @@ func (w *checked) schedule() {
 	case h.Status.Terminal() && held && !pending:
 		w.addf(0, doRebuild, "It is %s, but still held.", h.Status)
 	}
+	switch {
+	case h.WaitsFor == "":
+	case held || !due:
+		w.addf(0, doRebuild, "It waits for destination %q, but it is not released and due.", h.WaitsFor)
+	case pending:
+		w.addf(0, lost, "It waits for destination %q with %d unread signals: without room they are not read.", h.WaitsFor, h.Posted-h.Consumed)
+	}
 	if h.Status == saga.Review && h.Reason == "" {
 		w.addf(0, doRebuild, "It is in review without a reason.")
 	}

@@ -66,17 +66,21 @@
 //
 // and with a Schedule also:
 //
-//	the record's status    session    due                                  finished
-//	live, Hold             writer     -                                    -
-//	live                   -          the record's time plus its wait      -
-//	parked                 -          -                                    -
-//	terminal               -          -                                    the record's time, if it had not ended before
+//	the record's status    session    due                                  waits for    finished
+//	live, Hold             writer     -                                    -            -
+//	live                   -          the record's time plus its wait      -            -
+//	parked                 -          -                                    -            -
+//	terminal               -          -                                    -            the record's time, if it had not ended before
 //
 // with one exception that keeps signals from being lost: a work that nobody holds after the record, ended or not, and
 // that has signals which no record consumed, is due at once. That is why the count of posted
 // signals is in the head: a post and a release meet in one row, and whichever comes second sees the other.
 //
 // So a live work is always held or due, and a head that says otherwise is a work nobody will look at again.
+//
+// A released work may also wait for a destination: it is claimed only by a process that has room there. That no record
+// says; a return does ([Return]), and whatever else releases the work, holds it, or brings it a signal takes it back. A
+// head that was rebuilt from its chain waits for nothing: the process that claims it finds no room and gives it back.
 //
 // # Sessions
 //

@@ -45,19 +45,22 @@ type Ledger interface { //nolint:interfacebloat // a coordinator needs them all
 	// holds that have an unread signal. A session that is not live claims nothing: [ErrSessionDead].
 	//
 	// It may give fewer works than there are, never one that another session holds.
-	Claim(ctx context.Context, t saga.Token, c Claim) ([]Head, error)
+	Claim(ctx context.Context, t saga.Token, c Claim) (Claimed, error)
 
-	// GiveBack releases works that t holds on record. A live work becomes due at the time the return says, and at once
-	// when it has an unread signal. One that is parked or has ended is due only for an unread signal, at once. A live work
-	// that is released already becomes due then when it would be due later. Others are left alone; session 0 holds none.
+	// GiveBack releases works that t holds on record. A live work becomes due at the time the return says, and waits for
+	// the destination it names; with an unread signal it is due at once and waits for nothing. One that is parked or has
+	// ended is due only for an unread signal, at once. A live work that is released already becomes due at that time when
+	// it would be due later, and waits for what it waited for before, whatever the return says. Others are left alone;
+	// session 0 holds none. A destination's name that cannot be stored matches [ErrInvalid], and nothing is given back.
 	GiveBack(ctx context.Context, t saga.Token, works []Return) error
 
 	// CatchUp mends what a clock that ran ahead left behind, once it is right again: released works that [Overview]
-	// calls ahead become due now, and the lease of a session renewed later than the clock says ends after its own
+	// calls ahead become due now, whatever they wait for besides, and the lease of a session renewed later than the clock says ends after its own
 	// length from now. It answers how many works and sessions that were.
 	CatchUp(ctx context.Context) (works, sessions int64, err error)
 
-	// Post inserts a signal, whoever holds the work, and makes the work due at the latest now, also one that has ended. A
+	// Post inserts a signal, whoever holds the work, and makes the work due at the latest now, also one that has ended. One
+	// that waits for a destination waits for it no more: a signal reaches a process whatever the destination's state. A
 	// signal whose Key the work has already received changes nothing. An unknown work matches [ErrNotFound], a signal
 	// that cannot be stored [ErrInvalid].
 	Post(ctx context.Context, id saga.ID, s saga.Signal) error
@@ -135,6 +138,9 @@ type Renewal struct {
 type Return struct {
 	Number int64     // the ledger's, of the work
 	Due    time.Time // when it wants attention; zero: now
+	// WaitsFor is the destination that has no room for it now, at most [MaxText] bytes: only a process that has room
+	// there claims it. Empty: it waits for nothing but its time.
+	WaitsFor string
 }
 
 // Entry is one record on its way into the ledger, sealed by [saga.Record.Seal].
@@ -202,6 +208,7 @@ type Head struct {
 	Class    Class      // its place in the order of claims
 	Session  saga.Token // who holds it; 0: no session
 	Due      time.Time  // released: when it wants attention; zero: never, by itself
+	WaitsFor string     // released: the destination that it waits for; empty: nothing but its time
 	Base     int64      // seq of the latest record with a snapshot; 1 when there is none
 	Posted   int64      // signals received
 	Consumed int64      // signals consumed by records
@@ -225,12 +232,29 @@ type Chain struct {
 // Claim says what a process can take. Works are given in the order of their class, and within one the longest due
 // first; a work whose holder died counts as due since the end of its holder's lease. Works that have ended and have an
 // unread signal count as begun.
+//
+// Those that wait for a destination stand in a line of its own, in the order of their class, and within one in that of
+// their starting. What is to be undone goes before all else, whichever line it stands in; then the lines take turns: the
+// first of each, the second of each, and so on, within one turn the longest due first. So no line keeps another waiting:
+// where all have plenty, each gets its part of Limit, and where Limit is less than the number of lines, those that are
+// passed over become the longest due.
 type Claim struct {
-	Limit int // at most this many works
-	Fresh int // of them, up to this many go first to works that have not begun
+	Limit int // at most this many works, those that wait for a destination included
+	// Fresh: of them, up to this many go first to works that have not begun and wait for no destination.
+	Fresh int
+	// Rooms says of how many due works that wait for a destination this process has room there now, by the destination's
+	// name. Those that wait for one that is not named, or has no room, are left alone.
+	Rooms map[string]int
 	// Known are the definitions this process can run; works of others are left alone. A work that has ended is known to
 	// a process that knows its version or a newer one of its saga: an older one cannot tell what the work did.
 	Known []Version
+}
+
+// Claimed is what a claim gives.
+type Claimed struct {
+	// Heads are the works that the session holds from now on, in the order of the claim, and behind them those that it
+	// held already and that have an unread signal.
+	Heads []Head
 }
 
 // Version names one version of a definition.
@@ -239,8 +263,8 @@ type Version struct {
 	Version int
 }
 
-// MaxText is how long a signal's key, an external id and the source of a duplicate may be, in bytes: what the index of
-// every engine can hold.
+// MaxText is how long a signal's key, an external id, a destination's name and the source of a duplicate may be, in bytes:
+// what the index of every engine can hold.
 const MaxText = 768
 
 // Filter narrows a listing. Zero fields do not narrow.

@@ -299,6 +299,7 @@ func headDiff(a, c ledger.Head) (diff string) {
 	line("Class", a.Class, c.Class, a.Class == c.Class)
 	line("Session", a.Session, c.Session, a.Session == c.Session)
 	line("Due", a.Due, c.Due, a.Due.Equal(c.Due))
+	line("WaitsFor", a.WaitsFor, c.WaitsFor, a.WaitsFor == c.WaitsFor)
 	line("Base", a.Base, c.Base, a.Base == c.Base)
 	line("Posted", a.Posted, c.Posted, a.Posted == c.Posted)
 	line("Consumed", a.Consumed, c.Consumed, a.Consumed == c.Consumed)

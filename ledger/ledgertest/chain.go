@@ -189,11 +189,11 @@ func (b *bench) claim(t saga.Token, limit int) []ledger.Head {
 
 func (b *bench) claimAs(t saga.Token, c ledger.Claim) []ledger.Head {
 	b.Helper()
-	heads, err := b.Claim(b.Context(), t, c)
+	got, err := b.Claim(b.Context(), t, c)
 	if err != nil {
 		b.Fatalf("claim: %v", err)
 	}
-	return heads
+	return got.Heads
 }
 
 // post posts a signal with a key of its own.

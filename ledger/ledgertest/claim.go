@@ -378,6 +378,7 @@ func claimManySignalled(b *bench) {
 
 // given remembers which session was given which work.
 type given struct {
+	rooms map[string]int // what each claim says of them
 	mu    sync.Mutex
 	works map[saga.ID]saga.Token
 }
@@ -385,15 +386,15 @@ type given struct {
 // take claims for session t, a few works at a time, until nothing is left twice in a row.
 func (g *given) take(b *bench, s Store, t saga.Token) {
 	for empty := 0; empty < 2 && !b.Failed(); {
-		heads, err := s.Claim(b.Context(), t, ledger.Claim{Limit: 7, Known: known})
+		got, err := s.Claim(b.Context(), t, ledger.Claim{Limit: 7, Known: known, Rooms: g.rooms})
 		if err != nil {
 			b.Errorf("claim: %v", err)
 			return
 		}
-		if len(heads) == 0 {
+		if len(got.Heads) == 0 {
 			empty++
 		}
-		g.note(b, t, heads)
+		g.note(b, t, got.Heads)
 	}
 }
 

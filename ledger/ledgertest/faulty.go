@@ -194,8 +194,8 @@ func (f *FaultyLedger) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain,
 }
 
 // Claim passes the call on, or not.
-func (f *FaultyLedger) Claim(ctx context.Context, t saga.Token, c ledger.Claim) ([]ledger.Head, error) {
-	return call(f, ClaimWorks, func() ([]ledger.Head, error) { return f.inner.Claim(ctx, t, c) })
+func (f *FaultyLedger) Claim(ctx context.Context, t saga.Token, c ledger.Claim) (ledger.Claimed, error) {
+	return call(f, ClaimWorks, func() (ledger.Claimed, error) { return f.inner.Claim(ctx, t, c) })
 }
 
 // GiveBack passes the call on, or not.

@@ -206,11 +206,11 @@ func raceAll(b *bench) {
 		if err := there.Bury(b.Context(), dead); err != nil {
 			b.Errorf("bury: %v", err)
 		}
-		heads, err := there.Claim(b.Context(), heir, ledger.Claim{Limit: len(inOrder), Known: known})
+		got, err := there.Claim(b.Context(), heir, ledger.Claim{Limit: len(inOrder), Known: known})
 		if err != nil {
 			b.Errorf("claim: %v", err)
 		}
-		for _, h := range heads {
+		for _, h := range got.Heads {
 			all[h.ID].heir = all[h.ID].append(b, there, heir, saga.KindLost)
 		}
 	})

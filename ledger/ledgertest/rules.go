@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/amends-dev/amends/ledger"
@@ -33,6 +34,16 @@ const (
 	UnknownLeft Rule = "unknown-left"
 	// ClassOrder: a claim takes what has not begun before what has.
 	ClassOrder Rule = "class-order"
+	// RoomAsked: a claim takes what waits for a destination where there is no room.
+	RoomAsked Rule = "room-asked"
+	// StartOrder: what came to wait first is claimed first.
+	StartOrder Rule = "start-order"
+	// TurnsTaken: what waits for a destination is claimed only when nothing else is due.
+	TurnsTaken Rule = "turns-taken"
+	// WaitEnds: a signal to what waits for a destination is read when there is room.
+	WaitEnds Rule = "wait-ends"
+	// LineKept: whoever asks for a released work earlier takes it out of its line.
+	LineKept Rule = "line-kept"
 	// ReadOnce: a load brings back signals that a record has consumed.
 	ReadOnce Rule = "read-once"
 	// StrayNamed: a renewal does not tell of works that are not in hand.
@@ -54,6 +65,11 @@ var Rules = map[Rule]string{
 	ClaimOnce:   "claim/due_works",
 	UnknownLeft: "claim/unknown_definitions",
 	ClassOrder:  "claim/by_class",
+	RoomAsked:   "waiting/only_where_there_is_room",
+	StartOrder:  "waiting/in_the_order_of_starting",
+	TurnsTaken:  "waiting/lines_take_turns",
+	WaitEnds:    "waiting/a_signal_ends_it",
+	LineKept:    "waiting/given_back_again",
 	ReadOnce:    "load/unread_signals",
 	StrayNamed:  "give_back/stray_works",
 	OwnReturned: "give_back/only_its_own",
@@ -82,6 +98,16 @@ func Break(s Store, r Rule) Store {
 		return knowAll{s}
 	case ClassOrder:
 		return impatient{s}
+	case RoomAsked:
+		return crowding{s}
+	case StartOrder:
+		return newcomer{s}
+	case TurnsTaken:
+		return pushing{s}
+	case WaitEnds:
+		return patient{s}
+	case LineKept:
+		return caller{s}
 	case ReadOnce:
 		return repeater{s}
 	case StrayNamed:
@@ -207,29 +233,26 @@ func (d deaf) Post(ctx context.Context, id saga.ID, s saga.Signal) error {
 
 type sharer struct{ Store }
 
-func (s sharer) Claim(ctx context.Context, t saga.Token, c ledger.Claim) ([]ledger.Head, error) {
-	heads, err := s.Store.Claim(ctx, t, c)
+func (s sharer) Claim(ctx context.Context, t saga.Token, c ledger.Claim) (ledger.Claimed, error) {
+	got, err := s.Store.Claim(ctx, t, c)
 	if err != nil {
-		return nil, err
+		return got, err
 	}
 	all, err := s.List(ctx, ledger.Filter{Limit: 1000})
-	if err != nil {
-		return nil, err
-	}
 	for _, h := range all {
-		if h.Session != 0 && h.Session != t && len(heads) < c.Limit {
-			heads = append(heads, h)
+		if h.Session != 0 && h.Session != t && len(got.Heads) < c.Limit {
+			got.Heads = append(got.Heads, h)
 		}
 	}
-	return heads, nil
+	return got, err
 }
 
 type knowAll struct{ Store }
 
-func (k knowAll) Claim(ctx context.Context, t saga.Token, c ledger.Claim) ([]ledger.Head, error) {
+func (k knowAll) Claim(ctx context.Context, t saga.Token, c ledger.Claim) (ledger.Claimed, error) {
 	all, err := k.List(ctx, ledger.Filter{Limit: 1000})
 	if err != nil {
-		return nil, err
+		return ledger.Claimed{}, err
 	}
 	for _, h := range all {
 		c.Known = append(c.Known, ledger.Version{Saga: h.ID.Saga, Version: h.Version})
@@ -239,9 +262,103 @@ func (k knowAll) Claim(ctx context.Context, t saga.Token, c ledger.Claim) ([]led
 
 type impatient struct{ Store }
 
-func (i impatient) Claim(ctx context.Context, t saga.Token, c ledger.Claim) ([]ledger.Head, error) {
+func (i impatient) Claim(ctx context.Context, t saga.Token, c ledger.Claim) (ledger.Claimed, error) {
 	c.Fresh = c.Limit
 	return i.Store.Claim(ctx, t, c)
+}
+
+type crowding struct{ Store }
+
+func (c crowding) Claim(ctx context.Context, t saga.Token, k ledger.Claim) (ledger.Claimed, error) {
+	all, err := c.List(ctx, ledger.Filter{Limit: 1000})
+	if err != nil {
+		return ledger.Claimed{}, err
+	}
+	k.Rooms = make(map[string]int)
+	for _, h := range all {
+		k.Rooms[h.WaitsFor] = len(all)
+	}
+	return c.Store.Claim(ctx, t, k)
+}
+
+// newcomer takes the longest due of all that wait, and gives the others back into their lines.
+type newcomer struct{ Store }
+
+func (n newcomer) Claim(ctx context.Context, t saga.Token, k ledger.Claim) (ledger.Claimed, error) {
+	all, err := n.List(ctx, ledger.Filter{Limit: 1000})
+	if err != nil {
+		return ledger.Claimed{}, err
+	}
+	before := make(map[int64]ledger.Head)
+	rooms := make(map[string]int)
+	for _, h := range all {
+		before[h.Number], rooms[h.WaitsFor] = h, len(all)
+	}
+	everything := k
+	everything.Limit, everything.Rooms = len(all), rooms
+	got, err := n.Store.Claim(ctx, t, everything)
+	if err != nil {
+		return got, err
+	}
+	slices.SortFunc(got.Heads, func(a, b ledger.Head) int {
+		return before[a.Number].Due.Compare(before[b.Number].Due)
+	})
+	kept, taken := got.Heads[:0:0], make(map[string]int)
+	for _, h := range got.Heads {
+		was := before[h.Number]
+		if was.WaitsFor == "" || taken[was.WaitsFor] < k.Rooms[was.WaitsFor] && len(kept) < k.Limit {
+			taken[was.WaitsFor]++
+			kept = append(kept, h)
+		} else if err := n.GiveBack(ctx, t, []ledger.Return{{Number: h.Number, Due: was.Due, WaitsFor: was.WaitsFor}}); err != nil {
+			return got, err
+		}
+	}
+	got.Heads = kept
+	return got, nil
+}
+
+type pushing struct{ Store }
+
+func (p pushing) Claim(ctx context.Context, t saga.Token, c ledger.Claim) (ledger.Claimed, error) {
+	rooms := c.Rooms
+	c.Rooms = nil
+	got, err := p.Store.Claim(ctx, t, c)
+	if err != nil || len(got.Heads) >= c.Limit {
+		return got, err
+	}
+	c.Rooms = rooms
+	c.Limit -= len(got.Heads)
+	more, err := p.Store.Claim(ctx, t, c)
+	got.Heads = append(got.Heads, more.Heads...)
+	return got, err
+}
+
+type patient struct{ Store }
+
+func (p patient) Post(ctx context.Context, id saga.ID, s saga.Signal) error {
+	heads, err := p.List(ctx, ledger.Filter{Saga: id.Saga, Work: id.Work})
+	if err != nil || len(heads) == 1 && heads[0].WaitsFor != "" {
+		return err
+	}
+	return p.Store.Post(ctx, id, s)
+}
+
+type caller struct{ Store }
+
+func (c caller) GiveBack(ctx context.Context, t saga.Token, works []ledger.Return) error {
+	for i, r := range works {
+		heads, err := c.List(ctx, ledger.Filter{After: r.Number - 1, Limit: 1})
+		if err != nil {
+			return err
+		}
+		if len(heads) == 1 && heads[0].WaitsFor != "" && heads[0].WaitsFor != r.WaitsFor {
+			wake := saga.Signal{Kind: saga.SignalWake, Key: fmt.Sprint("called ", i), Actor: "suite", Reason: "because"}
+			if err := c.Post(ctx, heads[0].ID, wake); err != nil {
+				return err
+			}
+		}
+	}
+	return c.Store.GiveBack(ctx, t, works)
 }
 
 type repeater struct{ Store }

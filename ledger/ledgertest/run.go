@@ -81,6 +81,7 @@ var groups = []group{
 	{"session", sessionCases},
 	{"claim", claimCases},
 	{"give back", giveBackCases},
+	{"waiting", waitingCases},
 	{"overview", overviewCases},
 	{"signal", signalCases},
 	{"load", loadCases},

@@ -112,7 +112,7 @@ func (w *work) project(r *saga.Record, s *ledger.Schedule) {
 	if s == nil {
 		return // "neither status, holder nor due time change"
 	}
-	h.Class, h.Session, h.Due = s.Class, 0, time.Time{}
+	h.Class, h.Session, h.Due, h.WaitsFor = s.Class, 0, time.Time{}, ""
 	switch {
 	case !r.Status.Terminal():
 		h.Finished = time.Time{}

@@ -8,31 +8,32 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/ledger/internal/valid"
 	"github.com/amends-dev/amends/saga"
 )
 
 // Claim "buries expired sessions and releases what dead ones held, then gives session t up to c.Limit works that are
 // due and known to it", and returns them "together with the works t already holds that have an unread signal".
-func (l *Ledger) Claim(ctx context.Context, t saga.Token, c ledger.Claim) ([]ledger.Head, error) {
+func (l *Ledger) Claim(ctx context.Context, t saga.Token, c ledger.Claim) (ledger.Claimed, error) {
 	now, unlock, err := l.enter(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("claim for session %s: %w", t, err)
+		return ledger.Claimed{}, fmt.Errorf("claim for session %s: %w", t, err)
 	}
 	defer unlock()
 	if err := l.same(t); err != nil {
-		return nil, fmt.Errorf("claim for session %s: %w", t, err)
+		return ledger.Claimed{}, fmt.Errorf("claim for session %s: %w", t, err)
 	}
 	for _, s := range l.sessions {
 		s.dead = s.dead || !s.expires.After(now)
 	}
 	if !l.live(t, now) {
-		return nil, fmt.Errorf("claim for session %s: %w", t, ledger.ErrSessionDead)
+		return ledger.Claimed{}, fmt.Errorf("claim for session %s: %w", t, ledger.ErrSessionDead)
 	}
 	var free, held []*ledger.Head
 	for _, w := range l.works {
 		h := &w.head
 		if l.lost(h.Session) {
-			w.release(l.since(h, now), now)
+			w.release(l.since(h, now), now, "")
 		}
 		switch {
 		case h.Session == t && h.Posted > h.Consumed:
@@ -43,22 +44,52 @@ func (l *Ledger) Claim(ctx context.Context, t saga.Token, c ledger.Claim) ([]led
 	}
 	chosen := choose(free, c)
 	for _, h := range chosen {
-		h.Session, h.Due = t, time.Time{}
+		h.Session, h.Due, h.WaitsFor = t, time.Time{}, ""
 	}
-	return copyHeads(append(chosen, held...)), nil
+	return ledger.Claimed{Heads: copyHeads(append(chosen, held...))}, nil
 }
 
-// choose picks works in the order of a claim.
+// choose picks works in the order of a claim: "what is to be undone goes before all else, whichever line it stands in; then
+// the lines take turns".
 func choose(free []*ledger.Head, c ledger.Claim) []*ledger.Head {
-	slices.SortStableFunc(free, func(a, b *ledger.Head) int {
-		return cmp.Or(cmp.Compare(class(a), class(b)), a.Due.Compare(b.Due))
-	})
-	first := slices.IndexFunc(free, func(h *ledger.Head) bool { return class(h) == ledger.ClassUnbegun })
-	if first >= 0 { // "up to this many go first to works that have not begun"
-		fresh := first + min(max(c.Fresh, 0), len(free)-first)
-		free = slices.Concat(free[first:fresh], free[:first], free[fresh:])
+	lines := make(map[string][]*ledger.Head) // by what they wait for
+	for _, h := range free {
+		lines[h.WaitsFor] = append(lines[h.WaitsFor], h)
 	}
-	return slices.Clip(free[:min(len(free), max(c.Limit, 0))])
+	turns := make(map[*ledger.Head]int, len(free))
+	free = free[:0]
+	for name, line := range lines {
+		slices.SortStableFunc(line, inLine)
+		if name != "" { // "those that wait for one that is not named, or has no room, are left alone"
+			line = line[:min(len(line), max(c.Rooms[name], 0))]
+		}
+		for turn, h := range line {
+			turns[h] = turn
+		}
+		free = append(free, line...)
+	}
+	slices.SortFunc(free, func(a, b *ledger.Head) int {
+		return cmp.Or(order(class(a) != ledger.ClassCompensating, class(b) != ledger.ClassCompensating),
+			cmp.Compare(turns[a], turns[b]), a.Due.Compare(b.Due), cmp.Compare(a.Number, b.Number))
+	})
+	var first, others []*ledger.Head // "up to this many go first to works that have not begun and wait for no destination"
+	for _, h := range free {
+		if len(first) < c.Fresh && class(h) == ledger.ClassUnbegun && h.WaitsFor == "" {
+			first = append(first, h)
+		} else {
+			others = append(others, h)
+		}
+	}
+	return slices.Concat(first, others)[:min(len(free), max(c.Limit, 0))]
+}
+
+// inLine is the order of works that wait for the same: of a destination in that "of their starting", else "the longest
+// due first".
+func inLine(a, b *ledger.Head) int {
+	if a.WaitsFor != "" {
+		return cmp.Or(cmp.Compare(class(a), class(b)), cmp.Compare(a.Number, b.Number))
+	}
+	return cmp.Or(cmp.Compare(class(a), class(b)), a.Due.Compare(b.Due))
 }
 
 // class is where a work stands in the order of claims: "works that have ended and have an unread signal count as begun".
@@ -94,21 +125,24 @@ func (l *Ledger) since(h *ledger.Head, now time.Time) time.Time {
 	}
 }
 
-// release takes a work from its holder: "a live work becomes due at the time the return says, and at once when it has an
-// unread signal. One that is parked or has ended is due only for an unread signal".
-func (w *work) release(due, now time.Time) {
+// release takes a work from its holder: "a live work becomes due at the time the return says, and waits for the destination
+// it names; with an unread signal it is due at once and waits for nothing. One that is parked or has ended is due only
+// for an unread signal".
+func (w *work) release(due, now time.Time, waitsFor string) {
 	h := &w.head
-	h.Session, h.Due = 0, time.Time{}
+	h.Session, h.Due, h.WaitsFor = 0, time.Time{}, ""
 	switch unread := h.Posted > h.Consumed; {
 	case unread && due.After(now):
 		h.Due = now
-	case unread || h.Status.Live():
+	case unread:
 		h.Due = due
+	case h.Status.Live():
+		h.Due, h.WaitsFor = due, waitsFor
 	}
 }
 
-// GiveBack releases works that t holds. "A live work that is released already becomes due then when it would be due
-// later. Others are left alone".
+// GiveBack releases works that t holds. "A live work that is released already becomes due at that time when it would be
+// due later, and waits for what it waited for before. Others are left alone".
 func (l *Ledger) GiveBack(ctx context.Context, t saga.Token, works []ledger.Return) error {
 	now, unlock, err := l.enter(ctx)
 	if err != nil {
@@ -118,6 +152,9 @@ func (l *Ledger) GiveBack(ctx context.Context, t saga.Token, works []ledger.Retu
 	if err := l.same(t); err != nil {
 		return fmt.Errorf("give back %d works: %w", len(works), err)
 	}
+	if err := valid.Returns(works); err != nil {
+		return fmt.Errorf("give back %d works: %w", len(works), err)
+	}
 	for _, r := range works {
 		if r.Due.IsZero() {
 			r.Due = now
@@ -125,8 +162,10 @@ func (l *Ledger) GiveBack(ctx context.Context, t saga.Token, works []ledger.Retu
 		r.Due = r.Due.UTC().Truncate(time.Microsecond)
 		switch w := l.number(r.Number); {
 		case w == nil:
-		case w.head.Session != 0 && w.head.Session == t, w.head.Session == 0 && w.head.Status.Live() && w.head.Due.After(r.Due):
-			w.release(r.Due, now)
+		case w.head.Session != 0 && w.head.Session == t:
+			w.release(r.Due, now, r.WaitsFor)
+		case w.head.Session == 0 && w.head.Status.Live() && w.head.Due.After(r.Due):
+			w.release(r.Due, now, w.head.WaitsFor)
 		}
 	}
 	return nil

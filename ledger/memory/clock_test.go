@@ -47,9 +47,9 @@ func TestVirtualTime(t *testing.T) {
 			{1, 0, ledger.ErrSessionDead},
 		} {
 			<-time.After(step.wait)
-			heads, err := l.Claim(t.Context(), lease.Token, c)
-			if len(heads) != step.works || !errors.Is(err, step.err) {
-				t.Errorf("%v after the start: claimed %+v, error %v; want %d works and error %v", time.Since(lease.At), heads, err, step.works, step.err)
+			got, err := l.Claim(t.Context(), lease.Token, c)
+			if len(got.Heads) != step.works || !errors.Is(err, step.err) {
+				t.Errorf("%v after the start: claimed %+v, error %v; want %d works and error %v", time.Since(lease.At), got, err, step.works, step.err)
 			}
 		}
 	})

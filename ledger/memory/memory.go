@@ -207,6 +207,7 @@ func (l *Ledger) Post(ctx context.Context, id saga.ID, s saga.Signal) error {
 	s.ID, s.At = l.signals, now
 	w.signals = append(w.signals, s)
 	w.head.Posted++
+	w.head.WaitsFor = ""                                                      // "a signal reaches a process whatever the destination's state"
 	if h := &w.head; h.Session == 0 && (h.Due.IsZero() || h.Due.After(now)) { // a held work keeps its holder: Claim tells that holder
 		h.Due = now
 	}

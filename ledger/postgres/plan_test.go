@@ -62,7 +62,7 @@ func TestClaimPassesUnknownBacklogs(t *testing.T) {
 		t.Fatal(err)
 	}
 	look := func() (plan string, pages int) {
-		return buffers(t, l, nil, string(list), 100, int64(token), 10, false)
+		return buffers(t, l, nil, string(list), 100, int64(token), 10, false, "[]")
 	}
 	_, before := look()
 	backlog(t, db, "other", 1, 20000)
@@ -88,9 +88,76 @@ func TestClaimTakesFromALongBacklog(t *testing.T) {
 	defer closed(t, l)
 	token, db := session(t, l), connect(t, l.url)
 	backlog(t, db, "s", 1, 20000)
-	plan, pages := buffers(t, l, nil, `[["s", 1]]`, 100, int64(token), 10, false)
+	plan, pages := buffers(t, l, nil, `[["s", 1]]`, 100, int64(token), 10, false, "[]")
 	if pages > 3000 { // a hundred works are looked at, locked, and written with all their indexes
 		t.Errorf("a claim of a hundred works of 20,000 takes %d pages:\n%s", pages, plan)
+	}
+}
+
+// line puts n due works of a definition into the ledger, which wait for a destination.
+func line(t *testing.T, db *sqlx.DB, destination, name string, n int) {
+	t.Helper()
+	_, err := db.ExecContext(t.Context(), `
+		INSERT INTO amends_heads (saga, work, version, status, rank, due, created, updated, waits_for)
+		SELECT $1::text, concat($1::text, '-', $2::text, '-', n), 1, 'running', 1, now() - interval '1 hour', now(), now(), $2::text
+		FROM generate_series(1, $3::integer) AS n`, name, destination, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// However many wait for a destination that is closed here, they cost a claim nothing, nor do those of a saga that is not
+// known cost one where there is room. Room at ten destinations for which nothing waits is one look at each.
+func TestClaimPassesWhatWaits(t *testing.T) {
+	t.Parallel()
+	l := open(t, migrated.URL(t))
+	defer closed(t, l)
+	token, db := session(t, l), connect(t, l.url)
+	var places [][2]any
+	for i := range 10 {
+		places = append(places, [2]any{fmt.Sprint("destination", i), 100})
+	}
+	rooms, err := json.Marshal(places)
+	if err != nil {
+		t.Fatal(err)
+	}
+	look := func(rooms string) (plan string, pages int) {
+		return buffers(t, l, nil, `[["s", 1], ["s", 2]]`, 100, int64(token), 10, false, rooms)
+	}
+	_, before := look("[]")
+	line(t, db, "closed", "s", 20000)
+	line(t, db, "destination7", "other", 20000)
+	plan, after := look("[]")
+	if after > before+10 { // an index has grown by a level or two
+		t.Errorf("an empty look takes %d pages beside 40,000 that wait, %d without:\n%s", after, before, plan)
+	}
+	plan, after = look(string(rooms))
+	if after > before+10+3*len(places)+2*3 { // each destination, and both versions at the one for which something waits
+		t.Errorf("an empty look with ten rooms takes %d pages beside 40,000 that wait, %d without both:\n%s", after, before, plan)
+	}
+	if !strings.Contains(plan, "amends_heads_waits") || strings.Contains(plan, "Seq Scan on amends_heads") {
+		t.Errorf("the plan does not find what waits by its index:\n%s", plan)
+	}
+}
+
+// A long line costs a claim what it takes of it, not what stands there.
+func TestClaimTakesFromALongLine(t *testing.T) {
+	t.Parallel()
+	l := open(t, migrated.URL(t))
+	defer closed(t, l)
+	token, db := session(t, l), connect(t, l.url)
+	line(t, db, "books", "s", 20000)
+	backlog(t, db, "s", 1, 20000)
+	plan, pages := buffers(t, l, nil, `[["s", 1]]`, 100, int64(token), 10, false, `[["books", 50]]`)
+	if pages > 3000 { // a hundred works are looked at, locked, and written with all their indexes
+		t.Errorf("a claim of a hundred works of 40,000 takes %d pages:\n%s", pages, plan)
+	}
+	got, err := l.Claim(t.Context(), token, ledger.Claim{Limit: 10, Known: []ledger.Version{{Saga: "s", Version: 1}}, Rooms: map[string]int{"books": 3}})
+	if err != nil || len(got.Heads) != 10 || got.Heads[0].Number > got.Heads[2].Number {
+		t.Fatalf("claimed %d works, %v", len(got.Heads), err)
+	}
+	if n := len(slices.DeleteFunc(got.Heads, func(h ledger.Head) bool { return h.Number > 20000 })); n != 3 {
+		t.Errorf("%d of the claimed works stood in line, want 3", n)
 	}
 }
 
@@ -111,7 +178,8 @@ func TestClaimPassesLockedWorks(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ limit, want int }{{10, 10}, {20, 20}, {20, 0}} {
-		heads, err := l.Claim(t.Context(), token, ledger.Claim{Limit: c.limit, Known: []ledger.Version{{Saga: "s", Version: 1}}})
+		got, err := l.Claim(t.Context(), token, ledger.Claim{Limit: c.limit, Known: []ledger.Version{{Saga: "s", Version: 1}}})
+		heads := got.Heads
 		if err != nil || len(heads) != c.want {
 			t.Fatalf("claimed %d works, %v, want %d of those that are not locked", len(heads), err, c.want)
 		}
@@ -151,8 +219,8 @@ func TestClaimPassesLockedOrphans(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		heads, err := l.Claim(t.Context(), token, ledger.Claim{Limit: 100, Known: []ledger.Version{{Saga: "s", Version: 1}}})
-		if err != nil || len(heads) != c.want {
+		got, err := l.Claim(t.Context(), token, ledger.Claim{Limit: 100, Known: []ledger.Version{{Saga: "s", Version: 1}}})
+		if heads := got.Heads; err != nil || len(heads) != c.want {
 			t.Errorf("beside %s: claimed %d works, %v, want %d", c.lock, len(heads), err, c.want)
 		}
 		if err := tx.Rollback(); err != nil {

@@ -130,6 +130,7 @@ func followText(rows string, signals bool) string {
 			base = CASE WHEN r.folded THEN r.seq ELSE h.base END,
 			rank = coalesce(r.rank, h.rank),
 			session = CASE WHEN r.held IS NULL THEN h.session WHEN r.held AND r.live THEN r.session END,
+			waits_for = CASE WHEN r.held IS NULL THEN h.waits_for END,
 			finished = CASE WHEN r.held IS NULL THEN h.finished WHEN r.ended THEN coalesce(h.finished, r.at) END,
 			due = CASE
 				WHEN r.held IS NULL THEN h.due

@@ -152,8 +152,8 @@ func TestAStatusOfANewerProgram(t *testing.T) {
 	db.MustExecContext(t.Context(), asleep)
 	token := session(t, l)
 	claim := ledger.Claim{Limit: 1, Known: []ledger.Version{{Saga: "s", Version: 1}}}
-	if heads, err := l.Claim(t.Context(), token, claim); err == nil || !strings.Contains(err.Error(), `"asleep"`) {
-		t.Errorf("claimed %+v, %v, want an error that names the status", heads, err)
+	if got, err := l.Claim(t.Context(), token, claim); err == nil || !strings.Contains(err.Error(), `"asleep"`) {
+		t.Errorf("claimed %+v, %v, want an error that names the status", got, err)
 	}
 	db.MustExecContext(t.Context(), `INSERT INTO amends_schema (version_id, is_applied) VALUES (99, true)`)
 	if _, err := l.Renew(t.Context(), token, ledger.Renewal{TTL: time.Hour}); !errors.Is(err, ledger.ErrSchema) {

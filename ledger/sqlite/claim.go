@@ -37,13 +37,16 @@ func (l *Ledger) claim(ctx context.Context, c engine.ClaimArgs) (rows []engine.H
 
 // take gives a session what is due.
 func (l *Ledger) take(ctx context.Context, q engine.Queries, c engine.ClaimArgs, now int64) ([]engine.HeadRow, error) {
-	var free []struct{ Number, Since int64 }
-	if err := sqlx.SelectContext(ctx, q, &free, claimable, now, c.Known, c.Limit, c.Fresh); err != nil || len(free) == 0 {
+	var free []struct {
+		Number, Since int64
+		Waited        engine.Text
+	}
+	if err := sqlx.SelectContext(ctx, q, &free, claimable, now, c.Known, c.Limit, c.Fresh, c.Rooms); err != nil || len(free) == 0 {
 		return nil, err
 	}
-	numbers, since := make([]int64, len(free)), make(map[int64]int64, len(free))
+	numbers, chosen := make([]int64, len(free)), make(map[int64]int, len(free))
 	for i, f := range free {
-		numbers[i], since[f.Number] = f.Number, f.Since
+		numbers[i], chosen[f.Number] = f.Number, i
 	}
 	list, err := json.Marshal(numbers)
 	if err != nil {
@@ -57,7 +60,9 @@ func (l *Ledger) take(ctx context.Context, q engine.Queries, c engine.ClaimArgs,
 		return nil, err
 	}
 	for i := range rows {
-		if err := rows[i].Since.Scan(since[rows[i].Number]); err != nil {
+		f := free[chosen[rows[i].Number]]
+		rows[i].Waited = f.Waited
+		if err := rows[i].Since.Scan(f.Since); err != nil {
 			return nil, err
 		}
 	}

@@ -16,6 +16,8 @@ func TestClaimUsesItsIndexes(t *testing.T) {
 		claimable: {
 			"SEARCH n USING INDEX amends_heads_due (saga=? AND version=? AND rank=? AND due<?)",
 			"SEARCH n USING INDEX amends_heads_news (saga=? AND due<?)",
+			"SEARCH n USING COVERING INDEX amends_heads_waits (waits_for=? AND saga=? AND version=?)",
+			"COVERING INDEX amends_heads_waits (waits_for=?)",
 			"SEARCH h USING INTEGER PRIMARY KEY (rowid=?)",
 		},
 		release:   {"INDEX amends_heads_held (session=?)"},
@@ -24,7 +26,7 @@ func TestClaimUsesItsIndexes(t *testing.T) {
 	} {
 		var plan strings.Builder
 		err := l.writer.plain(t.Context(), func(q engine.Queries) error {
-			rows, err := q.QueryxContext(t.Context(), "EXPLAIN QUERY PLAN "+text, 1, "[]", 1, 1)
+			rows, err := q.QueryxContext(t.Context(), "EXPLAIN QUERY PLAN "+text, 1, "[]", 1, 1, "[]")
 			if err != nil {
 				return err
 			}

@@ -46,6 +46,7 @@ const (
 			base = CASE WHEN r.snapshot IS NOT NULL THEN r.seq ELSE h.base END,
 			rank = coalesce(r.rank, h.rank),
 			session = CASE WHEN r.held IS NULL THEN h.session WHEN r.held AND r.live THEN r.session END,
+			waits_for = CASE WHEN r.held IS NULL THEN h.waits_for END,
 			finished = CASE WHEN r.held IS NULL THEN h.finished WHEN r.ended THEN coalesce(h.finished, r.at) END,
 			due = CASE
 				WHEN r.held IS NULL THEN h.due
@@ -90,16 +91,28 @@ const (
 		WHERE h.number IN (SELECT o.number FROM lost CROSS JOIN amends_heads AS o WHERE o.session = lost.session LIMIT $2)`
 
 	// claimable chooses works. The parameters: $1 now, $2 known versions, $3 limit, $4 how many go first to works that have
-	// not begun.
+	// not begun, $5 the rooms. What waits for a destination is of places of its own: a destination, a saga, a version.
 	claimable = `WITH
 		known AS MATERIALIZED (SELECT value ->> 0 AS saga, value ->> 1 AS version FROM json_each($2)),
 		place AS MATERIALIZED (SELECT saga, version, class.column1 AS rank FROM known CROSS JOIN (VALUES (0), (1), (2)) AS class),
+		room AS MATERIALIZED (
+			SELECT value ->> 0 AS destination, min(value ->> 1, $3) AS places FROM json_each($5)
+			WHERE EXISTS (SELECT 1 FROM amends_heads AS n WHERE n.waits_for = value ->> 0)),
+		line AS (
+			SELECT *, row_number() OVER (PARTITION BY destination ORDER BY rank, number) AS turn
+			FROM (
+				SELECT room.destination, room.places, h.number, h.due, h.rank
+				FROM room CROSS JOIN known CROSS JOIN amends_heads AS h
+				WHERE h.number IN (
+					SELECT n.number FROM amends_heads AS n
+					WHERE n.waits_for = room.destination AND n.saga = known.saga AND n.version = known.version AND n.due <= $1
+					ORDER BY n.rank, n.number LIMIT $3))),
 		seen AS (
 			SELECT h.number, h.due, h.rank FROM place CROSS JOIN amends_heads AS h
 			WHERE h.number IN (
 				SELECT n.number FROM amends_heads AS n
 				WHERE n.saga = place.saga AND n.version = place.version AND n.rank = place.rank
-					AND n.session IS NULL AND n.finished IS NULL AND n.due <= $1
+					AND n.session IS NULL AND n.finished IS NULL AND n.waits_for IS NULL AND n.due <= $1
 				ORDER BY n.due LIMIT $3)
 			UNION ALL
 			SELECT h.number, h.due, 1 FROM (SELECT saga, max(version) AS version FROM known GROUP BY saga) AS news CROSS JOIN amends_heads AS h
@@ -107,11 +120,16 @@ const (
 				SELECT n.number FROM amends_heads AS n
 				WHERE n.saga = news.saga AND n.version <= news.version AND n.session IS NULL AND n.finished IS NOT NULL AND n.due <= $1
 				ORDER BY n.due LIMIT $3))
-		SELECT number, due AS since
-		FROM (SELECT *, row_number() OVER (PARTITION BY rank = 2 ORDER BY due, number) AS nth FROM seen)
-		ORDER BY NOT (rank = 2 AND nth <= $4), rank, due, number LIMIT $3`
+		SELECT number, due AS since, waited
+		FROM (
+			SELECT number, due, rank, NULL AS waited, row_number() OVER (ORDER BY rank, due, number) AS turn,
+				rank = 2 AND row_number() OVER (PARTITION BY rank = 2 ORDER BY due, number) <= $4 AS fresh
+			FROM seen
+			UNION ALL
+			SELECT number, due, rank, destination, turn, 0 FROM line WHERE turn <= places)
+		ORDER BY NOT fresh, rank > 0, turn, due, number LIMIT $3`
 
-	take = `UPDATE amends_heads SET session = $1, due = NULL WHERE number IN (SELECT value FROM json_each($2))`
+	take = `UPDATE amends_heads SET session = $1, due = NULL, waits_for = NULL WHERE number IN (SELECT value FROM json_each($2))`
 
 	taken = `SELECT ` + engine.HeadColumns + ` FROM amends_heads AS h WHERE h.number IN (SELECT value FROM json_each($1))`
 
@@ -119,15 +137,17 @@ const (
 	signalled = `SELECT ` + engine.HeadColumns + ` FROM amends_heads AS h WHERE h.session = $1 AND h.posted > h.consumed`
 
 	// giveBack releases works that a session holds, and makes released ones due earlier. The parameters: $1 now, $2 the
-	// session, $3 pairs of number and due time.
+	// session, $3 number, due time and destination of each. A released one is not taken from the line in which it stands.
 	// The plus keeps SQLite from going through all that the session holds.
 	giveBack = `UPDATE amends_heads AS h SET session = NULL, due = CASE
 			WHEN h.posted > h.consumed THEN min(given.due, $1)
 			WHEN h.status IN ('running', 'retrying', 'compensating') THEN given.due
-		END
-		FROM (SELECT value ->> 0 AS number, coalesce(value ->> 1, $1) AS due FROM json_each($3)) AS given
+		END,
+		waits_for = CASE WHEN h.posted = h.consumed AND h.status IN ('running', 'retrying', 'compensating')
+			THEN CASE WHEN h.session = $2 THEN given.destination ELSE h.waits_for END END
+		FROM (SELECT value ->> 0 AS number, coalesce(value ->> 1, $1) AS due, value ->> 2 AS destination FROM json_each($3)) AS given
 		WHERE h.number = given.number AND (+h.session = $2
-			OR +h.session IS NULL AND h.status IN ('running', 'retrying', 'waiting', 'compensating') AND +h.due > given.due)`
+			OR +h.session IS NULL AND h.status IN ('running', 'retrying', 'compensating') AND +h.due > given.due)`
 )
 
 // Posting: a signal once for each key. A held work keeps its holder: Claim tells that holder.
@@ -140,7 +160,7 @@ const (
 	// The poster's clock may be ahead of the coordinator's, whose last word is the latest renewal.
 	countSignal = `UPDATE amends_heads SET posted = posted + 1,
 			due = CASE WHEN session IS NULL THEN min(coalesce(due, $2), $2,
-				coalesce((SELECT max(s.renewed) FROM amends_sessions AS s WHERE NOT s.dead), $2)) ELSE due END
+				coalesce((SELECT max(s.renewed) FROM amends_sessions AS s WHERE NOT s.dead), $2)) ELSE due END, waits_for = NULL
 		WHERE number = $1`
 
 	whoAmI = `SELECT identity FROM amends_database`

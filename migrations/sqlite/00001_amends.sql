@@ -49,12 +49,15 @@ CREATE TABLE amends_heads (
     revision TEXT,
     status   TEXT    NOT NULL,
     reason   TEXT,
+    waits_for TEXT,                  -- no session holds the work: the destination that it waits for
 
     CONSTRAINT amends_heads_names CHECK (saga <> '' AND work <> '' AND version > 0),
     CONSTRAINT amends_heads_status CHECK (CASE status
         WHEN 'running' THEN 1 WHEN 'completed' THEN 1 WHEN 'retrying' THEN 1
         WHEN 'compensating' THEN 1 WHEN 'review' THEN 1 WHEN 'paused' THEN 1 WHEN 'compensated' THEN 1 ELSE 0 END),
     CONSTRAINT amends_heads_holder CHECK (session IS NULL OR (session <> 0 AND due IS NULL)),
+    CONSTRAINT amends_heads_waits CHECK (waits_for IS NULL
+        OR (session IS NULL AND due IS NOT NULL AND finished IS NULL AND posted = consumed AND waits_for <> '')),
     CONSTRAINT amends_heads_live CHECK (session IS NOT NULL OR due IS NOT NULL OR finished IS NOT NULL
         OR status = 'review' OR status = 'paused'),
     CONSTRAINT amends_heads_review CHECK ((status = 'review') = (reason IS NOT NULL)),
@@ -66,8 +69,13 @@ CREATE TABLE amends_heads (
 -- A work is accepted once. Work first: people look for works by their id alone.
 CREATE UNIQUE INDEX amends_heads_work ON amends_heads (work, saga);
 
--- What can be claimed, in the order of claims. Works of definitions that a process does not know are never met.
-CREATE INDEX amends_heads_due ON amends_heads (saga, version, rank, due) WHERE session IS NULL AND due IS NOT NULL AND finished IS NULL;
+-- What can be claimed, in the order of claims. Works of definitions that a process does not know are never met, nor are
+-- those that wait for a destination.
+CREATE INDEX amends_heads_due ON amends_heads (saga, version, rank, due)
+    WHERE session IS NULL AND due IS NOT NULL AND finished IS NULL AND waits_for IS NULL;
+
+-- What waits for a destination, in the order of claims. Costs a work that waits for none nothing.
+CREATE INDEX amends_heads_waits ON amends_heads (waits_for, saga, version, rank, number, due) WHERE waits_for IS NOT NULL;
 
 -- Works that have ended and have an unread signal. A process that knows their version or a newer one reads it.
 CREATE INDEX amends_heads_news ON amends_heads (saga, due, version) WHERE session IS NULL AND due IS NOT NULL AND finished IS NOT NULL;

@@ -61,6 +61,7 @@ type ClaimArgs struct {
 	Token        int64
 	Limit, Fresh int
 	Known        string // JSON: [["saga", version], …]
+	Rooms        string // JSON: [["destination", places], …]
 }
 
 // PostArgs is a signal as statements take it.

@@ -11,7 +11,7 @@ import (
 
 // HeadColumns are the columns of a [HeadRow], of amends_heads AS h.
 const HeadColumns = `h.number, h.saga, h.work, h.version, h.revision, h.status, h.reason, h.rank, h.session, h.due,
-	h.base, h.posted, h.consumed, h.created, h.updated, h.finished`
+	h.base, h.posted, h.consumed, h.created, h.updated, h.finished, h.waits_for`
 
 // HeadRow is a row of amends_heads.
 type HeadRow struct {
@@ -31,7 +31,9 @@ type HeadRow struct {
 	Created  Moment
 	Updated  Moment
 	Finished Moment
+	WaitsFor Text   `db:"waits_for"`
 	Since    Moment // Claim: since when the work was due; null: the session held it already
+	Waited   Text   // Claim: the destination it waited for
 	Now      Moment // Load: when it was read
 	Last     Moment // Overview: of its latest record
 }
@@ -48,6 +50,7 @@ func (r *HeadRow) head() (ledger.Head, error) {
 		Class:    ledger.Class(r.Rank),
 		Session:  saga.Token(r.Session),
 		Due:      r.Due.Time(),
+		WaitsFor: string(r.WaitsFor),
 		Base:     r.Base,
 		Posted:   r.Posted,
 		Consumed: r.Consumed,

@@ -152,7 +152,7 @@ const (
 			FROM place JOIN amends_heads AS h ON h.number = place.number)
 		SELECT h.saga, h.version, h.rank FROM place JOIN amends_heads AS h ON h.number = place.number`
 
-	released = `n.session IS NULL AND n.due IS NOT NULL AND n.finished IS NULL`
+	released = `n.session IS NULL AND n.due IS NOT NULL AND n.finished IS NULL AND n.waits_for IS NULL`
 
 	backlog = `
 		SELECT count(*) AS works, min(due) AS oldest FROM (
@@ -163,7 +163,7 @@ const (
 	oldestDue = `
 		SELECT ` + HeadColumns + `, ` + last + `
 		FROM amends_heads AS h
-		WHERE h.saga = $2 AND h.version = $3 AND h.rank = $4 AND h.session IS NULL AND h.finished IS NULL AND h.due <= {now}
+		WHERE h.saga = $2 AND h.version = $3 AND h.rank = $4 AND h.session IS NULL AND h.finished IS NULL AND h.waits_for IS NULL AND h.due <= {now}
 			AND h.status IN ('running', 'retrying', 'compensating')
 		ORDER BY h.due LIMIT $5`
 
@@ -171,7 +171,7 @@ const (
 	dueAhead = `
 		SELECT ` + HeadColumns + ` FROM (
 			SELECT * FROM amends_heads AS n
-			WHERE n.saga = $2 AND n.version = $3 AND n.rank = $4 AND n.session IS NULL AND n.finished IS NULL AND n.due > {now}
+			WHERE n.saga = $2 AND n.version = $3 AND n.rank = $4 AND n.session IS NULL AND n.finished IS NULL AND n.waits_for IS NULL AND n.due > {now}
 			ORDER BY n.due DESC LIMIT $5) AS h
 		WHERE h.updated > {now} LIMIT $6`
 

@@ -7,6 +7,8 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -197,33 +199,75 @@ func OpenedOn(s *Store, t saga.Token) string {
 }
 
 // Claim gives session t works that are due and known to it, and names those it holds that have an unread signal.
-func (s *Store) Claim(ctx context.Context, t saga.Token, c ledger.Claim) ([]ledger.Head, error) {
-	known, err := versions(c.Known)
+func (s *Store) Claim(ctx context.Context, t saga.Token, c ledger.Claim) (ledger.Claimed, error) {
+	args := ClaimArgs{Token: int64(t), Limit: max(c.Limit, 0), Fresh: max(c.Fresh, 0)}
+	var err error
+	if args.Known, err = versions(c.Known); err == nil {
+		args.Rooms, err = rooms(c.Rooms)
+	}
 	var rows []HeadRow
 	live := false
 	if err == nil {
-		rows, live, err = s.db.Claim(ctx, ClaimArgs{Token: int64(t), Limit: max(c.Limit, 0), Fresh: max(c.Fresh, 0), Known: known})
+		rows, live, err = s.db.Claim(ctx, args)
 	}
 	if err == nil && !live {
 		err = ledger.ErrSessionDead
 	}
 	if err != nil {
-		return nil, s.failed(ctx, err, "claim for session %s", t)
+		return ledger.Claimed{}, s.failed(ctx, err, "claim for session %s", t)
 	}
-	slices.SortStableFunc(rows, inOrder)
-	return heads(rows)
+	inOrder(rows)
+	hs, err := heads(rows)
+	return ledger.Claimed{Heads: hs}, err
 }
 
-// inOrder is the order of claims; what the session held already comes last.
-func inOrder(a, b HeadRow) int {
-	at, bt := a.Since.Time(), b.Since.Time()
-	switch {
-	case at.IsZero() && !bt.IsZero():
-		return 1
-	case bt.IsZero() && !at.IsZero():
-		return -1
+// rooms encodes where a process has room as statements take it. For a name that no database holds nothing waits.
+func rooms(of map[string]int) (string, error) {
+	list := make([][2]any, 0, len(of))
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		if n := of[name]; n > 0 && name != "" && valid.Key("destination", name) == nil {
+			list = append(list, [2]any{name, min(n, math.MaxInt32)})
+		}
 	}
-	return cmp.Or(cmp.Compare(a.class(), b.class()), at.Compare(bt), cmp.Compare(a.Number, b.Number))
+	b, err := json.Marshal(list)
+	return string(b), err
+}
+
+// inOrder puts works in the order of claims; what the session held already comes last.
+func inOrder(rows []HeadRow) {
+	slices.SortStableFunc(rows, func(a, b HeadRow) int {
+		return cmp.Or(first(!a.Since.Time().IsZero(), !b.Since.Time().IsZero()), inLine(&a, &b))
+	})
+	turns, lines := make(map[int64]int, len(rows)), make(map[Text]int)
+	for i := range rows {
+		turns[rows[i].Number] = lines[rows[i].Waited]
+		lines[rows[i].Waited]++
+	}
+	slices.SortStableFunc(rows, func(a, b HeadRow) int {
+		return cmp.Or(first(!a.Since.Time().IsZero(), !b.Since.Time().IsZero()),
+			first(a.class() == ledger.ClassCompensating, b.class() == ledger.ClassCompensating),
+			cmp.Compare(turns[a.Number], turns[b.Number]), a.Since.Time().Compare(b.Since.Time()), cmp.Compare(a.Number, b.Number))
+	})
+}
+
+// inLine is the order of works that waited for the same.
+func inLine(a, b *HeadRow) int {
+	if a.Waited != "" {
+		return cmp.Or(cmp.Compare(a.class(), b.class()), cmp.Compare(a.Number, b.Number))
+	}
+	return cmp.Or(cmp.Compare(a.class(), b.class()), a.Since.Time().Compare(b.Since.Time()), cmp.Compare(a.Number, b.Number))
+}
+
+// first puts what is before what is not.
+func first(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	default:
+		return 1
+	}
 }
 
 // class is where the work stood in the claim: one that has ended and has an unread signal counts as begun.
@@ -239,16 +283,22 @@ func (s *Store) GiveBack(ctx context.Context, t saga.Token, works []ledger.Retur
 	if len(works) == 0 {
 		return nil
 	}
-	list := make([][2]any, len(works))
-	for i, w := range works {
-		list[i][0] = w.Number
-		if !w.Due.IsZero() {
-			list[i][1] = w.Due.UnixMicro()
-		}
-	}
-	b, err := json.Marshal(list)
+	err := valid.Returns(works)
 	if err == nil {
-		err = s.db.GiveBack(ctx, int64(t), string(b))
+		list := make([][3]any, len(works))
+		for i, w := range works {
+			list[i][0] = w.Number
+			if !w.Due.IsZero() {
+				list[i][1] = w.Due.UnixMicro()
+			}
+			if w.WaitsFor != "" {
+				list[i][2] = w.WaitsFor
+			}
+		}
+		var b []byte
+		if b, err = json.Marshal(list); err == nil {
+			err = s.db.GiveBack(ctx, int64(t), string(b))
+		}
 	}
 	return s.failed(ctx, err, "give back %d works of session %s", len(works), t)
 }

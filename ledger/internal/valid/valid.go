@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -42,6 +43,20 @@ func Signal(s *saga.Signal) error {
 	}
 	if !slices.Contains(signals, s.Kind) {
 		errs = append(errs, fmt.Errorf("%q is no kind of signal", string(s.Kind)))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("%w: %w", ledger.ErrInvalid, err)
+	}
+	return nil
+}
+
+// Returns says why works cannot be given back, with every reason. Its error matches [ledger.ErrInvalid].
+func Returns(works []ledger.Return) error {
+	var errs []error
+	for i := range works {
+		if err := Key("the destination of number "+strconv.FormatInt(works[i].Number, 10), works[i].WaitsFor); err != nil {
+			errs = append(errs, err)
+		}
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("%w: %w", ledger.ErrInvalid, err)

@@ -95,8 +95,8 @@ func (l *ledgerPort) Append(ctx context.Context, t saga.Token, es []ledger.Entry
 	return write(l.p, func() ([]ledger.Answer, error) { return l.book.Append(ctx, t, es) })
 }
 
-func (l *ledgerPort) Claim(ctx context.Context, t saga.Token, c ledger.Claim) ([]ledger.Head, error) {
-	return write(l.p, func() ([]ledger.Head, error) { return l.book.Claim(ctx, t, c) })
+func (l *ledgerPort) Claim(ctx context.Context, t saga.Token, c ledger.Claim) (ledger.Claimed, error) {
+	return write(l.p, func() (ledger.Claimed, error) { return l.book.Claim(ctx, t, c) })
 }
 
 func (l *ledgerPort) GiveBack(ctx context.Context, t saga.Token, works []ledger.Return) error {
