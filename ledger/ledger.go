@@ -274,6 +274,7 @@ type Filter struct {
 	Prefix     string // of the work id
 	Status     saga.Status
 	Reason     saga.Reason
+	WaitsFor   string // a destination: works that wait for it
 	ExternalID string // works that recorded this external id
 	// Unconfirmed: works whose ledger was lost, and that adopted a step as done because nobody could tell.
 	Unconfirmed bool

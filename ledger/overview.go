@@ -25,8 +25,9 @@ type Overview struct {
 	At       time.Time // the ledger's clock
 	Sessions []Session // the live ones
 	Unknown  []Backlog // by saga and version
-	// Oldest are the live works whose latest record is oldest, of those that are held or overdue; at most [MaxOldest]. Their
-	// Updated is the time of that record.
+	Waiting  []Waiting // by destination
+	// Oldest are the live works whose latest record is oldest, of those that are held or overdue and wait for no
+	// destination; at most [MaxOldest]. Their Updated is the time of that record.
 	Oldest []Head
 	Ahead  Ahead
 }
@@ -38,6 +39,13 @@ type Backlog struct {
 	Ended   bool      // they have ended and have an unread signal: a process that knows a newer version reads it, too
 	Works   int64     // at most [MaxBacklog] are counted
 	Oldest  time.Time // when the first of them was, or is, due
+}
+
+// Waiting is what waits for a destination, whether or not a live session knows its definition.
+type Waiting struct {
+	Destination string
+	Works       int64     // at most [MaxBacklog] are counted, those in front
+	Oldest      time.Time // when the longest due of those in front was, or is, due
 }
 
 // Compare orders backlogs by saga and version, what goes on before what has ended.

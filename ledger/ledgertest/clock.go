@@ -26,6 +26,8 @@ func CatchesUp(t *testing.T, s Store, set func(time.Time)) {
 	}
 	b.start(lease.Token, "held", started(), hold)
 	late := b.start(lease.Token, "late", due(started(), time.Hour), release)
+	waits := b.start(lease.Token, "waits", started(), hold)
+	b.giveBack(lease.Token, ledger.Return{Number: waits.head, Due: ahead, WaitsFor: books})
 	set(now)
 	live, err := b.OpenSession(b.Context(), time.Hour, "lives", known)
 	if err != nil {
@@ -35,14 +37,17 @@ func CatchesUp(t *testing.T, s Store, set func(time.Time)) {
 		t.Fatalf("claimed %v", works(got))
 	}
 	o := b.overview()
-	if len(o.Ahead.Works) != 1 || o.Ahead.Works[0].ID != late.id || len(o.Ahead.Sessions) != 1 || o.Ahead.Sessions[0].Token != lease.Token {
-		t.Errorf("ahead of %v are %+v, want the work and the session of a day later", o.At, o.Ahead)
+	if len(o.Ahead.Works) != 2 || o.Ahead.Works[0].ID != late.id || o.Ahead.Works[1].ID != waits.id || len(o.Ahead.Sessions) != 1 || o.Ahead.Sessions[0].Token != lease.Token {
+		t.Errorf("ahead of %v are %+v, want the works and the session of a day later", o.At, o.Ahead)
 	}
-	if works, sessions, err := b.CatchUp(b.Context()); err != nil || works != 1 || sessions != 1 {
-		t.Errorf("caught up with %d works and %d sessions, %v, want one of each", works, sessions, err)
+	if works, sessions, err := b.CatchUp(b.Context()); err != nil || works != 2 || sessions != 1 {
+		t.Errorf("caught up with %d works and %d sessions, %v, want two works and the session", works, sessions, err)
 	}
 	if got := works(b.claim(live.Token, 10)); len(got) != 1 || got[0] != "late" {
 		t.Errorf("claimed %v, want what was ahead", got)
+	}
+	if got := b.claimRooms(live.Token, 10, map[string]int{books: 1}); len(got) != 1 || got[0] != "waits" {
+		t.Errorf("claimed %v with room, want what waited and was ahead", got)
 	}
 	set(now.Add(time.Minute))
 	if got := works(b.claim(live.Token, 10)); len(got) != 1 || got[0] != "held" {

@@ -29,23 +29,29 @@ func listFilters(b *bench) {
 	other := b.fresh(t, "shop:1")
 	other.id.Saga = "order-to-crm"
 	other.add(started(), hold)
+	b.giveBack(t, ledger.Return{Number: b.start(t, "web:2", started(), hold).head, WaitsFor: books},
+		ledger.Return{Number: b.start(t, "web:3", started(), hold).head, WaitsFor: mail},
+		ledger.Return{Number: b.start(t, "shop:4", started(), hold).head, WaitsFor: books})
 	for _, c := range []struct {
 		f    ledger.Filter
 		want []string
 	}{
-		{ledger.Filter{}, []string{"shop:1", "shop:2", "shop:3", "web:1", "shop:1"}},
-		{ledger.Filter{Saga: theSaga}, []string{"shop:1", "shop:2", "shop:3", "web:1"}},
+		{ledger.Filter{WaitsFor: books}, []string{"web:2", "shop:4"}},
+		{ledger.Filter{WaitsFor: books, Prefix: "shop", Status: saga.Running}, []string{"shop:4"}},
+		{ledger.Filter{WaitsFor: "book"}, nil},
+		{ledger.Filter{}, []string{"shop:1", "shop:2", "shop:3", "web:1", "shop:1", "web:2", "web:3", "shop:4"}},
+		{ledger.Filter{Saga: theSaga}, []string{"shop:1", "shop:2", "shop:3", "web:1", "web:2", "web:3", "shop:4"}},
 		{ledger.Filter{Work: "shop:1"}, []string{"shop:1", "shop:1"}},
 		{ledger.Filter{Saga: "order-to-crm", Work: "shop:1"}, []string{"shop:1"}},
 		{ledger.Filter{Saga: "order-to-crm", Work: "shop:2"}, nil},
-		{ledger.Filter{Prefix: "shop:"}, []string{"shop:1", "shop:2", "shop:3", "shop:1"}},
-		{ledger.Filter{Status: saga.Running}, []string{"shop:1", "shop:1"}},
+		{ledger.Filter{Prefix: "shop:"}, []string{"shop:1", "shop:2", "shop:3", "shop:1", "shop:4"}},
+		{ledger.Filter{Status: saga.Running}, []string{"shop:1", "shop:1", "web:2", "web:3", "shop:4"}},
 		{ledger.Filter{Status: saga.Completed}, []string{"web:1"}},
 		{ledger.Filter{Status: saga.Paused}, nil},
 		{ledger.Filter{Status: saga.Review}, []string{"shop:2", "shop:3"}},
 		{ledger.Filter{Reason: saga.ReasonPoison}, []string{"shop:3"}},
 		{ledger.Filter{Status: saga.Review, Reason: saga.ReasonInDoubt, Prefix: "shop:"}, []string{"shop:2"}},
-		{ledger.Filter{Status: saga.Running, Saga: theSaga, Prefix: "web"}, nil},
+		{ledger.Filter{Status: saga.Running, Saga: theSaga, Prefix: "web:1"}, nil},
 		{ledger.Filter{Limit: 2}, []string{"shop:1", "shop:2"}},
 		{ledger.Filter{Limit: 1, Prefix: "web"}, []string{"web:1"}},
 	} {

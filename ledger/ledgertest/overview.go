@@ -13,6 +13,7 @@ var overviewCases = []testCase{
 	{"what no process knows", overviewUnknown},
 	{"what a dead process left", overviewOrphans},
 	{"what was not touched for longest", overviewOldest},
+	{"what waits for destinations", overviewWaiting},
 	{"nothing is ahead of the clock", overviewAhead},
 }
 
@@ -174,11 +175,56 @@ func overviewOldest(b *bench) {
 	}
 }
 
+// Waiting is "what waits for a destination", by destination, whatever is known here; of it what no live session knows is
+// among the unknown, too, and none of it among what was not touched for longest.
+func overviewWaiting(b *bench) {
+	lease, err := b.OpenSession(b.Context(), time.Hour, "knows one", known)
+	if err != nil {
+		b.Fatal(err)
+	}
+	t := lease.Token
+	first := b.wait(t, books, class(ledger.ClassUnbegun), "1", "2")[1].now() // given back before the other
+	b.wait(t, books, class(ledger.ClassCompensating), "3")
+	later := b.start(t, "later", started(), hold)
+	at := b.clock().Add(time.Hour)
+	b.giveBack(t, ledger.Return{Number: later.head, Due: at, WaitsFor: "Books"})
+	newer, other := started(), b.fresh(t, "of another saga")
+	newer.Version = 2
+	unknown := b.start(t, "of a newer version", newer, hold)
+	other.id.Saga = "order-to-crm"
+	other.add(started(), hold)
+	b.giveBack(t, ledger.Return{Number: unknown.head, WaitsFor: mail}, ledger.Return{Number: other.head, WaitsFor: mail})
+	b.post(b.wait(t, mail, release, "spoken to")[0].id, "k")
+	o := b.overview()
+	want := []ledger.Waiting{
+		{Destination: "Books", Works: 1, Oldest: at},
+		{Destination: books, Works: 3, Oldest: first.Due},
+		{Destination: mail, Works: 2, Oldest: unknown.now().Due},
+	}
+	if !slices.EqualFunc(o.Waiting, want, func(a, c ledger.Waiting) bool {
+		return a.Destination == c.Destination && a.Works == c.Works && a.Oldest.Equal(c.Oldest)
+	}) {
+		b.Errorf("waiting are %+v, want %+v", o.Waiting, want)
+	}
+	if got := works(o.Oldest); !slices.Equal(got, []string{"spoken to"}) {
+		b.Errorf("the oldest are %v, want the one that waits for no destination any more", got)
+	}
+	if len(o.Unknown) != 2 || o.Unknown[0].Saga != "order-to-crm" || o.Unknown[1].Version != 2 || o.Unknown[0].Works+o.Unknown[1].Works != 2 {
+		b.Errorf("unknown are %+v, want those that wait for mail", o.Unknown)
+	}
+	b.claimRooms(t, 9, map[string]int{books: 9})
+	if o := b.overview(); len(o.Waiting) != 2 {
+		b.Errorf("after a claim waiting are %+v", o.Waiting)
+	}
+}
+
 // While the clock is right nothing is ahead of it, and there is nothing to catch up with.
 func overviewAhead(b *bench) {
 	t := b.session()
 	b.start(t, "later", due(started(), time.Hour), release)
 	b.start(t, "held", due(started(), time.Hour), hold)
+	waits := b.start(t, "waits", started(), hold)
+	b.giveBack(t, ledger.Return{Number: waits.head, Due: b.clock().Add(time.Hour), WaitsFor: books})
 	before := b.list(ledger.Filter{})
 	if o := b.overview(); len(o.Ahead.Works)+len(o.Ahead.Sessions) != 0 || o.At.IsZero() {
 		b.Errorf("at %v ahead are %+v", o.At, o.Ahead)

@@ -50,6 +50,8 @@ const (
 	StrayNamed Rule = "stray-named"
 	// OwnReturned: works are given back that another session holds.
 	OwnReturned Rule = "own-returned"
+	// WaitCounted: what waits for a destination is not counted.
+	WaitCounted Rule = "wait-counted"
 	// KnowsKept: a session forgets what its process knows.
 	KnowsKept Rule = "knows-kept"
 )
@@ -73,6 +75,7 @@ var Rules = map[Rule]string{
 	ReadOnce:    "load/unread_signals",
 	StrayNamed:  "give_back/stray_works",
 	OwnReturned: "give_back/only_its_own",
+	WaitCounted: "overview/what_waits_for_destinations",
 	KnowsKept:   "overview/what_no_process_knows",
 }
 
@@ -114,6 +117,8 @@ func Break(s Store, r Rule) Store {
 		return silent{s}
 	case OwnReturned:
 		return stranger{s}
+	case WaitCounted:
+		return blind{s}
 	case KnowsKept:
 		return forgetful{s}
 	default:
@@ -399,6 +404,14 @@ func (s stranger) GiveBack(ctx context.Context, t saga.Token, works []ledger.Ret
 		return err
 	}
 	return s.Store.GiveBack(ctx, t, works)
+}
+
+type blind struct{ Store }
+
+func (s blind) Overview(ctx context.Context) (ledger.Overview, error) {
+	o, err := s.Store.Overview(ctx)
+	o.Waiting = nil
+	return o, err
 }
 
 type forgetful struct{ Store }

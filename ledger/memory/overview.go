@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -78,7 +79,7 @@ func (l *Ledger) Overview(ctx context.Context) (ledger.Overview, error) {
 			o.Ahead.Sessions = append(o.Ahead.Sessions, s)
 		}
 	}
-	unknown := make(map[ledger.Backlog]ledger.Backlog)
+	unknown, lines := make(map[ledger.Backlog]ledger.Backlog), make(map[string]ledger.Waiting)
 	for _, w := range l.works {
 		h := w.head
 		waits := l.waiting(&h, now)
@@ -88,7 +89,9 @@ func (l *Ledger) Overview(ctx context.Context) (ledger.Overview, error) {
 		if ahead(&h, now) && len(o.Ahead.Works) < ledger.MaxAhead {
 			o.Ahead.Works = append(o.Ahead.Works, h)
 		}
-		if h.Status.Live() && (h.Session != 0 || due(&h, now)) {
+		if h.WaitsFor != "" {
+			stand(lines, &h)
+		} else if h.Status.Live() && (h.Session != 0 || due(&h, now)) {
 			h.Updated = w.at(w.length()).At
 			o.Oldest = append(o.Oldest, h)
 		}
@@ -99,6 +102,9 @@ func (l *Ledger) Overview(ctx context.Context) (ledger.Overview, error) {
 	slices.SortFunc(o.Unknown, func(a, b ledger.Backlog) int {
 		return a.Compare(b)
 	})
+	for _, name := range slices.Sorted(maps.Keys(lines)) {
+		o.Waiting = append(o.Waiting, lines[name])
+	}
 	slices.SortStableFunc(o.Oldest, func(a, b ledger.Head) int { return a.Updated.Compare(b.Updated) })
 	o.Oldest = o.Oldest[:min(len(o.Oldest), ledger.MaxOldest)]
 	return o, nil
@@ -114,6 +120,16 @@ func (l *Ledger) waiting(h *ledger.Head, now time.Time) time.Time {
 	default:
 		return l.since(h, now)
 	}
+}
+
+// stand adds a work to what waits for its destination.
+func stand(lines map[string]ledger.Waiting, h *ledger.Head) {
+	w, ok := lines[h.WaitsFor]
+	if !ok || h.Due.Before(w.Oldest) {
+		w.Oldest = h.Due
+	}
+	w.Destination, w.Works = h.WaitsFor, min(w.Works+1, ledger.MaxBacklog)
+	lines[h.WaitsFor] = w
 }
 
 // note adds a work to the backlog of its definition.

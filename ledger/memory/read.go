@@ -51,6 +51,7 @@ func (w *work) matches(f *ledger.Filter) bool {
 		matchesID(f, h.ID) &&
 		(f.Status == "" || h.Status == f.Status) &&
 		(f.Reason == "" || h.Reason == f.Reason) &&
+		(f.WaitsFor == "" || h.WaitsFor == f.WaitsFor) &&
 		(f.ExternalID == "" || slices.ContainsFunc(w.records, func(r saga.Record) bool {
 			return r.ExternalID == f.ExternalID
 		})) &&

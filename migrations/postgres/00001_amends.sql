@@ -38,7 +38,7 @@ CREATE TABLE amends_heads (
     revision text,
     status   text        NOT NULL,
     reason   text,
-    waits_for text,                  -- no session holds the work: the destination that it waits for
+    waits_for text       COLLATE "C", -- no session holds the work: the destination that it waits for
 
     CONSTRAINT amends_heads_names CHECK (saga <> '' AND work <> '' AND version > 0),
     CONSTRAINT amends_heads_status CHECK (status IN ('running', 'retrying', 'compensating',

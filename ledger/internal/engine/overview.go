@@ -78,7 +78,7 @@ func (s *Store) Overview(ctx context.Context) (ledger.Overview, error) {
 	var v view
 	err := s.db.Read(ctx, func(q Queries) error {
 		v = view{store: s, ctx: ctx, q: q, backlogs: make(map[ledger.Backlog]ledger.Backlog)}
-		for _, look := range []func() error{v.sessions, v.held, v.released, v.news} {
+		for _, look := range []func() error{v.sessions, v.held, v.released, v.waiting, v.news} {
 			if err := look(); err != nil {
 				return err
 			}
@@ -230,6 +230,53 @@ func (v *view) released() error {
 		v.Ahead.Works = append(v.Ahead.Works, hs...)
 	}
 	return nil
+}
+
+// lineRow is a place in the line of a destination at which works wait.
+type lineRow struct {
+	Destination string
+	Saga        string
+	Version     int
+}
+
+// waiting looks at each place in each destination's line.
+func (v *view) waiting() error {
+	var ls []lineRow
+	if err := v.sel(&ls, linePlaces); err != nil {
+		return err
+	}
+	for _, l := range ls {
+		var b []backlogRow
+		if err := v.sel(&b, lineBacklog, l.Destination, l.Saga, l.Version, ledger.MaxBacklog); err != nil {
+			return err
+		}
+		works, oldest := b[0].Works, b[0].Oldest.Time()
+		v.note(ledger.Backlog{Saga: l.Saga, Version: l.Version}, works, oldest)
+		v.stand(l.Destination, works, oldest)
+		var late []HeadRow
+		if err := v.sel(&late, lineAhead, v.store.db.Clock(), l.Destination, l.Saga, l.Version, ledger.MaxBacklog, ledger.MaxAhead); err != nil {
+			return err
+		}
+		hs, err := heads(late)
+		if err != nil {
+			return err
+		}
+		v.Ahead.Works = append(v.Ahead.Works, hs...)
+	}
+	return nil
+}
+
+// stand adds to what waits for a destination; the places come in its order.
+func (v *view) stand(destination string, works int64, oldest time.Time) {
+	if n := len(v.Waiting); n > 0 && v.Waiting[n-1].Destination == destination {
+		w := &v.Waiting[n-1]
+		w.Works = min(w.Works+works, ledger.MaxBacklog)
+		if oldest.Before(w.Oldest) {
+			w.Oldest = oldest
+		}
+		return
+	}
+	v.Waiting = append(v.Waiting, ledger.Waiting{Destination: destination, Works: works, Oldest: oldest})
 }
 
 // news counts works that have ended and have an unread signal.

@@ -34,6 +34,9 @@ func (s *Store) List(ctx context.Context, f ledger.Filter) ([]ledger.Head, error
 	if f.Reason != "" {
 		w.add("h.reason = ", string(f.Reason))
 	}
+	if f.WaitsFor != "" { // amends_heads_waits
+		w.add("h.waits_for = ", f.WaitsFor)
+	}
 	if f.ExternalID != "" {
 		w.add("h.number IN (SELECT r.head FROM amends_records AS r WHERE r.external_id = ", f.ExternalID)
 		w.text.WriteString(")")

@@ -175,6 +175,39 @@ const (
 			ORDER BY n.due DESC LIMIT $5) AS h
 		WHERE h.updated > {now} LIMIT $6`
 
+	// linePlaces are read by leaps, like places: the next version, else the next saga, else the next destination.
+	linePlaces = `
+		WITH RECURSIVE place (number) AS (
+			SELECT (SELECT number FROM amends_heads AS n WHERE n.waits_for IS NOT NULL ORDER BY n.waits_for, n.saga, n.version LIMIT 1)
+			UNION ALL
+			SELECT coalesce(
+				(SELECT n.number FROM amends_heads AS n
+					WHERE n.waits_for = h.waits_for AND n.saga = h.saga AND n.version > h.version
+					ORDER BY n.version LIMIT 1),
+				(SELECT n.number FROM amends_heads AS n
+					WHERE n.waits_for = h.waits_for AND n.saga > h.saga
+					ORDER BY n.saga, n.version LIMIT 1),
+				(SELECT n.number FROM amends_heads AS n
+					WHERE n.waits_for > h.waits_for
+					ORDER BY n.waits_for, n.saga, n.version LIMIT 1))
+			FROM place JOIN amends_heads AS h ON h.number = place.number)
+		SELECT h.waits_for AS destination, h.saga, h.version
+		FROM place JOIN amends_heads AS h ON h.number = place.number
+		ORDER BY h.waits_for, h.saga, h.version`
+
+	lineBacklog = `
+		SELECT count(*) AS works, min(due) AS oldest FROM (
+			SELECT n.due FROM amends_heads AS n
+			WHERE n.waits_for = $1 AND n.saga = $2 AND n.version = $3
+			ORDER BY n.rank, n.number LIMIT $4) AS first`
+
+	lineAhead = `
+		SELECT ` + HeadColumns + ` FROM (
+			SELECT * FROM amends_heads AS n
+			WHERE n.waits_for = $2 AND n.saga = $3 AND n.version = $4 AND n.due > {now}
+			ORDER BY n.due DESC LIMIT $5) AS h
+		WHERE h.updated > {now} LIMIT $6`
+
 	newsPlaces = `
 		WITH RECURSIVE place (saga) AS (
 			SELECT min(saga) FROM amends_heads AS n WHERE ` + ended + `
