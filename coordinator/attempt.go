@@ -8,6 +8,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -237,9 +238,9 @@ func (w *work) awaitSlot(cmd saga.Command) bool {
 // stand stands in line for a slot. ok is false when the work is to be let go; with neither it was woken.
 func (w *work) stand(d *destination) (got, ok bool) {
 	err := d.take(w.s.idle, w.nudge, w.rank())
-	if away, ok := errors.AsType[*turnedAwayError](err); ok {
-		w.away = away
-		return false, w.goBack(time.Until(away.until))
+	if errors.Is(err, errNoRoom) {
+		w.back = &ledger.Return{Number: w.head, WaitsFor: d.name}
+		return false, false
 	}
 	return err == nil, err == nil || errors.Is(err, errWoken)
 }

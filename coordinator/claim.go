@@ -45,7 +45,8 @@ func (k *claimer) claim() (more bool) {
 	k.owed += limit
 	share := k.owed / 4
 	k.owed -= 4 * share
-	got, err := c.ledger.Claim(s.idle, s.token, ledger.Claim{Limit: limit, Fresh: share, Known: c.known()})
+	rooms := c.rooms(limit)
+	got, err := c.ledger.Claim(s.idle, s.token, ledger.Claim{Limit: limit, Fresh: share, Rooms: rooms, Known: c.known()})
 	switch {
 	case errors.Is(err, ledger.ErrSessionDead), errors.Is(err, ledger.ErrDatabaseChanged):
 		c.loseSession(s, err)
@@ -73,7 +74,32 @@ func (k *claimer) claim() (more bool) {
 		}
 	}
 	c.hand.claimed(limit, len(fresh))
+	if len(fresh) == 0 && limit > 0 {
+		c.nothingWaits(rooms)
+	}
 	return c.takeOver(s, fresh) > 0 && limit > 0 && len(fresh) >= limit
+}
+
+// rooms says for how many works there is room in each line, of those that wait in the ledger.
+func (c *Coordinator) rooms(limit int) map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	rooms := make(map[string]int, len(c.destinations))
+	for name, d := range c.destinations {
+		if n := min(limit, d.offer()); n > 0 {
+			rooms[name] = n
+		}
+	}
+	return rooms
+}
+
+// nothingWaits notes that nothing waits in the ledger for destinations with room.
+func (c *Coordinator) nothingWaits(rooms map[string]int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for name := range rooms {
+		c.destinations[name].none()
+	}
 }
 
 // known lists the definitions this process can run.
@@ -135,6 +161,9 @@ func (c *Coordinator) leaveUnreadable(s *session, h ledger.Head, err error) {
 	c.giveBack(s, ledger.Return{Number: h.Number, Due: c.clock.now().Earliest.Add(2 * c.opts.Poll)})
 }
 
+// longestAway is how long a work is left alone that nothing can be done about here.
+const longestAway = 10 * time.Minute
+
 // takeAll sets the works of one load going, and returns how many.
 func (c *Coordinator) takeAll(s *session, chains []ledger.Chain, sent time.Time) (taken int) {
 	inFlight := armedBy(chains)
@@ -185,7 +214,6 @@ func (c *Coordinator) take(s *session, chain *ledger.Chain, sent time.Time, inFl
 	if !c.hand.take(w) {
 		return false
 	}
-	c.came(w.head)
 	c.tell.claimed(id)
 	go func() { w.run(w.advance(saga.Event{Changed: chain.Changed, Unread: unread(st, chain)})) }()
 	return true

@@ -66,14 +66,14 @@ func New(l ledger.Ledger, opts *Options) (*Coordinator, error) {
 	}
 	c.starts, c.contended, c.appends = lane(max(1, o.Writers/2), o.MaxBatch), lane(1, 1), lane(o.Writers, o.MaxBatch)
 	for name, limit := range o.Destinations {
-		c.destinations[name] = c.newDestination(limit)
+		c.destinations[name] = c.newDestination(name, limit)
 	}
 	return c, nil
 }
 
 // newDestination gives a line no more than a quarter of the places in hand, so that others find room beside it.
-func (c *Coordinator) newDestination(l Limit) *destination {
-	return newDestination(l, c.opts.Hold, c.opts.MaxWorks/4, c.askBack)
+func (c *Coordinator) newDestination(name string, l Limit) *destination {
+	return newDestination(name, l, c.opts.Hold, c.opts.MaxWorks/4, c.wake)
 }
 
 // Register makes definitions runnable and stores their structure in the ledger. Older versions can stay
@@ -104,7 +104,7 @@ func (c *Coordinator) register(ctx context.Context, p saga.Program) error {
 	for i := range spec.Steps {
 		c.clock.settles(spec.Steps[i].Timeout + spec.Steps[i].Settle)
 		if to := spec.Steps[i].To; to != "" && c.destinations[to] == nil {
-			c.destinations[to] = c.newDestination(Limit{})
+			c.destinations[to] = c.newDestination(to, Limit{})
 		}
 	}
 	return nil

@@ -14,14 +14,15 @@ import (
 // at once and the window of doubt is the send itself.
 //
 // Works that want a slot stand in line, in the order of their ranks. Waiting reserves nothing: when a slot and
-// its time are there, the head of the line gets them. A work that would wait for too long is turned away, and
-// goes back into the ledger until then, or until the line is found to be shorter.
+// its time are there, the head of the line gets them. A work that would wait for too long is turned away: it waits in the
+// ledger, under the destination's name, for a process that has room in its line.
 type destination struct {
+	name  string
 	limit Limit
 	hold  time.Duration // the longest wait in line
 	room  int           // the longest line
 	rate  *rate.Limiter // nil: no limit
-	back  func([]int64) // makes works due that wait in the ledger
+	wake  func()        // there is room in line, and works wait in the ledger
 
 	mu    sync.Mutex
 	line  []*turn
@@ -31,8 +32,8 @@ type destination struct {
 	heldBack time.Time     // until then the destination asked for silence (429, 503)
 	served   time.Time     // when a slot was last given or came back
 	took     time.Duration // how long an attempt keeps its slot, smoothed; 0: not known yet
-	horizon  time.Time     // when the works that were turned away will have had their turns
-	absent   absent        // those works
+	more     bool          // works may wait in the ledger
+	asked    time.Time     // when they were last asked for because there is room
 }
 
 // rank orders a line: compensations, then what is furthest along, then what was started first. A work that was turned
@@ -68,26 +69,18 @@ func place[T any](line []T, r rank, of func(T) rank) int {
 // turn is a work's place in line.
 type turn struct {
 	rank  rank
-	over  chan struct{}    // closed when the turn has come, or is refused
-	away  *turnedAwayError // refused
-	taken bool             // the slot is the work's
+	over  chan struct{} // closed when the turn has come, or is refused
+	taken bool          // the slot is the work's
 }
 
-// turnedAwayError is why a work leaves the line for the ledger.
-type turnedAwayError struct {
-	until time.Time
-	from  *destination // whose line was too long; nil: the destination asked for silence until then
-}
-
-func (*turnedAwayError) Error() string {
-	return "the line for the destination is longer than the work may wait"
-}
+// errNoRoom is why a work leaves the line for the ledger: its turn is too far away, or not to be foreseen.
+var errNoRoom = errors.New("the line for the destination is longer than the work may wait")
 
 // errWoken is why a work leaves the line: a signal was posted to it.
 var errWoken = errors.New("a signal was posted to the work")
 
-func newDestination(l Limit, hold time.Duration, room int, back func([]int64)) *destination {
-	d := &destination{limit: l, hold: hold, room: max(1, room), back: back, absent: absent{until: map[int64]time.Time{}, awaited: map[int64]bool{}}}
+func newDestination(name string, l Limit, hold time.Duration, room int, wake func()) *destination {
+	d := &destination{name: name, limit: l, hold: hold, room: max(1, room), wake: wake, more: true}
 	if l.PerSecond > 0 {
 		d.rate = rate.NewLimiter(rate.Limit(l.PerSecond), max(1, l.Burst))
 	}
@@ -105,8 +98,7 @@ func (d *destination) try(r rank) bool {
 	return free
 }
 
-// take waits in line for a slot. The error is errWoken after a send to wake (which may be nil), a [turnedAwayError],
-// or that of ctx; with an error there is no slot in hand.
+// take waits in line for a slot. The error is errWoken after a send to wake (which may be nil), errNoRoom, or that of ctx; with an error there is no slot in hand.
 func (d *destination) take(ctx context.Context, wake <-chan struct{}, r rank) error {
 	t := d.join(r)
 	patience := time.NewTimer(d.hold)
@@ -134,7 +126,7 @@ func (t *turn) answer() error {
 	if t.taken {
 		return nil
 	}
-	return t.away
+	return errNoRoom
 }
 
 // join puts a work in line, and turns the last one away when the line is full or longer than the work may wait.
@@ -178,22 +170,12 @@ func (d *destination) weary(t *turn) {
 	}
 }
 
-// refuse turns the work at a place in the line away: until the destination wants to hear of it, or for about as
-// long as the works before it take, those turned away earlier among them.
+// refuse turns the work at a place in the line away.
 func (d *destination) refuse(at int) {
-	t := d.line[at]
+	close(d.line[at].over)
 	d.line = slices.Delete(d.line, at, at+1)
-	now := time.Now()
-	if t.away = (&turnedAwayError{until: d.heldBack}); d.heldBack.Sub(now) <= d.hold {
-		d.horizon = latest(d.horizon.Add(d.each()), now.Add(max(d.hold, d.wait(at))))
-		t.away = &turnedAwayError{now.Add(min(d.horizon.Sub(now), longestAway)), d}
-	}
-	close(t.over)
+	d.more = true
 }
-
-// longestAway bounds what an estimate can cost when the process that turned a work away has ended or forgotten it: by then
-// a process asks the destination again.
-const longestAway = 10 * time.Minute
 
 // wait estimates how long the work at a place in the line has to wait: for those before it, and for as long as the
 // slots have been in use already when that is longer than usual. An attempt that hangs is waited for once, and not by
@@ -217,15 +199,15 @@ func (d *destination) each() (each time.Duration) {
 	return each
 }
 
-// serve gives slots to the head of the line for as long as there are some, asks works back when it has become short, and
-// comes back when there is more to do at a known time.
+// serve gives slots to the head of the line for as long as there are some, asks for works that wait in the ledger when the
+// line has become short, and comes back when there is more to do at a known time.
 func (d *destination) serve() {
 	if d.timer != nil {
 		d.timer.Stop()
 		d.timer = nil
 	}
 	next := d.give()
-	if again := d.askBack(); again > 0 && (next == 0 || again < next) {
+	if again := d.ask(); again > 0 && (next == 0 || again < next) {
 		next = again
 	}
 	if next > 0 {
@@ -245,10 +227,59 @@ func (d *destination) give() (wait time.Duration) {
 		close(d.line[0].over)
 		d.line = slices.Delete(d.line, 0, 1)
 	}
-	if n := d.limit.Concurrent; n == 0 || d.busy < n {
-		d.horizon = time.Time{} // there is room for every work that comes: the estimates were too long
-	}
 	return 0
+}
+
+// askEvery is how often a line that has become short asks for what waits in the ledger, beside the poll.
+const askEvery = 20 * time.Millisecond
+
+// ask asks for works that wait in the ledger, when the line has become short. It says after which time to ask again, or 0
+// when a change of the line is the next occasion.
+func (d *destination) ask() (again time.Duration) {
+	if !d.more || d.vacant() <= d.places()/2 {
+		return 0
+	}
+	if since := time.Since(d.asked); since < askEvery {
+		return askEvery - since
+	}
+	d.asked = time.Now()
+	d.wake()
+	return 0
+}
+
+// vacant is how many works that wait in the ledger there is room for in line.
+func (d *destination) vacant() int {
+	if time.Until(d.heldBack) > 0 {
+		return 0
+	}
+	return max(0, d.places()-len(d.line))
+}
+
+// places is how long the line may be for its last to have a turn within the time that a work may wait; one at least.
+func (d *destination) places() int {
+	each := d.each()
+	switch left := d.hold - (d.wait(0) - each); {
+	case left <= each:
+		return 1
+	case each == 0:
+		return d.room
+	default:
+		return min(d.room, int(left/each))
+	}
+}
+
+// offer says for how many works that wait in the ledger there is room.
+func (d *destination) offer() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.vacant()
+}
+
+// none notes that nothing waits in the ledger for the destination.
+func (d *destination) none() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.more = false
 }
 
 // free takes a slot if there is one. If not, it says after which time there is, or 0 when one has to come back.

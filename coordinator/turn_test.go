@@ -14,7 +14,7 @@ import (
 func TestTheOrderOfALine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := newDestination(Limit{Concurrent: 1}, time.Hour, 100, nil)
+		d := newDestination("books", Limit{Concurrent: 1}, time.Hour, 100, func() {})
 		if !d.try(rank{left: 9}) {
 			t.Fatal("the slot is not free")
 		}
@@ -53,13 +53,13 @@ func TestTheOrderOfALine(t *testing.T) {
 	})
 }
 
-// What would wait for longer than a work may is turned away: at once when that is known, after Hold when it is not. It
-// is told when to come back, later than those that were turned away before it. The head of the line stays.
+// What would wait for longer than a work may is turned away: at once when that is known, after Hold when it is not. The
+// head of the line stays.
 func TestALineTurnsAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const hold = 5 * time.Second
-		d := newDestination(Limit{PerSecond: 1}, hold, 100, nil)
+		d := newDestination("books", Limit{PerSecond: 1}, hold, 100, func() {})
 		if !d.try(rank{}) {
 			t.Fatal("the slot is not free")
 		}
@@ -68,13 +68,10 @@ func TestALineTurnsAway(t *testing.T) {
 			go func() { answers <- d.take(t.Context(), nil, rank{}) }()
 			synctest.Wait()
 		}
-		var last time.Duration
 		for range 3 { // five fit into five seconds
-			var away *turnedAwayError
-			if err := <-answers; !errors.As(err, &away) || time.Until(away.until) <= last {
-				t.Fatalf("%v, %v", err, away)
+			if err := <-answers; !errors.Is(err, errNoRoom) {
+				t.Fatal(err)
 			}
-			last = time.Until(away.until)
 		}
 		begun := time.Now()
 		for range 5 {
@@ -86,7 +83,7 @@ func TestALineTurnsAway(t *testing.T) {
 			t.Errorf("five turns took %s, want 5s", took)
 		}
 
-		slow := newDestination(Limit{Concurrent: 1}, hold, 100, nil)
+		slow := newDestination("books", Limit{Concurrent: 1}, hold, 100, func() {})
 		slow.try(rank{})
 		ctx, cancel := context.WithCancel(t.Context())
 		for range 3 {
@@ -95,8 +92,7 @@ func TestALineTurnsAway(t *testing.T) {
 		}
 		begun = time.Now()
 		for range 2 {
-			var away *turnedAwayError
-			if err := <-answers; !errors.As(err, &away) || time.Since(begun) != hold {
+			if err := <-answers; !errors.Is(err, errNoRoom) || time.Since(begun) != hold {
 				t.Errorf("%v after %s", err, time.Since(begun))
 			}
 		}
@@ -110,60 +106,62 @@ func TestALineTurnsAway(t *testing.T) {
 	})
 }
 
-// CORE-15, T3: "a claim wakes when room is there". Who was turned away is asked back when the line is shorter than it was
-// estimated to be, in the order of the line, as many as have their turns within Hold and one at least; and not while those
-// that were asked are on their way, nor while the destination wants to hear nothing.
-func TestALineAsksBack(t *testing.T) {
+// CORE-15, T3: "a claim wakes when room is there". A line has room for as many of those that wait in the ledger as have
+// their turns within Hold, and for one at least; for none while it is as long as that, or the destination wants to hear
+// nothing. When it has become short it asks for more, unless nothing waits.
+func TestALineSaysHowMuchRoomThereIs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const hold = 5 * time.Second
-		var asked []int64
-		d := newDestination(Limit{Concurrent: 1}, hold, 3, func(ns []int64) { asked = append(asked, ns...) })
-		want := func(when string, ns ...int64) {
+		asked := 0
+		d := newDestination("books", Limit{Concurrent: 1}, hold, 300, func() { asked++ })
+		want := func(when string, room, times int) {
 			t.Helper()
-			synctest.Wait()
-			if d.mu.Lock(); !slices.Equal(asked, ns) {
-				t.Errorf("%s %v were asked back, want %v", when, asked, ns)
+			if got := d.offer(); got != room || asked != times {
+				t.Errorf("%s there is room for %d, and it was asked for %d times; want %d and %d", when, got, asked, room, times)
 			}
-			asked = nil
-			d.mu.Unlock()
+			asked = 0
 		}
-		pass := func(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // virtual
-		slot := func(used time.Duration) {
+		used := func(d *destination, took time.Duration) {
 			if !d.try(rank{}) {
 				t.Error("the slot is not free")
 			}
-			d.release(used)
+			time.Sleep(askEvery) //nolint:forbidigo // virtual
+			d.release(took)
 		}
-		slot(time.Minute)                                      // the destination is slow, as it seems
-		for _, n := range []int64{1, 9, 8, 7, 6, 5, 4, 3, 2} { // the first of them is asked back before there are others
-			d.sentAway(rank{number: n}, time.Now().Add(10*time.Minute))
+		want("before anything is known", 300, 0)
+		used(d, time.Minute)
+		want("of one that takes a minute", 1, 1)
+		for range 60 {
+			used(d, 100*time.Millisecond)
 		}
-		want("of a slow destination", 1)
-		slot(time.Second)
-		want("while that one has not come")
-		pass(hold)
-		want("when it has not come for long", 2)
-		d.came(2)
-		slot(time.Second)
-		want("when it has come and gone", 3)
+		want("of one that takes a tenth of a second", 49, 60)
+		answers := make(chan error, 40)
+		d.try(rank{})
 		for range 40 {
-			slot(10 * time.Millisecond)
+			go func() { answers <- d.take(t.Context(), nil, rank{}) }()
 		}
-		want("of a fast one, with room for three,", 4, 5)
-		d.hush(time.Minute)
-		pass(59 * time.Second)
-		want("of one that asked for silence")
-		pass(2 * time.Second)
-		want("after that", 6, 7, 8)
-		pass(10 * time.Minute)
-		want("before their time has come, of those left,", 9)
-		d.hush(time.Minute)
-		for n := range int64(3) {
-			d.sentAway(rank{number: n + 11}, time.Now().Add(time.Duration(n+1)*50*time.Second))
+		synctest.Wait()
+		want("with forty in line", 9, 0)
+		for range 20 {
+			time.Sleep(askEvery) //nolint:forbidigo // virtual
+			d.release(100 * time.Millisecond)
+			<-answers
 		}
-		d.came(12)
-		pass(time.Minute)
-		want("that neither came nor will by itself", 13)
+		want("with twenty in line", 29, 5)
+		d.none()
+		d.release(100 * time.Millisecond)
+		<-answers
+		want("and nothing in the ledger", 30, 0)
+		d.hush(time.Minute)
+		want("of one that asked for silence", 0, 0)
+		for range 19 {
+			if err := <-answers; !errors.Is(err, errNoRoom) {
+				t.Errorf("in line: %v", err)
+			}
+		}
+		time.Sleep(time.Minute) //nolint:forbidigo // virtual
+		d.release(0)
+		want("after that", 49, 1)
 	})
 }

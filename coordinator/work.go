@@ -33,8 +33,7 @@ type work struct {
 	// bystanders is how many other steps were in flight when the process died that the work was taken over from, as far
 	// as is known.
 	bystanders int
-	back       *ledger.Return   // how it goes back into the ledger, when no record says so
-	away       *turnedAwayError // and that it does because a line was too long
+	back       *ledger.Return // how it goes back into the ledger, when no record says so
 
 	// Guarded by the hand.
 	number      int64 // as head
@@ -75,9 +74,6 @@ func (w *work) letGo() {
 		}
 	})
 	close(w.gone)
-	if w.away != nil && w.away.from != nil {
-		w.away.from.sentAway(w.rank(), w.away.until)
-	}
 }
 
 // advance decides about ev and then about whatever has been posted meanwhile. A signal waits for the attempt
