@@ -93,6 +93,26 @@ func (c calls) Describe(ctx context.Context, spec *saga.Spec) error {
 	return err
 }
 
+func (c calls) Controls(ctx context.Context) (all []ledger.Control, newest int64, err error) {
+	type answer struct {
+		all    []ledger.Control
+		newest int64
+	}
+	a, err := within(ctx, c.within, func(ctx context.Context) (answer, error) {
+		all, newest, err := c.Ledger.Controls(ctx)
+		return answer{all, newest}, err
+	})
+	return a.all, a.newest, err
+}
+
+func (c calls) SetControl(ctx context.Context, t saga.Token, k ledger.Control) (ledger.Control, error) {
+	return within(ctx, c.within, func(ctx context.Context) (ledger.Control, error) { return c.Ledger.SetControl(ctx, t, k) })
+}
+
+func (c calls) Acts(ctx context.Context, kind ledger.ControlKind, name string, limit int) ([]ledger.Control, error) {
+	return within(ctx, c.within, func(ctx context.Context) ([]ledger.Control, error) { return c.Ledger.Acts(ctx, kind, name, limit) })
+}
+
 func (c calls) Count(ctx context.Context, ds []ledger.Duplicate) error {
 	_, err := within(ctx, c.within, nothing(func(ctx context.Context) error { return c.Ledger.Count(ctx, ds) }))
 	return err

@@ -214,6 +214,24 @@ func (l *link) Count(ctx context.Context, ds []ledger.Duplicate) error {
 	return err
 }
 
+func (l *link) Controls(ctx context.Context) (all []ledger.Control, newest int64, err error) {
+	_, err = onWay(ctx, l, ledgertest.Controls, nothing(func(ctx context.Context) (err error) {
+		all, newest, err = l.Store.Controls(ctx)
+		return err
+	}))
+	return all, newest, err
+}
+
+func (l *link) SetControl(ctx context.Context, t saga.Token, k ledger.Control) (ledger.Control, error) {
+	return onWay(ctx, l, ledgertest.SetControl, func(ctx context.Context) (ledger.Control, error) { return l.Store.SetControl(ctx, t, k) })
+}
+
+func (l *link) Acts(ctx context.Context, kind ledger.ControlKind, name string, limit int) ([]ledger.Control, error) {
+	return onWay(ctx, l, ledgertest.Acts, func(ctx context.Context) ([]ledger.Control, error) {
+		return l.Store.Acts(ctx, kind, name, limit)
+	})
+}
+
 // nothing makes a call without an answer fit [onWay].
 func nothing(do func(context.Context) error) func(context.Context) (struct{}, error) {
 	return func(ctx context.Context) (struct{}, error) { return struct{}{}, do(ctx) }

@@ -487,3 +487,16 @@ func (m *mortal) Count(ctx context.Context, ds []ledger.Duplicate) error {
 	_, err := through(m, none(func() error { return m.ledger.Count(ctx, ds) }))
 	return err
 }
+
+func (m *mortal) Controls(ctx context.Context) (all []ledger.Control, newest int64, err error) {
+	_, err = through(m, none(func() (err error) { all, newest, err = m.ledger.Controls(ctx); return err }))
+	return all, newest, err
+}
+
+func (m *mortal) SetControl(ctx context.Context, t saga.Token, k ledger.Control) (ledger.Control, error) {
+	return through(m, func() (ledger.Control, error) { return m.ledger.SetControl(ctx, t, k) })
+}
+
+func (m *mortal) Acts(ctx context.Context, kind ledger.ControlKind, name string, limit int) ([]ledger.Control, error) {
+	return through(m, func() ([]ledger.Control, error) { return m.ledger.Acts(ctx, kind, name, limit) })
+}

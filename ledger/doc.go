@@ -101,6 +101,15 @@
 // that ascends, and records name it by that. Posting is not fenced: it needs no session and fails only when the
 // work is not known. A work that has ended is woken like any other: news of its source may begin it again.
 //
+// # Controls
+//
+// What holds for every process at once is kept beside the instances: the state of a destination, who has which share of
+// its limit, what is paused. The ledger understands none of it. Each control is one row, changed by comparing its version,
+// and the versions of all are drawn from one counter whose lock is held until the change is stored: they become visible
+// in their order. Every claim and renewal answers the newest, so a process learns within its poll that something changed,
+// and reads all. A set by a session and the end of that session have an order: whoever has buried the session sees what it
+// set, and it sets nothing more. What a person sets is an act, and is kept.
+//
 // # A database that went back
 //
 // A session remembers the identity of the database it was opened on. After a fail-over or a restore the identity is

@@ -12,6 +12,9 @@ var (
 	// again cannot help.
 	ErrInvalid = errors.New("a value cannot be stored")
 
+	// ErrChanged: a control is not the one any more that this one was decided on.
+	ErrChanged = errors.New("the control was changed meanwhile: read it again and decide again")
+
 	// ErrSessionDead: the session's lease has ended and does not come back. Open a new session.
 	ErrSessionDead = errors.New("the session is dead: its lease ended")
 

@@ -15,6 +15,8 @@ import (
 // that returns an error may or may not have taken effect, and calling it again with the same arguments
 // settles which.
 type Ledger interface { //nolint:interfacebloat // a coordinator needs them all
+	Controls
+
 	// OpenSession begins a lease of ttl for a new process under a fresh random token, and reads who the
 	// database is. label names the process for people (host, pid), knows are the definitions it can run; a process
 	// that only starts works knows none. A schema that is newer than this program answers [ErrSchema].
@@ -122,6 +124,8 @@ type Lease struct {
 	// Stray are works that the session holds on record and that the renewal did not say it has in hand, at most
 	// [MaxStray] of them. A claim or a record on its way explains one that is named for the first time.
 	Stray []Head
+	// Controls is the newest version of all controls.
+	Controls int64
 }
 
 // MaxStray is how many stray works one renewal names.
@@ -255,6 +259,8 @@ type Claimed struct {
 	// Heads are the works that the session holds from now on, in the order of the claim, and behind them those that it
 	// held already and that have an unread signal.
 	Heads []Head
+	// Controls is the newest version of all controls.
+	Controls int64
 }
 
 // Version names one version of a definition.

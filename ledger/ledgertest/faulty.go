@@ -33,6 +33,9 @@ const (
 	Post        Method = "Post"
 	Describe    Method = "Describe"
 	Count       Method = "Count"
+	Controls    Method = "Controls"
+	SetControl  Method = "SetControl"
+	Acts        Method = "Acts"
 )
 
 // Fault is one thing that goes wrong. Calls are counted from 1, over the methods the fault was given, or over
@@ -229,6 +232,28 @@ func (f *FaultyLedger) Describe(ctx context.Context, spec *saga.Spec) error {
 func (f *FaultyLedger) Count(ctx context.Context, ds []ledger.Duplicate) error {
 	_, err := call(f, Count, nothing(func() error { return f.inner.Count(ctx, ds) }))
 	return err
+}
+
+// Controls passes the call on, or not.
+func (f *FaultyLedger) Controls(ctx context.Context) (all []ledger.Control, newest int64, err error) {
+	_, err = call(f, Controls, nothing(func() (err error) {
+		all, newest, err = f.inner.Controls(ctx)
+		return err
+	}))
+	if err != nil {
+		return nil, 0, err
+	}
+	return all, newest, nil
+}
+
+// SetControl passes the call on, or not.
+func (f *FaultyLedger) SetControl(ctx context.Context, t saga.Token, c ledger.Control) (ledger.Control, error) {
+	return call(f, SetControl, func() (ledger.Control, error) { return f.inner.SetControl(ctx, t, c) })
+}
+
+// Acts passes the call on, or not.
+func (f *FaultyLedger) Acts(ctx context.Context, kind ledger.ControlKind, name string, limit int) ([]ledger.Control, error) {
+	return call(f, Acts, func() ([]ledger.Control, error) { return f.inner.Acts(ctx, kind, name, limit) })
 }
 
 // Close closes the ledger behind f. It never fails on purpose.

@@ -114,6 +114,9 @@ func TestFaultyEveryMethod(t *testing.T) {
 		ledgertest.Post:        func() error { return f.Post(ctx, saga.ID{}, saga.Signal{}) },
 		ledgertest.Describe:    func() error { return f.Describe(ctx, &saga.Spec{}) },
 		ledgertest.Count:       func() error { return f.Count(ctx, nil) },
+		ledgertest.Controls:    func() error { _, _, err := f.Controls(ctx); return err },
+		ledgertest.SetControl:  func() error { _, err := f.SetControl(ctx, 1, ledger.Control{}); return err },
+		ledgertest.Acts:        func() error { _, err := f.Acts(ctx, "", "", 1); return err },
 	} {
 		if err := do(); !errors.Is(err, ledgertest.ErrInjected) || f.Calls(m) != 1 {
 			t.Errorf("%s: error %v and %d calls, want an injected error and one call", m, err, f.Calls(m))

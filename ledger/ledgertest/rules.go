@@ -52,31 +52,46 @@ const (
 	OwnReturned Rule = "own-returned"
 	// WaitCounted: what waits for a destination is not counted.
 	WaitCounted Rule = "wait-counted"
+	// ControlCompared: a control is set whatever it is by now.
+	ControlCompared Rule = "control-compared"
+	// ControlLease: what a dead session wants to control is set as if a person had.
+	ControlLease Rule = "control-lease"
+	// ActKept: of what people did to a control only the last is kept.
+	ActKept Rule = "act-kept"
+	// ControlTold: a claim does not tell of the newest version of the controls.
+	ControlTold Rule = "control-told"
+	// SetKnown: a set that comes again is not known again.
+	SetKnown Rule = "set-known"
 	// KnowsKept: a session forgets what its process knows.
 	KnowsKept Rule = "knows-kept"
 )
 
 // Rules are all rules, each with the test of the suite that is named after it.
 var Rules = map[Rule]string{
-	Predecessor: "append/stale",
-	Lease:       "append/no_lease",
-	UniqueStart: "start/once",
-	ResultKept:  "append/result_without_a_lease",
-	SplitBatch:  "invalid/the_others_are_stored",
-	SignalKept:  "signal/posted_before_the_release",
-	ClaimOnce:   "claim/due_works",
-	UnknownLeft: "claim/unknown_definitions",
-	ClassOrder:  "claim/by_class",
-	RoomAsked:   "waiting/only_where_there_is_room",
-	StartOrder:  "waiting/in_the_order_of_starting",
-	TurnsTaken:  "waiting/lines_take_turns",
-	WaitEnds:    "waiting/a_signal_ends_it",
-	LineKept:    "waiting/given_back_again",
-	ReadOnce:    "load/unread_signals",
-	StrayNamed:  "give_back/stray_works",
-	OwnReturned: "give_back/only_its_own",
-	WaitCounted: "overview/what_waits_for_destinations",
-	KnowsKept:   "overview/what_no_process_knows",
+	Predecessor:     "append/stale",
+	Lease:           "append/no_lease",
+	UniqueStart:     "start/once",
+	ResultKept:      "append/result_without_a_lease",
+	SplitBatch:      "invalid/the_others_are_stored",
+	SignalKept:      "signal/posted_before_the_release",
+	ClaimOnce:       "claim/due_works",
+	UnknownLeft:     "claim/unknown_definitions",
+	ClassOrder:      "claim/by_class",
+	RoomAsked:       "waiting/only_where_there_is_room",
+	StartOrder:      "waiting/in_the_order_of_starting",
+	TurnsTaken:      "waiting/lines_take_turns",
+	WaitEnds:        "waiting/a_signal_ends_it",
+	LineKept:        "waiting/given_back_again",
+	ReadOnce:        "load/unread_signals",
+	StrayNamed:      "give_back/stray_works",
+	OwnReturned:     "give_back/only_its_own",
+	WaitCounted:     "overview/what_waits_for_destinations",
+	ControlCompared: "control/compared",
+	ControlLease:    "control/a_live_session",
+	ActKept:         "control/acts",
+	ControlTold:     "control/the_newest_version_is_told",
+	SetKnown:        "control/repeated",
+	KnowsKept:       "overview/what_no_process_knows",
 }
 
 // Break returns s with one rule broken. It really breaks it: the database behind s holds what the rule forbids,
@@ -119,6 +134,16 @@ func Break(s Store, r Rule) Store {
 		return stranger{s}
 	case WaitCounted:
 		return blind{s}
+	case ControlCompared:
+		return overwriter{s}
+	case ControlLease:
+		return haunted{s}
+	case ActKept:
+		return shortlived{s}
+	case ControlTold:
+		return mute{s}
+	case SetKnown:
+		return renamer{s}
 	case KnowsKept:
 		return forgetful{s}
 	default:
@@ -412,6 +437,58 @@ func (s blind) Overview(ctx context.Context) (ledger.Overview, error) {
 	o, err := s.Store.Overview(ctx)
 	o.Waiting = nil
 	return o, err
+}
+
+type overwriter struct{ Store }
+
+func (o overwriter) SetControl(ctx context.Context, t saga.Token, c ledger.Control) (ledger.Control, error) {
+	is, err := o.Store.SetControl(ctx, t, c)
+	if !errors.Is(err, ledger.ErrChanged) {
+		return is, err
+	}
+	all, _, err := o.Controls(ctx)
+	c.Version = 0
+	for _, now := range all {
+		if now.Kind == c.Kind && now.Name == c.Name {
+			c.Version = now.Version
+		}
+	}
+	if err != nil {
+		return is, err
+	}
+	return o.Store.SetControl(ctx, t, c)
+}
+
+type haunted struct{ Store }
+
+func (h haunted) SetControl(ctx context.Context, t saga.Token, c ledger.Control) (ledger.Control, error) {
+	is, err := h.Store.SetControl(ctx, t, c)
+	if !errors.Is(err, ledger.ErrSessionDead) {
+		return is, err
+	}
+	c.Actor = "the late " + t.String()
+	return h.Store.SetControl(ctx, 0, c)
+}
+
+type shortlived struct{ Store }
+
+func (s shortlived) Acts(ctx context.Context, kind ledger.ControlKind, name string, _ int) ([]ledger.Control, error) {
+	return s.Store.Acts(ctx, kind, name, 1)
+}
+
+type mute struct{ Store }
+
+func (m mute) Claim(ctx context.Context, t saga.Token, c ledger.Claim) (ledger.Claimed, error) {
+	got, err := m.Store.Claim(ctx, t, c)
+	got.Controls = 0
+	return got, err
+}
+
+type renamer struct{ Store }
+
+func (r renamer) SetControl(ctx context.Context, t saga.Token, c ledger.Control) (ledger.Control, error) {
+	c.Nonce = nonces.Add(1)
+	return r.Store.SetControl(ctx, t, c)
 }
 
 type forgetful struct{ Store }

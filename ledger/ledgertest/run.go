@@ -84,6 +84,7 @@ var groups = []group{
 	{"waiting", waitingCases},
 	{"overview", overviewCases},
 	{"signal", signalCases},
+	{"control", controlCases},
 	{"load", loadCases},
 	{"list", listCases},
 	{"definition", definitionCases},

@@ -46,7 +46,7 @@ func (l *Ledger) Claim(ctx context.Context, t saga.Token, c ledger.Claim) (ledge
 	for _, h := range chosen {
 		h.Session, h.Due, h.WaitsFor = t, time.Time{}, ""
 	}
-	return ledger.Claimed{Heads: copyHeads(append(chosen, held...))}, nil
+	return ledger.Claimed{Heads: copyHeads(append(chosen, held...)), Controls: l.version}, nil
 }
 
 // choose picks works in the order of a claim: "what is to be undone goes before all else, whichever line it stands in; then

@@ -50,6 +50,15 @@ func copySignals(ss []saga.Signal) []saga.Signal {
 	return out
 }
 
+// copyControl makes an empty body nil, as a database does.
+func copyControl(c ledger.Control) ledger.Control {
+	c.Body = slices.Clone(c.Body)
+	if len(c.Body) == 0 {
+		c.Body = nil
+	}
+	return c
+}
+
 // definition goes through JSON, as in a database, so that nothing of the caller's spec is shared.
 func definition(spec *saga.Spec, now time.Time) (ledger.Definition, error) {
 	b, err := json.Marshal(spec)

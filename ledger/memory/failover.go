@@ -58,6 +58,9 @@ func (s state) snapshot() state {
 		signals:     s.signals,
 		duplicates:  maps.Clone(s.duplicates),
 		definitions: maps.Clone(s.definitions),
+		controls:    maps.Clone(s.controls),
+		acts:        slices.Clone(s.acts),
+		version:     s.version,
 	}
 	for t, old := range s.sessions {
 		lease := *old

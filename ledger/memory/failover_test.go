@@ -50,6 +50,11 @@ func TestFailOver(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	pause := ledger.Control{Kind: ledger.ControlPause, Name: "lost", Actor: "ann", Nonce: 1}
+	if _, err := l.SetControl(t.Context(), 0, pause); err != nil {
+		t.Fatal(err)
+	}
+
 	for range 2 { // the backup can be used again
 		l.FailOver(backup)
 		if _, err := l.Renew(t.Context(), lease.Token, ledger.Renewal{TTL: time.Hour}); !errors.Is(err, ledger.ErrDatabaseChanged) {
@@ -60,6 +65,15 @@ func TestFailOver(t *testing.T) {
 		}
 		if _, err := l.Claim(t.Context(), lease.Token, ledger.Claim{}); !errors.Is(err, ledger.ErrDatabaseChanged) {
 			t.Errorf("claim: error %v, want %q", err, ledger.ErrDatabaseChanged)
+		}
+		if _, err := l.SetControl(t.Context(), lease.Token, pause); !errors.Is(err, ledger.ErrDatabaseChanged) {
+			t.Errorf("set a control: error %v, want %q", err, ledger.ErrDatabaseChanged)
+		}
+		if all, newest, err := l.Controls(t.Context()); err != nil || len(all) != 0 || newest != 0 {
+			t.Errorf("controls %+v, newest %d, %v, want none", all, newest, err)
+		}
+		if acts, err := l.Acts(t.Context(), pause.Kind, pause.Name, 0); err != nil || len(acts) != 0 {
+			t.Errorf("acts %+v, %v, want none", acts, err)
 		}
 		after, err := l.OpenSession(t.Context(), time.Hour, "after", nil)
 		if err != nil || after.Database == lease.Database {

@@ -46,6 +46,9 @@ type state struct {
 	signals     int64 // the last signal's number
 	duplicates  map[counter]ledger.Duplicate
 	definitions map[ledger.Version]ledger.Definition
+	controls    map[control]ledger.Control
+	acts        []ledger.Control
+	version     int64 // the newest of the controls
 }
 
 type session struct {
@@ -86,6 +89,7 @@ func New(o *Options) *Ledger {
 			byID:        make(map[saga.ID]*work),
 			duplicates:  make(map[counter]ledger.Duplicate),
 			definitions: make(map[ledger.Version]ledger.Definition),
+			controls:    make(map[control]ledger.Control),
 		},
 	}
 	if o != nil && o.Now != nil {
@@ -133,7 +137,7 @@ func (l *Ledger) OpenSession(ctx context.Context, ttl time.Duration, label strin
 	if _, known := l.begun[l.identity]; !known {
 		l.begun[l.identity] = now
 	}
-	return ledger.Lease{Token: t, At: now, TTL: ttl, Database: l.identity}, nil
+	return ledger.Lease{Token: t, At: now, TTL: ttl, Database: l.identity, Controls: l.version}, nil
 }
 
 // Renew extends a lease to r.TTL from now. "A session that is dead or has expired is not revived".
@@ -151,7 +155,7 @@ func (l *Ledger) Renew(ctx context.Context, t saga.Token, r ledger.Renewal) (led
 	}
 	s := l.sessions[t]
 	s.renewed, s.expires, s.knows = now, now.Add(r.TTL), slices.Clone(r.Knows)
-	return ledger.Lease{Token: t, At: now, TTL: r.TTL, Database: l.identity, Stray: l.stray(t, r.InHand)}, nil
+	return ledger.Lease{Token: t, At: now, TTL: r.TTL, Database: l.identity, Stray: l.stray(t, r.InHand), Controls: l.version}, nil
 }
 
 // Bury marks a session dead. "Burying a dead session is not an error".

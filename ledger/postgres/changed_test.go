@@ -74,6 +74,13 @@ func TestDatabaseChanged(t *testing.T) {
 	if _, err := l.Renew(t.Context(), old.Token, ledger.Renewal{TTL: time.Hour}); !errors.Is(err, ledger.ErrDatabaseChanged) {
 		t.Errorf("renew the old session: %v, want ErrDatabaseChanged", err)
 	}
+	state := ledger.Control{Kind: ledger.ControlDestination, Name: "books", Nonce: 1}
+	if _, err := l.SetControl(t.Context(), old.Token, state); !errors.Is(err, ledger.ErrDatabaseChanged) {
+		t.Errorf("set a control for the old session: %v, want ErrDatabaseChanged", err)
+	}
+	if _, err := l.SetControl(t.Context(), fresh.Token, state); err != nil {
+		t.Errorf("set a control for the new session: %v", err)
+	}
 	if _, err := l.Renew(t.Context(), fresh.Token, ledger.Renewal{TTL: time.Hour}); err != nil {
 		t.Errorf("renew the new session: %v", err)
 	}

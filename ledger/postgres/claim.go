@@ -12,36 +12,37 @@ import (
 type claimRow struct {
 	engine.HeadRow
 
-	Live engine.Flag // the session may claim
-	Lost engine.Flag // a dead session holds works
+	Live     engine.Flag   // the session may claim
+	Lost     engine.Flag   // a dead session holds works
+	Controls engine.Number // their newest version
 }
 
 // claim gives a session works: one statement, so that no connection can go silent in the middle of it. Only when a dead
 // session holds works they are released first, and claimed by a second look.
-func (l *Ledger) claim(ctx context.Context, c engine.ClaimArgs) ([]engine.HeadRow, bool, error) {
-	rows, live, lost, err := l.look(ctx, c, false)
-	if err != nil || !live || !lost {
-		return rows, live, err
+func (l *Ledger) claim(ctx context.Context, c engine.ClaimArgs) (engine.ClaimAnswer, error) {
+	a, lost, err := l.look(ctx, c, false)
+	if err != nil || !a.Live || !lost {
+		return a, err
 	}
 	if _, err := l.release.ExecContext(ctx, l.now(), engine.MaxRelease); err != nil {
-		return nil, false, err
+		return engine.ClaimAnswer{}, err
 	}
-	rows, live, _, err = l.look(ctx, c, true)
-	return rows, live, err
+	a, _, err = l.look(ctx, c, true)
+	return a, err
 }
 
 // look runs claimText. While a dead session holds works it takes nothing, unless told to.
-func (l *Ledger) look(ctx context.Context, c engine.ClaimArgs, anyway bool) (rows []engine.HeadRow, live, lost bool, err error) {
+func (l *Ledger) look(ctx context.Context, c engine.ClaimArgs, anyway bool) (a engine.ClaimAnswer, lost bool, err error) {
 	var all []claimRow
 	err = l.claims.SelectContext(ctx, &all, l.now(), c.Known, c.Limit, c.Token, c.Fresh, anyway, c.Rooms)
 	for i := range all {
 		if all[i].Number == 0 {
-			live, lost = bool(all[i].Live), bool(all[i].Lost)
+			a.Live, a.Controls, lost = bool(all[i].Live), int64(all[i].Controls), bool(all[i].Lost)
 			continue
 		}
-		rows = append(rows, all[i].HeadRow)
+		a.Rows = append(a.Rows, all[i].HeadRow)
 	}
-	return rows, live, lost, err
+	return a, lost, err
 }
 
 // giveBack releases works that a session holds.
@@ -143,12 +144,13 @@ const claimText = `WITH RECURSIVE ` + engine.Holders + `,
 		UPDATE amends_heads AS h SET session = $4, due = NULL, waits_for = NULL
 		FROM (SELECT * FROM free UNION ALL SELECT * FROM called UNION ALL SELECT * FROM spoken) AS locked WHERE h.number = locked.number
 		RETURNING ` + engine.HeadColumns + `, locked.due AS since, locked.waited)
-	SELECT taken.*, NULL::boolean AS live, NULL::boolean AS lost FROM taken
+	SELECT taken.*, NULL::boolean AS live, NULL::boolean AS lost, NULL::bigint AS controls FROM taken
 	UNION ALL
-	SELECT ` + engine.HeadColumns + `, NULL, NULL, NULL, NULL FROM amends_heads AS h
+	SELECT ` + engine.HeadColumns + `, NULL, NULL, NULL, NULL, NULL FROM amends_heads AS h
 		WHERE h.session = $4 AND h.posted > h.consumed
 	UNION ALL
-	SELECT 0, '', '', 0, NULL, '', NULL, 0, NULL, NULL, 0, 0, 0, now, now, NULL, NULL, NULL, NULL, live, lost FROM clock CROSS JOIN state`
+	SELECT 0, '', '', 0, NULL, '', NULL, 0, NULL, NULL, 0, 0, 0, now, now, NULL, NULL, NULL, NULL, live, lost, (SELECT controls FROM amends_database)
+		FROM clock CROSS JOIN state`
 
 // What is due: works that go on, those that wait for a destination, and works that have ended and have an unread signal.
 const (

@@ -129,17 +129,18 @@ func open(ctx context.Context, dsn string, o Options) (_ *Ledger, err error) {
 // database is what the engine needs to know about Postgres.
 func (l *Ledger) database() *engine.Database {
 	return &engine.Database{
-		Words:    words,
-		Clock:    func() any { return l.now() },
-		Read:     l.read,
-		Plain:    plain(l.rest),
-		Pulse:    plain(l.pulse),
-		Identity: func(ctx context.Context, q engine.Queries) (string, error) { return pgdb.Identity(ctx, q) },
-		Schema:   migrations.Latest(migrations.Postgres),
-		Claim:    l.claim,
-		GiveBack: l.giveBack,
-		Post:     l.post,
-		Explain:  explain,
+		Words:      words,
+		Clock:      func() any { return l.now() },
+		Read:       l.read,
+		Plain:      plain(l.rest),
+		Pulse:      plain(l.pulse),
+		Identity:   func(ctx context.Context, q engine.Queries) (string, error) { return pgdb.Identity(ctx, q) },
+		Schema:     migrations.Latest(migrations.Postgres),
+		Claim:      l.claim,
+		GiveBack:   l.giveBack,
+		Post:       l.post,
+		Explain:    explain,
+		SetControl: l.setControl,
 	}
 }
 

@@ -13,26 +13,29 @@ import (
 
 // claim gives a session works, in a transaction that began as a writer, so what it reads stays true. What it buries
 // stays buried also when the session is dead itself.
-func (l *Ledger) claim(ctx context.Context, c engine.ClaimArgs) (rows []engine.HeadRow, live bool, err error) {
+func (l *Ledger) claim(ctx context.Context, c engine.ClaimArgs) (a engine.ClaimAnswer, err error) {
 	err = l.writer.transaction(ctx, func(q engine.Queries) error {
 		now := l.clock()
 		if _, err := q.ExecContext(ctx, buryExpired, now); err != nil {
 			return err
 		}
-		if err := q.QueryRowxContext(ctx, sessionLives, c.Token, now).Scan(&live); err != nil || !live {
+		if err := q.QueryRowxContext(ctx, sessionLives, c.Token, now).Scan(&a.Live); err != nil || !a.Live {
+			return err
+		}
+		if err := q.QueryRowxContext(ctx, newestControl).Scan(&a.Controls); err != nil {
 			return err
 		}
 		if _, err := q.ExecContext(ctx, release, now, engine.MaxRelease); err != nil {
 			return err
 		}
-		if err := sqlx.SelectContext(ctx, q, &rows, signalled, c.Token); err != nil {
+		if err := sqlx.SelectContext(ctx, q, &a.Rows, signalled, c.Token); err != nil {
 			return err
 		}
 		free, err := l.take(ctx, q, c, now)
-		rows = append(rows, free...)
+		a.Rows = append(a.Rows, free...)
 		return err
 	})
-	return rows, live, err
+	return a, err
 }
 
 // take gives a session what is due.

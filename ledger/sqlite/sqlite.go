@@ -96,17 +96,18 @@ func open(ctx context.Context, path string, o Options, timeOfDay func() time.Tim
 // database is what the engine needs to know about SQLite.
 func (l *Ledger) database() *engine.Database {
 	return &engine.Database{
-		Words:    words,
-		Clock:    func() any { return l.clock() },
-		Read:     l.read,
-		Plain:    l.writer.plain,
-		Pulse:    l.writer.plain,
-		Identity: identity,
-		Schema:   migrations.Latest(migrations.SQLite),
-		Claim:    l.claim,
-		GiveBack: l.giveBack,
-		Post:     l.post,
-		Explain:  func(_ context.Context, err error) error { return explain(err) },
+		Words:      words,
+		Clock:      func() any { return l.clock() },
+		Read:       l.read,
+		Plain:      l.writer.plain,
+		Pulse:      l.writer.plain,
+		Identity:   identity,
+		Schema:     migrations.Latest(migrations.SQLite),
+		Claim:      l.claim,
+		GiveBack:   l.giveBack,
+		Post:       l.post,
+		SetControl: l.setControl,
+		Explain:    func(_ context.Context, err error) error { return explain(err) },
 	}
 }
 

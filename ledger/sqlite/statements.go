@@ -166,4 +166,20 @@ const (
 	whoAmI = `SELECT identity FROM amends_database`
 )
 
+// Controls. The transaction began as a writer: what it reads stays true.
+const (
+	newestControl = `SELECT controls FROM amends_database`
+
+	changeControl = `UPDATE amends_controls SET version = $1, at = $2, session = $3, nonce = $4, body = $7, actor = $8, reason = $9
+		WHERE kind = $5 AND name = $6 AND version = $10`
+
+	addControl = `INSERT INTO amends_controls (version, at, session, nonce, kind, name, body, actor, reason)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (kind, name) DO NOTHING`
+
+	addAct = `INSERT INTO amends_acts (version, at, session, nonce, kind, name, body, actor, reason)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
+
+	countControl = `UPDATE amends_database SET controls = $1`
+)
+
 func placeholders(n int) string { return strings.Repeat("?, ", n-1) + "?" }

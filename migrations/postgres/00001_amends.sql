@@ -5,6 +5,14 @@
 
 -- The ledger: chains of records, one per unit of work, and the heads by which works are scheduled and listed.
 
+-- What there is one of.
+CREATE TABLE amends_database (
+    one      smallint NOT NULL PRIMARY KEY CHECK (one = 1),
+    controls bigint   NOT NULL DEFAULT 0 -- the newest version of amends_controls
+) WITH (fillfactor = 50);
+
+INSERT INTO amends_database (one) VALUES (1);
+
 -- One row per coordinator process and the lease it holds. A dead session never revives.
 CREATE TABLE amends_sessions (
     token   bigint      NOT NULL PRIMARY KEY CHECK (token <> 0),
@@ -164,6 +172,36 @@ CREATE TABLE amends_signals (
 
 -- What no record has consumed yet.
 CREATE INDEX amends_signals_unread ON amends_signals (head, id) WHERE read IS NULL;
+
+-- What every process obeys: states of destinations, shares of limits, pauses. One row for each, for ever: what is over has
+-- no body.
+CREATE TABLE amends_controls (
+    version bigint      NOT NULL CHECK (version > 0),
+    at      timestamptz NOT NULL,
+    session bigint      NOT NULL, -- which one set it; 0: a person
+    nonce   bigint      NOT NULL,
+    kind    text        NOT NULL COLLATE "C" CHECK (kind IN ('destination', 'share', 'pause')),
+    name    text        NOT NULL COLLATE "C" CHECK (name <> ''),
+    body    text, -- JSON
+    actor   text,
+    reason  text,
+    PRIMARY KEY (kind, name),
+    CHECK (session <> 0 OR actor IS NOT NULL)
+) WITH (fillfactor = 70);
+
+-- What people did to them. Insert only.
+CREATE TABLE amends_acts (
+    version bigint      NOT NULL,
+    at      timestamptz NOT NULL,
+    session bigint      NOT NULL,
+    nonce   bigint      NOT NULL,
+    kind    text        NOT NULL COLLATE "C",
+    name    text        NOT NULL COLLATE "C",
+    body    text, -- JSON
+    actor   text        NOT NULL,
+    reason  text,
+    PRIMARY KEY (kind, name, version)
+);
 
 -- The structure of every version of every definition a coordinator registered.
 CREATE TABLE amends_definitions (
@@ -488,7 +526,10 @@ DROP TABLE amends_inbox;
 DROP TABLE amends_digests;
 DROP TABLE amends_duplicates;
 DROP TABLE amends_definitions;
+DROP TABLE amends_acts;
+DROP TABLE amends_controls;
 DROP TABLE amends_signals;
 DROP TABLE amends_records;
 DROP TABLE amends_heads;
 DROP TABLE amends_sessions;
+DROP TABLE amends_database;

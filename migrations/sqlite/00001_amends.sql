@@ -11,7 +11,8 @@
 -- Which file this is. A restored copy keeps the name, a ledger begun anew has another.
 CREATE TABLE amends_database (
     one      INTEGER NOT NULL PRIMARY KEY CHECK (one = 1),
-    identity TEXT    NOT NULL
+    identity TEXT    NOT NULL,
+    controls INTEGER NOT NULL DEFAULT 0 -- the newest version of amends_controls
 ) STRICT;
 
 INSERT INTO amends_database (one, identity) VALUES (1, 'sqlite-' || lower(hex(randomblob(8))));
@@ -175,6 +176,36 @@ CREATE TABLE amends_signals (
 
 -- What no record has consumed yet.
 CREATE INDEX amends_signals_unread ON amends_signals (head, id) WHERE read IS NULL;
+
+-- What every process obeys: states of destinations, shares of limits, pauses. One row for each, for ever: what is over has
+-- no body.
+CREATE TABLE amends_controls (
+    version INTEGER NOT NULL CHECK (version > 0),
+    at      INTEGER NOT NULL,
+    session INTEGER NOT NULL, -- which one set it; 0: a person
+    nonce   INTEGER NOT NULL,
+    kind    TEXT    NOT NULL CHECK (kind IN ('destination', 'share', 'pause')),
+    name    TEXT    NOT NULL CHECK (name <> ''),
+    body    TEXT, -- JSON
+    actor   TEXT,
+    reason  TEXT,
+    PRIMARY KEY (kind, name),
+    CHECK (session <> 0 OR actor IS NOT NULL)
+) STRICT;
+
+-- What people did to them. Insert only.
+CREATE TABLE amends_acts (
+    version INTEGER NOT NULL,
+    at      INTEGER NOT NULL,
+    session INTEGER NOT NULL,
+    nonce   INTEGER NOT NULL,
+    kind    TEXT    NOT NULL,
+    name    TEXT    NOT NULL,
+    body    TEXT, -- JSON
+    actor   TEXT    NOT NULL,
+    reason  TEXT,
+    PRIMARY KEY (kind, name, version)
+) STRICT;
 
 -- The structure of every version of every definition a coordinator registered.
 CREATE TABLE amends_definitions (
@@ -489,6 +520,8 @@ DROP TABLE amends_inbox;
 DROP TABLE amends_digests;
 DROP TABLE amends_duplicates;
 DROP TABLE amends_definitions;
+DROP TABLE amends_acts;
+DROP TABLE amends_controls;
 DROP TABLE amends_signals;
 DROP TABLE amends_records;
 DROP TABLE amends_heads;

@@ -40,15 +40,18 @@ type Database struct {
 	// Schema is the version of the schema that this program knows.
 	Schema int64
 
-	// Claim buries expired sessions, releases what dead ones held and gives a session works. It reports whether that
-	// session is live.
-	Claim func(ctx context.Context, c ClaimArgs) (rows []HeadRow, live bool, err error)
+	// Claim buries expired sessions, releases what dead ones held and gives a session works.
+	Claim func(ctx context.Context, c ClaimArgs) (ClaimAnswer, error)
 
 	// GiveBack releases works that a session holds, and makes released ones due earlier.
 	GiveBack func(ctx context.Context, token int64, works string) error
 
 	// Post stores a signal. It reports whether there is such a work.
 	Post func(ctx context.Context, p PostArgs) (found bool, err error)
+
+	// SetControl stores a control if it still has the version it was decided on and its session is live, and draws its new
+	// version. It reports whether that was so.
+	SetControl func(ctx context.Context, c ControlArgs) (version int64, at Moment, stored bool, err error)
 
 	// Explain gives an error of the driver its meaning: one of the ledger's sentinels where there is one, and
 	// what a person can do. It leaves other errors alone. ctx is the caller's: a driver does not always say that
@@ -62,6 +65,22 @@ type ClaimArgs struct {
 	Limit, Fresh int
 	Known        string // JSON: [["saga", version], …]
 	Rooms        string // JSON: [["destination", places], …]
+}
+
+// ClaimAnswer is what a claim has to say.
+type ClaimAnswer struct {
+	Rows     []HeadRow
+	Live     bool  // the session is
+	Controls int64 // the newest version of all controls
+}
+
+// ControlArgs is a control as statements take it.
+type ControlArgs struct {
+	Token               int64 // 0: a person
+	Kind, Name          string
+	Version             int64 // the one it was decided on
+	Nonce               int64
+	Body, Actor, Reason any // texts, or nil
 }
 
 // PostArgs is a signal as statements take it.

@@ -5,7 +5,7 @@ const (
 	openSession = `
 		INSERT INTO amends_sessions (token, label, database, knows, opened, renewed, expires)
 		SELECT $2, $3, $5, $6, clock.now AS opened, clock.now AS renewed, clock.now + $4 * {ms} FROM (SELECT {now} AS now) AS clock
-		RETURNING renewed`
+		RETURNING renewed, (SELECT controls FROM amends_database) AS controls`
 
 	// schemaVersion is asked at every renewal: a migration may come while a process runs.
 	schemaVersion = `SELECT max(version_id) FROM amends_schema`
@@ -22,7 +22,7 @@ const (
 		UPDATE amends_sessions SET renewed = clock.now, expires = clock.now + $3 * {ms}, knows = $4
 		FROM (SELECT {now} AS now) AS clock
 		WHERE token = $2 AND NOT dead AND expires > clock.now
-		RETURNING renewed`
+		RETURNING renewed, (SELECT controls FROM amends_database) AS controls`
 
 	// stray are works that a session holds and does not have in hand.
 	stray = `
@@ -82,6 +82,17 @@ const (
 	structure = `SELECT structure FROM amends_definitions WHERE saga = $1 AND version = $2`
 
 	definitions = `SELECT structure, spec, first FROM amends_definitions ORDER BY saga, version`
+
+	allControls = `SELECT ` + controlColumns + ` FROM amends_controls AS c ORDER BY c.kind, c.name`
+
+	// thisControl is what stands where a control was not stored, and whether the session could have stored it.
+	thisControl = `
+		SELECT ` + controlColumns + `, EXISTS (SELECT 1 FROM amends_sessions AS s WHERE s.token = $2 AND NOT s.dead AND s.expires > {now}) AS live
+		FROM (SELECT 1 AS one) AS here LEFT JOIN amends_controls AS c ON c.kind = $3 AND c.name = $4`
+
+	acts = `SELECT ` + controlColumns + ` FROM amends_acts AS c WHERE c.kind = $1 AND c.name = $2 ORDER BY c.version DESC LIMIT $3`
+
+	controlColumns = `c.version, c.at, c.session, c.nonce, c.kind, c.name, c.body, c.actor, c.reason`
 
 	countDuplicates = `
 		INSERT INTO amends_duplicates AS d (saga, work, source, count, first, last)

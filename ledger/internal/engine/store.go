@@ -34,7 +34,7 @@ type Store struct {
 type texts struct {
 	openSession, renewSession, burySession, buryOthers, catchUpWorks, catchUpSessions string
 	loadHeads, loadRecords, loadSignals, elsewhere, stray                             string
-	addDefinition, countDuplicates                                                    string
+	addDefinition, countDuplicates, thisControl                                       string
 }
 
 // New returns a store on db.
@@ -53,6 +53,7 @@ func New(db *Database) *Store {
 		stray:           db.Text(stray),
 		addDefinition:   db.Text(addDefinition),
 		countDuplicates: db.Text(countDuplicates),
+		thisControl:     db.Text(thisControl),
 	}}
 }
 
@@ -72,7 +73,7 @@ func (s *Store) OpenSession(ctx context.Context, ttl time.Duration, label string
 		}
 		var at Moment
 		row := q.QueryRowxContext(ctx, s.text.openSession, s.db.Clock(), int64(lease.Token), valid.Printable(label), ttl.Milliseconds(), lease.Database, list)
-		if err := row.Scan(&at); err != nil {
+		if err := row.Scan(&at, &lease.Controls); err != nil {
 			return err
 		}
 		lease.At = at.Time()
@@ -142,14 +143,17 @@ func (s *Store) Renew(ctx context.Context, t saga.Token, r ledger.Renewal) (ledg
 		if err := s.sameSchema(ctx, q); err != nil {
 			return err
 		}
-		var at []Moment
-		if err := sqlx.SelectContext(ctx, q, &at, s.text.renewSession, s.db.Clock(), int64(t), r.TTL.Milliseconds(), knows); err != nil {
+		var renewed []struct {
+			Renewed  Moment
+			Controls int64
+		}
+		if err := sqlx.SelectContext(ctx, q, &renewed, s.text.renewSession, s.db.Clock(), int64(t), r.TTL.Milliseconds(), knows); err != nil {
 			return err
 		}
-		if len(at) == 0 {
+		if len(renewed) == 0 {
 			return ledger.ErrSessionDead
 		}
-		lease.At = at[0].Time()
+		lease.At, lease.Controls = renewed[0].Renewed.Time(), renewed[0].Controls
 		lease.Stray, err = s.stray(ctx, q, t, r.InHand)
 		return err
 	})
@@ -205,20 +209,19 @@ func (s *Store) Claim(ctx context.Context, t saga.Token, c ledger.Claim) (ledger
 	if args.Known, err = versions(c.Known); err == nil {
 		args.Rooms, err = rooms(c.Rooms)
 	}
-	var rows []HeadRow
-	live := false
+	var a ClaimAnswer
 	if err == nil {
-		rows, live, err = s.db.Claim(ctx, args)
+		a, err = s.db.Claim(ctx, args)
 	}
-	if err == nil && !live {
+	if err == nil && !a.Live {
 		err = ledger.ErrSessionDead
 	}
 	if err != nil {
 		return ledger.Claimed{}, s.failed(ctx, err, "claim for session %s", t)
 	}
-	inOrder(rows)
-	hs, err := heads(rows)
-	return ledger.Claimed{Heads: hs}, err
+	inOrder(a.Rows)
+	hs, err := heads(a.Rows)
+	return ledger.Claimed{Heads: hs, Controls: a.Controls}, err
 }
 
 // rooms encodes where a process has room as statements take it. For a name that no database holds nothing waits.

@@ -64,6 +64,28 @@ func Returns(works []ledger.Return) error {
 	return nil
 }
 
+// Control says why a control cannot be set by session t, with every reason. Its error matches [ledger.ErrInvalid].
+func Control(t saga.Token, c *ledger.Control) error {
+	errs := []error{Key("name", c.Name), body("body", c.Body), Text("actor", c.Actor), Text("reason", c.Reason)}
+	refuse := func(is bool, why string) {
+		if is {
+			errs = append(errs, errors.New(why))
+		}
+	}
+	refuse(!slices.Contains(controls, c.Kind), strconv.Quote(string(c.Kind))+" is no kind of control")
+	refuse(c.Name == "", "it has no name")
+	refuse(c.Version < 0, "its version is less than 0")
+	refuse(c.Nonce == 0, "it has no nonce, by which it would be known when it is set again")
+	refuse(c.Actor == "" && t == 0, "it is of no session, and names no actor")
+	refuse(c.Actor == "" && c.Reason != "", "it has a reason and no actor")
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("%w: %w", ledger.ErrInvalid, err)
+	}
+	return nil
+}
+
+var controls = []ledger.ControlKind{ledger.ControlDestination, ledger.ControlShare, ledger.ControlPause}
+
 // body refuses what is no JSON, by syntax or by encoding.
 func body(what string, b json.RawMessage) error {
 	if len(b) > 0 && !json.Valid(b) {

@@ -119,6 +119,10 @@ func (l *ledgerPort) Count(ctx context.Context, ds []ledger.Duplicate) error {
 	return err
 }
 
+func (l *ledgerPort) SetControl(ctx context.Context, t saga.Token, c ledger.Control) (ledger.Control, error) {
+	return write(l.p, func() (ledger.Control, error) { return l.book.SetControl(ctx, t, c) })
+}
+
 // storePort is the store as a process sees it. It watches the gate: see check.
 type storePort struct {
 	*memory.Store
