@@ -25,31 +25,56 @@ var errLate = errors.New("the attempt's deadline has passed")
 // act runs the attempt that was just armed, and says what came of it.
 func (w *work) act(cmd saga.Command) saga.Outcome {
 	begun := time.Now()
-	o := w.attempt(cmd)
+	o, tried := w.attempt(cmd)
 	o.Shutdown = w.c.isStopping()
-	w.heed(cmd.Step, o.HoldBack, o.RetryAfter) // before the slot goes to the next in line
+	if d := w.destination(cmd.Step); d != nil && tried && !o.Shutdown { // before the slot goes to the next in line
+		switch o.Class {
+		case saga.Unknown, saga.Unsent:
+			o.Outage = w.heed(d, cmd, o.HoldBack, o.RetryAfter, o.Error)
+		case saga.Fault:
+		default: // done or refused: the destination works
+			d.answered()
+		}
+	}
 	w.freeSlot(time.Since(begun))
 	return o
 }
 
-// heed holds the step's destination back for as long as it asked, whatever its answer says about the effect. A
-// Retry-After that is about this request alone is the work's own wait.
-func (w *work) heed(step string, holdBack bool, after time.Duration) {
-	if d := w.destination(step); d != nil && holdBack && after > 0 {
-		d.hush(after)
+// heed tells a destination that it failed the work: it may have asked to be left alone (A Retry-After that is about this
+// request alone is the work's own wait), or it fails everybody. It reports whether that is no fault of the work's (F28).
+func (w *work) heed(d *destination, cmd saga.Command, holdBack bool, after time.Duration, words string) (outage bool) {
+	if holdBack {
+		if after > 0 {
+			d.hush(after, words)
+		}
+		return true
 	}
+	outage = d.outage(w.failedLast(cmd))
+	d.failedBy(w.head, words)
+	return outage
+}
+
+// failedLast is when the step failed last, or was begun.
+func (w *work) failedLast(cmd saga.Command) time.Time {
+	ss := w.st.Step(cmd.Step)
+	e := &ss.Forward
+	if cmd.Direction == saga.Undo {
+		e = &ss.Undo
+	}
+	return latest(e.Failed, e.Since)
 }
 
 // attempt lets the action act. Its deadline counts from before the arm was appended, so it is never later than
 // the one on record. An arm confirmed too late, while the process stops, or on a lease in question is not sent.
-func (w *work) attempt(cmd saga.Command) saga.Outcome {
+// tried is false when it got no further than this process.
+func (w *work) attempt(cmd saga.Command) (o saga.Outcome, tried bool) {
 	deadline := w.sent.Add(w.budget(cmd))
 	err := w.admit(deadline)
 	if err == nil && w.slot == nil && w.destination(cmd.Step) != nil {
 		err = errNoSlot
 	}
 	if err != nil {
-		return saga.Outcome{Class: saga.Unsent, Error: err.Error()}
+		return saga.Outcome{Class: saga.Unsent, Error: err.Error()}, false
 	}
 	ctx, cancel := context.WithDeadline(context.Background(), deadline)
 	defer cancel()
@@ -63,11 +88,11 @@ func (w *work) attempt(cmd saga.Command) saga.Outcome {
 	}
 
 	select {
-	case o := <-answer:
-		return o
+	case o = <-answer:
 	case <-ctx.Done():
-		return w.overdue(inv, answer)
+		o = w.overdue(inv, answer)
 	}
+	return o, !inv.Gate.Unsent()
 }
 
 // logPanic tells where an action, an undo or a lookup panicked. The record has only the first of it.
@@ -196,7 +221,9 @@ func (w *work) look(cmd saga.Command) (saga.Event, bool) {
 		}
 	}
 	f.Step = cmd.Step
-	w.heed(f.Step, f.HoldBack, f.RetryAfter)
+	if d := w.destination(cmd.Step); d != nil && f.Kind == saga.KindUnclear && w.s.idle.Err() == nil {
+		f.Outage = w.heed(d, cmd, f.HoldBack, f.RetryAfter, f.Error)
+	}
 	return saga.Event{Evidence: &f}, w.s.idle.Err() == nil
 }
 
@@ -273,7 +300,9 @@ func (w *work) freeSlot(used time.Duration) {
 }
 
 // destination returns that of a step, or nil when it names none.
-func (w *work) destination(step string) *destination { return w.c.destination(w.stepSpec(step).To) }
+func (w *work) destination(step string) *destination {
+	return w.c.destination(w.spec().Destination(step))
+}
 
 func (w *work) stepSpec(step string) *saga.StepSpec {
 	spec := w.spec()

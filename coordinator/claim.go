@@ -59,6 +59,7 @@ func (k *claimer) claim() (more bool) {
 	}
 	k.answered()
 	c.outage.answered(callClaim)
+	c.controls.heard(s, got.Controls)
 	heads := got.Heads
 	var fresh []ledger.Head
 	for i := range heads {

@@ -25,6 +25,7 @@ type Coordinator struct {
 	contended *committer // and those that a transaction still holds up have another
 	appends   *committer
 	hand      *hand
+	controls  *controls
 	life      context.Context // of everything that must not end with its caller
 	give      context.CancelFunc
 
@@ -61,6 +62,7 @@ func New(l ledger.Ledger, opts *Options) (*Coordinator, error) {
 	}
 	c.hand = newHand(&o, c.wake)
 	c.tell = Tee(logTo(o.Log), o.Listener)
+	c.controls = newControls(c.ledger, c.outage, c.obey)
 	lane := func(writers, maxBatch int) *committer {
 		return &committer{ledger: c.ledger, listener: c.tell, outage: c.outage, ctx: life, maxBatch: maxBatch, writers: writers}
 	}
@@ -73,7 +75,16 @@ func New(l ledger.Ledger, opts *Options) (*Coordinator, error) {
 
 // newDestination gives a line no more than a quarter of the places in hand, so that others find room beside it.
 func (c *Coordinator) newDestination(name string, l Limit) *destination {
-	return newDestination(name, l, c.opts.Hold, c.opts.MaxWorks/4, c.wake)
+	return newDestination(name, l, c.opts.Hold, c.opts.MaxWorks/4, c.wake, condition{
+		now: c.clock.now,
+		who: func() saga.Token {
+			if s := c.current.Load(); s != nil && s.why() == nil {
+				return s.token
+			}
+			return 0
+		},
+		change: func(f func(health) (health, bool)) { c.controls.change(c.current.Load(), name, f) },
+	})
 }
 
 // Register makes definitions runnable and stores their structure in the ledger. Older versions can stay
@@ -103,9 +114,11 @@ func (c *Coordinator) register(ctx context.Context, p saga.Program) error {
 	}
 	for i := range spec.Steps {
 		c.clock.settles(spec.Steps[i].Timeout + spec.Steps[i].Settle)
-		if to := spec.Steps[i].To; to != "" && c.destinations[to] == nil {
+		to := spec.Destination(spec.Steps[i].Name)
+		if c.destinations[to] == nil {
 			c.destinations[to] = c.newDestination(to, Limit{})
 		}
+		c.destinations[to].takes(spec.Steps[i].Timeout)
 	}
 	return nil
 }
@@ -296,11 +309,15 @@ func (c *Coordinator) program(v ledger.Version) saga.Program {
 	return c.programs[v]
 }
 
-// destination returns the limits of a destination, or nil for a step that names none.
-func (c *Coordinator) destination(name string) *destination {
-	if name == "" {
-		return nil
+// obey takes over what is known of a destination's health.
+func (c *Coordinator) obey(name string, h health) {
+	if d := c.destination(name); d != nil {
+		d.obey(h)
 	}
+}
+
+// destination returns a destination, or nil when no step that is known here names it.
+func (c *Coordinator) destination(name string) *destination {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.destinations[name]

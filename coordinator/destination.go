@@ -34,6 +34,8 @@ type destination struct {
 	took     time.Duration // how long an attempt keeps its slot, smoothed; 0: not known yet
 	more     bool          // works may wait in the ledger
 	asked    time.Time     // when they were last asked for because there is room
+
+	condition
 }
 
 // rank orders a line: compensations, then what is furthest along, then what was started first. A work that was turned
@@ -79,8 +81,9 @@ var errNoRoom = errors.New("the line for the destination is longer than the work
 // errWoken is why a work leaves the line: a signal was posted to it.
 var errWoken = errors.New("a signal was posted to the work")
 
-func newDestination(name string, l Limit, hold time.Duration, room int, wake func()) *destination {
-	d := &destination{name: name, limit: l, hold: hold, room: max(1, room), wake: wake, more: true}
+func newDestination(name string, l Limit, hold time.Duration, room int, wake func(), c condition) *destination {
+	d := &destination{name: name, limit: l, hold: hold, room: max(1, room), wake: wake, more: true, condition: c}
+	d.failed = map[int64]bool{}
 	if l.PerSecond > 0 {
 		d.rate = rate.NewLimiter(rate.Limit(l.PerSecond), max(1, l.Burst))
 	}
@@ -137,7 +140,7 @@ func (d *destination) join(r rank) *turn {
 	at := place(d.line, r, func(o *turn) rank { return o.rank })
 	d.line = slices.Insert(d.line, at, t)
 	switch {
-	case time.Until(d.heldBack) > d.hold, at > 0 && d.wait(at) > d.hold:
+	case at > 0 && d.wait(at) > d.hold:
 		d.refuse(at)
 	case len(d.line) > d.room:
 		d.refuse(len(d.line) - 1)
@@ -192,6 +195,8 @@ func (d *destination) wait(at int) time.Duration {
 func (d *destination) each() (each time.Duration) {
 	if d.limit.PerSecond > 0 {
 		each = time.Duration(float64(time.Second) / d.limit.PerSecond)
+	} else if d.bound != nil {
+		each = time.Duration(float64(time.Second) / float64(d.bound.Limit()))
 	}
 	if n := d.limit.Concurrent; n > 0 {
 		each = max(each, d.took/time.Duration(n))
@@ -206,6 +211,7 @@ func (d *destination) serve() {
 		d.timer.Stop()
 		d.timer = nil
 	}
+	d.sendAway()
 	next := d.give()
 	if again := d.ask(); again > 0 && (next == 0 || again < next) {
 		next = again
@@ -230,6 +236,21 @@ func (d *destination) give() (wait time.Duration) {
 	return 0
 }
 
+// sendAway turns away whom a destination that is closed has no use for: all, when that is longer than they may wait; all but
+// one, which may be the probe, when it fails.
+func (d *destination) sendAway() {
+	stays := len(d.line)
+	switch shut := d.shut(); {
+	case shut > d.hold:
+		stays = 0
+	case shut > 0 && !d.health.FailingSince.IsZero():
+		stays = 1
+	}
+	for len(d.line) > stays {
+		d.refuse(len(d.line) - 1)
+	}
+}
+
 // askEvery is how often a line that has become short asks for what waits in the ledger, beside the poll.
 const askEvery = 20 * time.Millisecond
 
@@ -249,10 +270,14 @@ func (d *destination) ask() (again time.Duration) {
 
 // vacant is how many works that wait in the ledger there is room for in line.
 func (d *destination) vacant() int {
-	if time.Until(d.heldBack) > 0 {
+	switch {
+	case d.shut() > 0:
 		return 0
+	case !d.health.FailingSince.IsZero():
+		return max(0, 1-len(d.line)) // for the probe
+	default:
+		return max(0, d.places()-len(d.line))
 	}
-	return max(0, d.places()-len(d.line))
 }
 
 // places is how long the line may be for its last to have a turn within the time that a work may wait; one at least.
@@ -272,6 +297,7 @@ func (d *destination) places() int {
 func (d *destination) offer() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.probes()
 	return d.vacant()
 }
 
@@ -279,22 +305,27 @@ func (d *destination) offer() int {
 func (d *destination) none() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.more = false
+	if d.more = false; len(d.line) == 0 {
+		d.bound = nil
+	}
 }
 
 // free takes a slot if there is one. If not, it says after which time there is, or 0 when one has to come back.
 func (d *destination) free() (wait time.Duration, ok bool) {
-	if wait = time.Until(d.heldBack); wait > 0 {
+	if wait = d.shut(); wait > 0 {
 		return wait, false
 	}
 	if n := d.limit.Concurrent; n > 0 && d.busy >= n {
 		return 0, false
 	}
-	if d.rate != nil && !d.rate.Allow() {
-		missing := 1 - d.rate.Tokens()
-		return max(time.Microsecond, time.Duration(missing/d.limit.PerSecond*float64(time.Second))), false
+	for _, r := range []*rate.Limiter{d.rate, d.bound} { // a destination has one of them
+		if r != nil && !r.Allow() {
+			missing := 1 - r.Tokens()
+			return max(time.Microsecond, time.Duration(missing/float64(r.Limit())*float64(time.Second))), false
+		}
 	}
 	d.busy++
+	d.meter.count(time.Now())
 	d.served = time.Now()
 	return 0, true
 }
@@ -320,14 +351,15 @@ const longestHush = 24 * time.Hour
 
 // hush keeps every work away for as long as the destination asked for with a 429 or 503. Works in line go back
 // into the ledger when that is longer than they may wait.
-func (d *destination) hush(t time.Duration) {
+func (d *destination) hush(t time.Duration, why string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if until := time.Now().Add(min(t, longestHush)); until.After(d.heldBack) {
+	t = min(t, longestHush)
+	if until := time.Now().Add(t); until.After(d.heldBack) {
 		d.heldBack = until
-	}
-	for time.Until(d.heldBack) > d.hold && len(d.line) > 0 {
-		d.refuse(len(d.line) - 1)
+		now := d.now()
+		until := now.Latest.Add(t)
+		d.change(func(h health) (health, bool) { return h.limit(now, until, why), until.After(h.LimitedUntil) })
 	}
 	d.serve()
 }

@@ -124,8 +124,12 @@ func (h health) served(now saga.Moment) health {
 	return h
 }
 
-// limit has the destination left alone until then, if that is later than what it asked for before.
-func (h health) limit(until time.Time) health {
-	h.LimitedUntil = latest(h.LimitedUntil, until)
-	return h
+// limit has the destination left alone until then, if that is later than what it asked for before. Then it is probed
+// first: who asked for a wait and has had it may want another.
+func (h health) limit(now saga.Moment, until time.Time, why string) health {
+	if h.FailingSince.IsZero() {
+		h.FailingSince, h.Probes, h.BackSince = now.Earliest, 0, time.Time{}
+	}
+	h.LimitedUntil, h.NextProbe, h.Why = latest(h.LimitedUntil, until), latest(h.NextProbe, until), why
+	return h.unused()
 }

@@ -63,8 +63,8 @@ func TestHealthBackAndAway(t *testing.T) {
 // Rule: a pause comes before everything, and what a destination asked for is kept for its longest.
 func TestHealthOrder(t *testing.T) {
 	t.Parallel()
-	h := health{}.limit(at(time.Minute).Earliest).limit(at(time.Second).Earliest)
-	if h.state(at(59*time.Second)) != limited || h.state(at(time.Minute)) != healthy || !h.changes(at(0)).Equal(at(time.Minute).Earliest) {
+	h := health{}.limit(at(0), at(time.Minute).Earliest, "503").taken(1, at(time.Hour).Earliest).limit(at(0), at(time.Second).Earliest, "503")
+	if h.state(at(59*time.Second)) != limited || h.state(at(time.Minute)) != failing || !h.mayProbe(at(time.Minute)) || !h.changes(at(0)).Equal(at(time.Minute).Earliest) {
 		t.Errorf("%+v", h)
 	}
 	h = h.failed(at(0), "503")

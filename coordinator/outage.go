@@ -35,6 +35,8 @@ const (
 	callClaim  call = "claim"
 	callLoad   call = "load"
 	callBack   call = "give back"
+
+	callControls call = "controls"
 )
 
 // sayEvery is how often a condition that lasts is logged.

@@ -106,6 +106,7 @@ func (c *Coordinator) openSession(ctx context.Context, first bool) (*session, er
 			c.clock.heard(l.At, sent, time.Now())
 			s := newSession(l, sent, c.opts.Margin)
 			c.current.Store(s)
+			c.controls.opened(s)
 			c.tell.sessionOpened(s.token)
 			return s, nil
 		}
@@ -152,6 +153,7 @@ func (c *Coordinator) keepSession(ctx context.Context, s *session) {
 			c.outage.answered(callRenew)
 			s.renewed(sent, l.TTL)
 			c.clock.heard(l.At, sent, time.Now())
+			c.controls.heard(s, l.Controls)
 			stray = c.strays(s, l.Stray, stray)
 			every = c.opts.Lease / 3
 		case errors.Is(err, ledger.ErrSessionDead), errors.Is(err, ledger.ErrDatabaseChanged), errors.Is(err, ledger.ErrSchema):

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/amends-dev/amends/saga"
 )
 
 // A line's order: what is being undone, then what is furthest along, then what came first. Only the head of the line
@@ -14,7 +16,7 @@ import (
 func TestTheOrderOfALine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := newDestination("books", Limit{Concurrent: 1}, time.Hour, 100, func() {})
+		d := newDestination("books", Limit{Concurrent: 1}, time.Hour, 100, func() {}, alone())
 		if !d.try(rank{left: 9}) {
 			t.Fatal("the slot is not free")
 		}
@@ -59,7 +61,7 @@ func TestALineTurnsAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const hold = 5 * time.Second
-		d := newDestination("books", Limit{PerSecond: 1}, hold, 100, func() {})
+		d := newDestination("books", Limit{PerSecond: 1}, hold, 100, func() {}, alone())
 		if !d.try(rank{}) {
 			t.Fatal("the slot is not free")
 		}
@@ -83,7 +85,7 @@ func TestALineTurnsAway(t *testing.T) {
 			t.Errorf("five turns took %s, want 5s", took)
 		}
 
-		slow := newDestination("books", Limit{Concurrent: 1}, hold, 100, func() {})
+		slow := newDestination("books", Limit{Concurrent: 1}, hold, 100, func() {}, alone())
 		slow.try(rank{})
 		ctx, cancel := context.WithCancel(t.Context())
 		for range 3 {
@@ -114,7 +116,7 @@ func TestALineSaysHowMuchRoomThereIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const hold = 5 * time.Second
 		asked := 0
-		d := newDestination("books", Limit{Concurrent: 1}, hold, 300, func() { asked++ })
+		d := newDestination("books", Limit{Concurrent: 1}, hold, 300, func() { asked++ }, alone())
 		want := func(when string, room, times int) {
 			t.Helper()
 			if got := d.offer(); got != room || asked != times {
@@ -153,7 +155,7 @@ func TestALineSaysHowMuchRoomThereIs(t *testing.T) {
 		d.release(100 * time.Millisecond)
 		<-answers
 		want("and nothing in the ledger", 30, 0)
-		d.hush(time.Minute)
+		d.hush(time.Minute, "503")
 		want("of one that asked for silence", 0, 0)
 		for range 19 {
 			if err := <-answers; !errors.Is(err, errNoRoom) {
@@ -164,4 +166,13 @@ func TestALineSaysHowMuchRoomThereIs(t *testing.T) {
 		d.release(0)
 		want("after that", 49, 1)
 	})
+}
+
+// alone is what a destination sees of a ledger that nobody else uses and in which nothing is kept.
+func alone() condition {
+	return condition{
+		now:    func() saga.Moment { return saga.Moment{Earliest: time.Now(), Latest: time.Now()} },
+		who:    func() saga.Token { return 0 },
+		change: func(func(health) (health, bool)) {},
+	}
 }

@@ -81,6 +81,15 @@ func (s *Spec) needsNoUndo(step string) bool {
 	return i >= 0 && !s.Steps[i].Undo
 }
 
+// Destination returns the name of what the step talks to: the one that it names, or one of its own, as in
+// order-to-invoice/invoice.
+func (s *Spec) Destination(step string) string {
+	if i := s.index(step); i >= 0 && s.Steps[i].To != "" {
+		return s.Steps[i].To
+	}
+	return s.Saga + "/" + step
+}
+
 // index returns the position of the named step, or -1.
 func (s *Spec) index(step string) int {
 	for i := range s.Steps {

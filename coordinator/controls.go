@@ -1,0 +1,198 @@
+package coordinator
+
+import (
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/amends-dev/amends/ledger"
+)
+
+// controls is this process's copy of what every process of the ledger obeys (K17): the health of destinations. It is read
+// when a session is opened, and again when a claim or a renewal tells of a newer version.
+type controls struct {
+	ledger ledger.Ledger
+	outage *outage
+	obey   func(name string, h health) // a destination's health was read or stored; it is told without a lock
+
+	mu      sync.Mutex
+	newest  int64 // version that was read
+	told    int64 // version that the ledger has told of
+	health  map[string]control
+	changes map[string][]func(health) (health, bool) // of a destination: the one under way, and those behind it
+	reading bool
+}
+
+// control is the health of one destination, and the version at which it was read.
+type control struct {
+	version int64
+	health  health
+}
+
+func newControls(l ledger.Ledger, o *outage, obey func(string, health)) *controls {
+	return &controls{ledger: l, outage: o, obey: obey, health: map[string]control{}, changes: map[string][]func(health) (health, bool){}}
+}
+
+// heard is told of the newest version that there is. It reads the controls in the background when that is news.
+func (k *controls) heard(s *session, version int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.told = max(k.told, version)
+	if k.told > k.newest && !k.reading {
+		k.reading = true
+		go k.read(s)
+	}
+}
+
+// opened reads the controls under a new session, whatever was read before: the database may be another one.
+func (k *controls) opened(s *session) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.newest, k.told = -1, 0
+	clear(k.health)
+	if !k.reading {
+		k.reading = true
+		go k.read(s)
+	}
+}
+
+// read reads the controls until nothing newer is told of, or the session ends.
+func (k *controls) read(s *session) {
+	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		all, newest, err := k.ledger.Controls(s.idle)
+		switch {
+		case err == nil:
+			k.outage.answered(callControls)
+			if k.install(all, newest) {
+				return
+			}
+		case sleep(s.idle, wait) != nil:
+			k.mu.Lock()
+			k.reading = false
+			k.mu.Unlock()
+			return
+		default:
+			k.outage.failed(callControls, err)
+		}
+	}
+}
+
+// install takes what was read. It reports whether that is the newest there is.
+func (k *controls) install(all []ledger.Control, newest int64) (current bool) {
+	k.take(all)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.newest = newest
+	current = k.told <= k.newest
+	k.reading = !current
+	return current
+}
+
+// take takes controls that were read or stored, but for those of which a newer version is known.
+func (k *controls) take(all []ledger.Control) {
+	var names []string
+	k.mu.Lock()
+	for i := range all {
+		c, h := &all[i], health{}
+		if c.Kind != ledger.ControlDestination || k.health[c.Name].version >= c.Version {
+			continue
+		}
+		if len(c.Body) > 0 && json.Unmarshal(c.Body, &h) != nil {
+			continue // a newer program's: what it means is not known here, and its destination counts as it was
+		}
+		k.health[c.Name] = control{c.Version, h}
+		names = append(names, c.Name)
+	}
+	k.mu.Unlock()
+	for _, name := range names {
+		k.obey(name, k.of(name))
+	}
+}
+
+// mostChanges is how many changes of one destination wait for each other. What led to one beyond it is seen again.
+const mostChanges = 4
+
+// change stores a change of a destination's health, in the background and in order: f says what it is to be, or that
+// nothing is to be changed any more.
+func (k *controls) change(s *session, name string, f func(h health) (health, bool)) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if s == nil || len(k.changes[name]) == mostChanges {
+		return
+	}
+	if k.changes[name] = append(k.changes[name], f); len(k.changes[name]) == 1 {
+		go k.storeAll(s, name)
+	}
+}
+
+// storeAll stores the changes of a destination until there are no more.
+func (k *controls) storeAll(s *session, name string) {
+	for more := true; more; {
+		k.mu.Lock()
+		f := k.changes[name][0]
+		k.mu.Unlock()
+		k.store(s, name, f)
+		k.mu.Lock()
+		k.changes[name] = k.changes[name][1:]
+		more = len(k.changes[name]) > 0
+		k.mu.Unlock()
+	}
+}
+
+// store stores a change, decided again as often as another's comes first.
+func (k *controls) store(s *session, name string, f func(h health) (health, bool)) {
+	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		k.mu.Lock()
+		known := k.health[name]
+		k.mu.Unlock()
+		h, changed := f(known.health)
+		if !changed || k.set(s, name, known.version, h) || sleep(s.idle, wait) != nil {
+			return
+		}
+	}
+}
+
+// set stores a destination's health over a version. It reports whether the matter is settled: stored, or void with the session.
+func (k *controls) set(s *session, name string, over int64, h health) bool {
+	body, err := json.Marshal(h)
+	if err != nil {
+		return true // a health always marshals
+	}
+	c := ledger.Control{Kind: ledger.ControlDestination, Name: name, Version: over, Body: body, Nonce: rand.Int64()} //nolint:gosec // it guards nothing
+	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		stored, err := k.ledger.SetControl(s.idle, s.token, c)
+		switch {
+		case err == nil:
+			k.outage.answered(callControls)
+			k.take([]ledger.Control{stored})
+			return true
+		case errors.Is(err, ledger.ErrChanged):
+			k.reread(s)
+			return false
+		case errors.Is(err, ledger.ErrSessionDead), errors.Is(err, ledger.ErrDatabaseChanged), errors.Is(err, ledger.ErrInvalid), sleep(s.idle, wait) != nil:
+			return true
+		}
+		k.outage.failed(callControls, err) // the same again: it may have been stored
+	}
+}
+
+// reread reads what another process has changed.
+func (k *controls) reread(s *session) {
+	all, newest, err := k.ledger.Controls(s.idle)
+	if err != nil {
+		return // it is tried again
+	}
+	k.take(all)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.newest = max(k.newest, newest)
+}
+
+// of returns what is known of a destination.
+func (k *controls) of(name string) health {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.health[name].health
+}

@@ -1,0 +1,209 @@
+package coordinator_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/ledger/ledgertest"
+	"github.com/amends-dev/amends/ledger/memory"
+	"github.com/amends-dev/amends/saga"
+)
+
+// books are a destination that is away between two moments, in one way or another.
+type books struct {
+	away  func(context.Context) error // what a request is answered meanwhile; nil: it is served after all
+	begin time.Time
+	end   time.Time
+
+	mu    sync.Mutex
+	made  map[string]int // invoices by work
+	heard []time.Time    // requests, lookups among them
+}
+
+func (b *books) request(ctx context.Context) error {
+	b.mu.Lock()
+	b.heard = append(b.heard, time.Now())
+	b.mu.Unlock()
+	if now := time.Now(); now.Before(b.begin) || !now.Before(b.end) {
+		return nil
+	}
+	return b.away(ctx)
+}
+
+func (b *books) create(ctx context.Context, c saga.Call[order]) (thing, error) {
+	if err := c.Sending(); err != nil {
+		return thing{}, err
+	}
+	err := b.request(ctx)
+	var kept *answerLost
+	if err == nil || errors.As(err, &kept) {
+		b.mu.Lock()
+		b.made[c.Work]++
+		b.mu.Unlock()
+	}
+	return thing{ID: "inv_" + c.Work}, err
+}
+
+// answerLost is an answer that got lost behind its effect.
+type answerLost struct{}
+
+func (*answerLost) Error() string { return "connection reset" }
+
+func (b *books) find(ctx context.Context, c saga.Call[order]) (saga.Finding[thing], error) {
+	if err := b.request(ctx); err != nil {
+		return saga.Finding[thing]{}, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.made[c.Work] == 0 {
+		return saga.NotFound[thing](), nil
+	}
+	return saga.Found(thing{ID: "inv_" + c.Work}), nil
+}
+
+func (b *books) during(from, to time.Time) (n int) {
+	for _, at := range b.heard {
+		if !at.Before(from) && at.Before(to) {
+			n++
+		}
+	}
+	return n
+}
+
+// invoices is the saga of an order-to-invoice sync, as a newcomer writes it: no policy, no limit, no destination named.
+func invoices(t testing.TB, b *books) saga.Program {
+	t.Helper()
+	gone := func(context.Context, saga.Call[order], thing) error { panic("an order was undone") }
+	d, err := saga.Define("order-to-invoice", 1,
+		saga.Do("invoice", b.create).Find(b.find).Undo(gone),
+		saga.Do("mark", func(context.Context, saga.Call[order]) (thing, error) { return thing{ID: "marked"}, nil }).Idempotent().NoUndo("none").Pivot())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// Adoption A1, realworld 11: two hours without the books, and a thousand orders in flight. However the books are away, every
+// order is completed at last, nothing is undone, sent twice or in review; they are not knocked at by each order; and when they
+// are back they get no more than twice what they had before.
+func TestTwoHoursWithoutTheBooks(t *testing.T) {
+	t.Parallel()
+	for name, away := range map[string]func(context.Context) error{
+		"refused connections": func(context.Context) error { return saga.NotSent(errors.New("connection refused")) },
+		"503 without a word":  func(context.Context) error { return errors.New("503 Service Unavailable") },
+		"503 with a wait": func(context.Context) error {
+			return saga.HoldBack(saga.RetryAfter(5*time.Minute, saga.NotSent(errors.New("503 Service Unavailable"))))
+		},
+		"no answer":        func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
+		"answers get lost": func(context.Context) error { return &answerLost{} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { twoHours(t, memory.New(nil), away) })
+		})
+	}
+}
+
+func twoHours(t *testing.T, l ledgertest.Store, away func(context.Context) error) { //nolint:thelper // it is the test itself, once for each case
+	const before, during = 100, 900
+	b := &books{away: away, made: map[string]int{}}
+	p := boot(t, l, &world{}, config{opts: coordinator.Options{Lease: 15 * time.Second}, program: func(*process) saga.Program { return invoices(t, b) }})
+	synctest.Wait()
+	for i := range before { // one every two seconds
+		begin(t, p, i)
+		pass(2 * time.Second)
+	}
+	b.begin = time.Now()
+	b.end = b.begin.Add(2 * time.Hour)
+	for i := range during {
+		begin(t, p, before+i)
+		pass(2 * time.Second)
+	}
+	pass(time.Until(b.end))
+	back := time.Now()
+	for n := 0; n < before+during && time.Since(back) < 6*time.Hour; n = in(t, l, "order-to-invoice")[saga.Completed] {
+		pass(10 * time.Second)
+	}
+	took := time.Since(back)
+	if got := in(t, l, "order-to-invoice"); got[saga.Completed] != before+during {
+		t.Fatalf("six hours later: %v", got)
+	}
+	for work, n := range b.made {
+		if n != 1 {
+			t.Errorf("%s has %d invoices", work, n)
+		}
+	}
+	records := 0
+	for i := range before + during {
+		records += len(p.records.of(fmt.Sprintf("o%05d", i)))
+	}
+	knocks := b.during(b.begin.Add(10*time.Minute), b.end)
+	busiest := 0
+	for at := back; at.Before(back.Add(took)); at = at.Add(time.Minute) {
+		busiest = max(busiest, b.during(at, at.Add(time.Minute)))
+	}
+	t.Logf("all done %s after; %d requests while they were away, from the tenth minute on; %d records; %d requests in the busiest minute after, 30 before",
+		took.Round(time.Second), knocks, records, busiest)
+	if knocks > 3*110 {
+		t.Errorf("%d requests while the books were away", knocks)
+	}
+	if records > 8*(before+during) {
+		t.Errorf("%d records for %d orders", records, before+during)
+	}
+	if busiest > 2*60+10 { // twice 30 orders a minute, and a lookup for each that was in doubt
+		t.Errorf("%d requests in a minute after the outage", busiest)
+	}
+	if err := p.halt(); err != nil {
+		t.Error(err)
+	}
+}
+
+func begin(t *testing.T, p *process, i int) {
+	t.Helper()
+	if _, err := p.Start(t.Context(), "order-to-invoice", fmt.Sprintf("o%05d", i), order{Total: i}, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// One order that fails while others are served is its own fault, and in review within hours.
+func TestABadOrderAmongGoodOnesIsInReviewSoon(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := memory.New(nil)
+		act := func(_ context.Context, c saga.Call[order]) (thing, error) {
+			if c.Work == "o00000" {
+				return thing{}, errors.New("500: division by zero")
+			}
+			return thing{ID: c.Work}, nil
+		}
+		d, err := saga.Define("order-to-invoice", 1, saga.Do("invoice", act).Idempotent().NoUndo("none"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := boot(t, l, &world{}, config{program: func(*process) saga.Program { return d }})
+		synctest.Wait()
+		begun := time.Now()
+		for i := 0; time.Since(begun) < 3*time.Hour; i++ {
+			begin(t, p, i)
+			pass(20 * time.Second)
+		}
+		heads, err := l.List(t.Context(), ledger.Filter{Status: saga.Review})
+		if err != nil || len(heads) != 1 || heads[0].Reason != saga.ReasonExhausted || heads[0].ID.Work != "o00000" {
+			t.Fatalf("%+v, %v", heads, err)
+		}
+		t.Logf("in review after %s", heads[0].Updated.Sub(heads[0].Created))
+		if got := in(t, l, "order-to-invoice"); got[saga.Completed] < 500 {
+			t.Errorf("%v", got)
+		}
+		if err := p.halt(); err != nil {
+			t.Error(err)
+		}
+	})
+}

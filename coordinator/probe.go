@@ -1,0 +1,160 @@
+package coordinator
+
+import (
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/amends-dev/amends/saga"
+)
+
+// How a destination's health is found out here, and obeyed.
+
+// condition is what this process has seen of a destination, and how it changes what all processes know.
+type condition struct {
+	now    func() saga.Moment
+	who    func() saga.Token                                // the session of this process; 0: none
+	change func(f func(h health) (changed health, ok bool)) // in the background
+
+	health  health
+	failed  map[int64]bool // instances that failed since one was served
+	worked  time.Time      // ledger time: when this process last saw one served
+	longest time.Duration  // the longest attempt there
+	meter   meter
+	before  float64       // sends a second in the busiest minute before it was not healthy any more
+	bound   *rate.Limiter // after an outage of a destination without a limit; nil: none
+}
+
+// severalFailed is how many instances have to fail, and for how long none may have been served, for a destination to be
+// failing: one alone may be at fault itself, and a destination that fails now and then serves others between.
+const (
+	severalFailed = 3
+	unservedFor   = 2 * time.Second
+)
+
+// obey takes over what is known of the destination's health.
+func (d *destination) obey(h health) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := d.now()
+	was := d.health.state(now)
+	d.health = h
+	switch is := h.state(now); {
+	case was == healthy && is != healthy && d.bound == nil:
+		d.before = d.meter.busiest(time.Now())
+	case was != healthy && is == healthy && d.limit == (Limit{}):
+		// twice the rate before, until nothing waits for it any more
+		d.bound = rate.NewLimiter(rate.Limit(max(1, 2*d.before)), 1)
+	}
+	d.serve()
+}
+
+// shut says how long the destination is closed to this process, at least; 0 when it is open.
+func (d *destination) shut() time.Duration {
+	wait := max(0, time.Until(d.heldBack))
+	now := d.now()
+	if d.health.state(now) == healthy || d.health.probing(now, d.who()) && d.busy == 0 {
+		return wait
+	}
+	if changes := d.health.changes(now); !changes.IsZero() {
+		return max(wait, changes.Sub(now.Earliest), time.Millisecond)
+	}
+	return max(wait, never)
+}
+
+// never is longer than a work may wait in line.
+const never = 24 * time.Hour
+
+// takes notes how long an attempt of a step that talks to it may take.
+func (d *destination) takes(timeout time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.longest = max(d.longest, timeout)
+}
+
+// probes asks for the probe when it is to be had and wanted, and gives it back when it is not wanted any more.
+func (d *destination) probes() {
+	now, who := d.now(), d.who()
+	wanted := len(d.line) > 0 || d.more
+	switch {
+	case who == 0:
+	case wanted && d.health.mayProbe(now):
+		ends := now.Latest.Add(2*d.longest + 2*d.hold) // a lookup and an attempt, and what is between them
+		d.change(func(h health) (health, bool) { return h.taken(who, ends), h.mayProbe(now) })
+	case !wanted && d.busy == 0 && d.health.probing(now, who):
+		d.change(func(h health) (health, bool) { return h.unused(), h.Prober == who.String() })
+	}
+}
+
+// answered notes that an instance was served.
+func (d *destination) answered() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := d.now()
+	d.worked = now.Earliest
+	clear(d.failed)
+	if !d.health.FailingSince.IsZero() || now.Earliest.Sub(d.health.ServedAt) > time.Minute {
+		d.change(func(h health) (health, bool) {
+			return h.served(now), !h.FailingSince.IsZero() || now.Earliest.Sub(h.ServedAt) > time.Minute
+		})
+	}
+}
+
+// failedBy notes that an attempt or a lookup of an instance failed there, although it reached the destination or tried to.
+func (d *destination) failedBy(number int64, why string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now, who := d.now(), d.who()
+	if d.failed[number] = true; d.health.probing(now, who) {
+		d.change(func(h health) (health, bool) { return h.failed(now, why), h.Prober == who.String() })
+		return
+	}
+	if len(d.failed) >= severalFailed && now.Earliest.Sub(latest(d.worked, d.health.ServedAt)) >= unservedFor && d.health.FailingSince.IsZero() {
+		d.change(func(h health) (health, bool) { return h.failed(now, why), h.FailingSince.IsZero() })
+	}
+}
+
+// outage reports whether nothing was served there since an instance failed last: that it fails again is not its fault.
+func (d *destination) outage(since time.Time) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return !latest(d.worked, d.health.ServedAt).After(since)
+}
+
+// meter counts sends by the minute.
+type meter struct {
+	minute time.Time
+	n      int
+	past   [10]int // full minutes, the latest first
+}
+
+func (m *meter) count(now time.Time) {
+	m.advance(now)
+	m.n++
+}
+
+// advance begins a new minute when one is over.
+func (m *meter) advance(now time.Time) {
+	if m.minute.IsZero() {
+		m.minute = now
+	}
+	for n := 0; now.Sub(m.minute) >= time.Minute; n++ {
+		if n == len(m.past) { // nothing was sent for long: the past is what it is
+			m.minute = now
+			return
+		}
+		copy(m.past[1:], m.past[:])
+		m.past[0], m.n = m.n, 0
+		m.minute = m.minute.Add(time.Minute)
+	}
+}
+
+// busiest is the rate of the busiest minute of late, in sends a second.
+func (m *meter) busiest(now time.Time) float64 {
+	m.advance(now)
+	most := m.n
+	for _, n := range m.past {
+		most = max(most, n)
+	}
+	return float64(most) / 60
+}
