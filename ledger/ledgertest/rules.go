@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/amends-dev/amends/ledger"
@@ -97,58 +96,39 @@ var Rules = map[Rule]string{
 // Break returns s with one rule broken. It really breaks it: the database behind s holds what the rule forbids,
 // or lacks what it demands. It is for proving that a suite looks.
 func Break(s Store, r Rule) Store {
-	switch r {
-	case Predecessor:
-		return forker{s}
-	case Lease:
-		return reviver{s}
-	case UniqueStart:
-		return doubler{s}
-	case ResultKept:
-		return forgetter{s}
-	case SplitBatch:
-		return lumper{s}
-	case SignalKept:
-		return deaf{s}
-	case ClaimOnce:
-		return sharer{s}
-	case UnknownLeft:
-		return knowAll{s}
-	case ClassOrder:
-		return impatient{s}
-	case RoomAsked:
-		return crowding{s}
-	case StartOrder:
-		return newcomer{s}
-	case TurnsTaken:
-		return pushing{s}
-	case WaitEnds:
-		return patient{s}
-	case LineKept:
-		return caller{s}
-	case ReadOnce:
-		return repeater{s}
-	case StrayNamed:
-		return silent{s}
-	case OwnReturned:
-		return stranger{s}
-	case WaitCounted:
-		return blind{s}
-	case ControlCompared:
-		return overwriter{s}
-	case ControlLease:
-		return haunted{s}
-	case ActKept:
-		return shortlived{s}
-	case ControlTold:
-		return mute{s}
-	case SetKnown:
-		return renamer{s}
-	case KnowsKept:
-		return forgetful{s}
-	default:
+	wrap, ok := broken[r]
+	if !ok {
 		panic(fmt.Sprintf("ledgertest: there is no rule %q", r))
 	}
+	return wrap(s)
+}
+
+// broken makes a ledger that breaks a rule.
+var broken = map[Rule]func(Store) Store{
+	Predecessor:     func(s Store) Store { return forker{s} },
+	Lease:           func(s Store) Store { return reviver{s} },
+	UniqueStart:     func(s Store) Store { return doubler{s} },
+	ResultKept:      func(s Store) Store { return forgetter{s} },
+	SplitBatch:      func(s Store) Store { return lumper{s} },
+	SignalKept:      func(s Store) Store { return deaf{s} },
+	ClaimOnce:       func(s Store) Store { return sharer{s} },
+	UnknownLeft:     func(s Store) Store { return knowAll{s} },
+	ClassOrder:      func(s Store) Store { return impatient{s} },
+	RoomAsked:       func(s Store) Store { return crowding{s} },
+	StartOrder:      func(s Store) Store { return newcomer{s} },
+	TurnsTaken:      func(s Store) Store { return pushing{s} },
+	WaitEnds:        func(s Store) Store { return patient{s} },
+	LineKept:        func(s Store) Store { return caller{s} },
+	ReadOnce:        func(s Store) Store { return repeater{s} },
+	StrayNamed:      func(s Store) Store { return silent{s} },
+	OwnReturned:     func(s Store) Store { return stranger{s} },
+	WaitCounted:     func(s Store) Store { return blind{s} },
+	ControlCompared: func(s Store) Store { return overwriter{s} },
+	ControlLease:    func(s Store) Store { return haunted{s} },
+	ActKept:         func(s Store) Store { return shortlived{s} },
+	ControlTold:     func(s Store) Store { return mute{s} },
+	SetKnown:        func(s Store) Store { return renamer{s} },
+	KnowsKept:       func(s Store) Store { return forgetful{s} },
 }
 
 // each repairs the answers of Append that a broken ledger would not give.
@@ -297,100 +277,6 @@ func (i impatient) Claim(ctx context.Context, t saga.Token, c ledger.Claim) (led
 	return i.Store.Claim(ctx, t, c)
 }
 
-type crowding struct{ Store }
-
-func (c crowding) Claim(ctx context.Context, t saga.Token, k ledger.Claim) (ledger.Claimed, error) {
-	all, err := c.List(ctx, ledger.Filter{Limit: 1000})
-	if err != nil {
-		return ledger.Claimed{}, err
-	}
-	k.Rooms = make(map[string]int)
-	for _, h := range all {
-		k.Rooms[h.WaitsFor] = len(all)
-	}
-	return c.Store.Claim(ctx, t, k)
-}
-
-// newcomer takes the longest due of all that wait, and gives the others back into their lines.
-type newcomer struct{ Store }
-
-func (n newcomer) Claim(ctx context.Context, t saga.Token, k ledger.Claim) (ledger.Claimed, error) {
-	all, err := n.List(ctx, ledger.Filter{Limit: 1000})
-	if err != nil {
-		return ledger.Claimed{}, err
-	}
-	before := make(map[int64]ledger.Head)
-	rooms := make(map[string]int)
-	for _, h := range all {
-		before[h.Number], rooms[h.WaitsFor] = h, len(all)
-	}
-	everything := k
-	everything.Limit, everything.Rooms = len(all), rooms
-	got, err := n.Store.Claim(ctx, t, everything)
-	if err != nil {
-		return got, err
-	}
-	slices.SortFunc(got.Heads, func(a, b ledger.Head) int {
-		return before[a.Number].Due.Compare(before[b.Number].Due)
-	})
-	kept, taken := got.Heads[:0:0], make(map[string]int)
-	for _, h := range got.Heads {
-		was := before[h.Number]
-		if was.WaitsFor == "" || taken[was.WaitsFor] < k.Rooms[was.WaitsFor] && len(kept) < k.Limit {
-			taken[was.WaitsFor]++
-			kept = append(kept, h)
-		} else if err := n.GiveBack(ctx, t, []ledger.Return{{Number: h.Number, Due: was.Due, WaitsFor: was.WaitsFor}}); err != nil {
-			return got, err
-		}
-	}
-	got.Heads = kept
-	return got, nil
-}
-
-type pushing struct{ Store }
-
-func (p pushing) Claim(ctx context.Context, t saga.Token, c ledger.Claim) (ledger.Claimed, error) {
-	rooms := c.Rooms
-	c.Rooms = nil
-	got, err := p.Store.Claim(ctx, t, c)
-	if err != nil || len(got.Heads) >= c.Limit {
-		return got, err
-	}
-	c.Rooms = rooms
-	c.Limit -= len(got.Heads)
-	more, err := p.Store.Claim(ctx, t, c)
-	got.Heads = append(got.Heads, more.Heads...)
-	return got, err
-}
-
-type patient struct{ Store }
-
-func (p patient) Post(ctx context.Context, id saga.ID, s saga.Signal) error {
-	heads, err := p.List(ctx, ledger.Filter{Saga: id.Saga, Work: id.Work})
-	if err != nil || len(heads) == 1 && heads[0].WaitsFor != "" {
-		return err
-	}
-	return p.Store.Post(ctx, id, s)
-}
-
-type caller struct{ Store }
-
-func (c caller) GiveBack(ctx context.Context, t saga.Token, works []ledger.Return) error {
-	for i, r := range works {
-		heads, err := c.List(ctx, ledger.Filter{After: r.Number - 1, Limit: 1})
-		if err != nil {
-			return err
-		}
-		if len(heads) == 1 && heads[0].WaitsFor != "" && heads[0].WaitsFor != r.WaitsFor {
-			wake := saga.Signal{Kind: saga.SignalWake, Key: fmt.Sprint("called ", i), Actor: "suite", Reason: "because"}
-			if err := c.Post(ctx, heads[0].ID, wake); err != nil {
-				return err
-			}
-		}
-	}
-	return c.Store.GiveBack(ctx, t, works)
-}
-
 type repeater struct{ Store }
 
 func (r repeater) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, error) {
@@ -429,66 +315,6 @@ func (s stranger) GiveBack(ctx context.Context, t saga.Token, works []ledger.Ret
 		return err
 	}
 	return s.Store.GiveBack(ctx, t, works)
-}
-
-type blind struct{ Store }
-
-func (s blind) Overview(ctx context.Context) (ledger.Overview, error) {
-	o, err := s.Store.Overview(ctx)
-	o.Waiting = nil
-	return o, err
-}
-
-type overwriter struct{ Store }
-
-func (o overwriter) SetControl(ctx context.Context, t saga.Token, c ledger.Control) (ledger.Control, error) {
-	is, err := o.Store.SetControl(ctx, t, c)
-	if !errors.Is(err, ledger.ErrChanged) {
-		return is, err
-	}
-	all, _, err := o.Controls(ctx)
-	c.Version = 0
-	for _, now := range all {
-		if now.Kind == c.Kind && now.Name == c.Name {
-			c.Version = now.Version
-		}
-	}
-	if err != nil {
-		return is, err
-	}
-	return o.Store.SetControl(ctx, t, c)
-}
-
-type haunted struct{ Store }
-
-func (h haunted) SetControl(ctx context.Context, t saga.Token, c ledger.Control) (ledger.Control, error) {
-	is, err := h.Store.SetControl(ctx, t, c)
-	if !errors.Is(err, ledger.ErrSessionDead) {
-		return is, err
-	}
-	c.Actor = "the late " + t.String()
-	return h.Store.SetControl(ctx, 0, c)
-}
-
-type shortlived struct{ Store }
-
-func (s shortlived) Acts(ctx context.Context, kind ledger.ControlKind, name string, _ int) ([]ledger.Control, error) {
-	return s.Store.Acts(ctx, kind, name, 1)
-}
-
-type mute struct{ Store }
-
-func (m mute) Claim(ctx context.Context, t saga.Token, c ledger.Claim) (ledger.Claimed, error) {
-	got, err := m.Store.Claim(ctx, t, c)
-	got.Controls = 0
-	return got, err
-}
-
-type renamer struct{ Store }
-
-func (r renamer) SetControl(ctx context.Context, t saga.Token, c ledger.Control) (ledger.Control, error) {
-	c.Nonce = nonces.Add(1)
-	return r.Store.SetControl(ctx, t, c)
 }
 
 type forgetful struct{ Store }

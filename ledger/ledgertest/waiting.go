@@ -145,7 +145,7 @@ func waitingAlone(b *bench) {
 	}
 }
 
-// "Up to this many go first to works that have not begun and wait for no destination."
+// Of the places "up to this many go first to works that have not begun and wait for no destination".
 func waitingFresh(b *bench) {
 	t := b.session()
 	b.wait(t, books, class(ledger.ClassUnbegun), "waits 1", "waits 2")

@@ -98,9 +98,9 @@ func TestClaimTakesFromALongBacklog(t *testing.T) {
 func line(t *testing.T, db *sqlx.DB, destination, name string, n int) {
 	t.Helper()
 	_, err := db.ExecContext(t.Context(), `
-		INSERT INTO amends_heads (saga, work, version, status, rank, due, created, updated, waits_for)
-		SELECT $1::text, concat($1::text, '-', $2::text, '-', n), 1, 'running', 1, now() - interval '1 hour', now(), now(), $2::text
-		FROM generate_series(1, $3::integer) AS n`, name, destination, n)
+		INSERT INTO amends_heads (saga, work, version, status, rank, created, due, updated, waits_for)
+		SELECT $1::text, concat($1::text, '-', $2::text, '-', n), 1, 'running', 1, t, t - interval '1 hour', t, $2::text
+		FROM generate_series(1, $3::integer) AS n CROSS JOIN now() AS t`, name, destination, n)
 	if err != nil {
 		t.Fatal(err)
 	}

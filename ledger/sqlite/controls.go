@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"slices"
 
 	"github.com/amends-dev/amends/ledger/internal/engine"
 )
@@ -23,7 +24,7 @@ func (l *Ledger) setControl(ctx context.Context, c engine.ControlArgs) (version 
 		row := []any{version, now, c.Token, c.Nonce, c.Kind, c.Name, c.Body, c.Actor, c.Reason}
 		set, args := addControl, row
 		if c.Version > 0 {
-			set, args = changeControl, append(row[:len(row):len(row)], c.Version)
+			set, args = changeControl, append(slices.Clip(row), c.Version)
 		}
 		res, err := q.ExecContext(ctx, set, args...)
 		if err != nil {

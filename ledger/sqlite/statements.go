@@ -144,7 +144,7 @@ const (
 			WHEN h.status IN ('running', 'retrying', 'compensating') THEN given.due
 		END,
 		waits_for = CASE WHEN h.posted = h.consumed AND h.status IN ('running', 'retrying', 'compensating')
-			THEN CASE WHEN h.session = $2 THEN given.destination ELSE h.waits_for END END
+			THEN iif(h.session = $2, given.destination, h.waits_for) END
 		FROM (SELECT value ->> 0 AS number, coalesce(value ->> 1, $1) AS due, value ->> 2 AS destination FROM json_each($3)) AS given
 		WHERE h.number = given.number AND (+h.session = $2
 			OR +h.session IS NULL AND h.status IN ('running', 'retrying', 'compensating') AND +h.due > given.due)`

@@ -40,8 +40,9 @@ func (s *Store) Controls(ctx context.Context) (all []ledger.Control, newest int6
 
 // Acts returns what people did to a control, the newest first.
 func (s *Store) Acts(ctx context.Context, kind ledger.ControlKind, name string, limit int) ([]ledger.Control, error) {
-	if valid.Text("kind", string(kind)) != nil || valid.Text("name", name) != nil {
-		return nil, nil // none can be there
+	none := valid.Text("kind", string(kind)) != nil || valid.Text("name", name) != nil
+	if none { // what cannot be stored is not there
+		return nil, nil
 	}
 	if limit <= 0 {
 		limit = defaultLimit
