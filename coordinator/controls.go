@@ -19,10 +19,10 @@ type controls struct {
 
 	mu      sync.Mutex
 	newest  int64 // version that was read
-	told    int64 // version that the ledger has told of
 	health  map[string]control
 	changes map[string][]func(health) (health, bool) // of a destination: the one under way, and those behind it
 	reading bool
+	again   bool // they are to be read once more
 }
 
 // control is the health of one destination, and the version at which it was read.
@@ -35,14 +35,13 @@ func newControls(l ledger.Ledger, o *outage, obey func(string, health)) *control
 	return &controls{ledger: l, outage: o, obey: obey, health: map[string]control{}, changes: map[string][]func(health) (health, bool){}}
 }
 
-// heard is told of the newest version that there is. It reads the controls in the background when that is news.
+// heard is told of the newest version that there is. It reads the controls in the background when that is another one than
+// was read.
 func (k *controls) heard(s *session, version int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.told = max(k.told, version)
-	if k.told > k.newest && !k.reading {
-		k.reading = true
-		go k.read(s)
+	if version != k.newest {
+		k.readAgain(s)
 	}
 }
 
@@ -50,24 +49,26 @@ func (k *controls) heard(s *session, version int64) {
 func (k *controls) opened(s *session) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.newest, k.told = -1, 0
 	clear(k.health)
-	if !k.reading {
+	k.readAgain(s)
+}
+
+// readAgain reads the controls in the background, and once more when they are being read already.
+func (k *controls) readAgain(s *session) {
+	if k.again = true; !k.reading {
 		k.reading = true
 		go k.read(s)
 	}
 }
 
-// read reads the controls until nothing newer is told of, or the session ends.
+// read reads the controls until nothing else is told of, or the session ends.
 func (k *controls) read(s *session) {
-	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+	for wait := 10 * time.Millisecond; k.wanted(); wait = min(2*wait, time.Second) {
 		all, newest, err := k.ledger.Controls(s.idle)
 		switch {
 		case err == nil:
 			k.outage.answered(callControls)
-			if k.install(all, newest) {
-				return
-			}
+			k.install(all, newest)
 		case sleep(s.idle, wait) != nil:
 			k.mu.Lock()
 			k.reading = false
@@ -75,19 +76,27 @@ func (k *controls) read(s *session) {
 			return
 		default:
 			k.outage.failed(callControls, err)
+			k.mu.Lock()
+			k.again = true
+			k.mu.Unlock()
 		}
 	}
 }
 
-// install takes what was read. It reports whether that is the newest there is.
-func (k *controls) install(all []ledger.Control, newest int64) (current bool) {
+// wanted reports whether the controls are to be read, and notes that they are being read now.
+func (k *controls) wanted() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.reading, k.again = k.again, false
+	return k.reading
+}
+
+// install takes what was read.
+func (k *controls) install(all []ledger.Control, newest int64) {
 	k.take(all)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.newest = newest
-	current = k.told <= k.newest
-	k.reading = !current
-	return current
 }
 
 // take takes controls that were read or stored, but for those of which a newer version is known.
@@ -180,14 +189,9 @@ func (k *controls) set(s *session, name string, over int64, h health) bool {
 
 // reread reads what another process has changed.
 func (k *controls) reread(s *session) {
-	all, newest, err := k.ledger.Controls(s.idle)
-	if err != nil {
-		return // it is tried again
+	if all, newest, err := k.ledger.Controls(s.idle); err == nil { // else it is tried again
+		k.install(all, newest)
 	}
-	k.take(all)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.newest = max(k.newest, newest)
 }
 
 // of returns what is known of a destination.

@@ -311,8 +311,20 @@ func (c *Coordinator) program(v ledger.Version) saga.Program {
 
 // obey takes over what is known of a destination's health.
 func (c *Coordinator) obey(name string, h health) {
-	if d := c.destination(name); d != nil {
-		d.obey(h)
+	d := c.destination(name)
+	if d == nil {
+		return
+	}
+	was, is := d.obey(h)
+	log := c.opts.Log.WithField("destination", name)
+	switch {
+	case was == is:
+	case is == healthy:
+		log.Info("the destination is back; what waited for it goes on")
+	case is == limited:
+		log.WithField("until", h.LimitedUntil).WithField("error", h.Why).Warn("the destination asks to be left alone; what wants it waits")
+	case is == failing && was == healthy:
+		log.WithField("since", h.FailingSince).WithField("error", h.Why).Warn("the destination fails; what wants it waits, and one attempt at a time finds out when it is back")
 	}
 }
 

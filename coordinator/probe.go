@@ -32,14 +32,14 @@ const (
 	unservedFor   = 2 * time.Second
 )
 
-// obey takes over what is known of the destination's health.
-func (d *destination) obey(h health) {
+// obey takes over what is known of the destination's health. It returns the states that it had and has.
+func (d *destination) obey(h health) (was, is string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := d.now()
-	was := d.health.state(now)
+	was, is = d.health.state(now), h.state(now)
 	d.health = h
-	switch is := h.state(now); {
+	switch {
 	case was == healthy && is != healthy && d.bound == nil:
 		d.before = d.meter.busiest(time.Now())
 	case was != healthy && is == healthy && d.limit == (Limit{}):
@@ -47,6 +47,7 @@ func (d *destination) obey(h health) {
 		d.bound = rate.NewLimiter(rate.Limit(max(1, 2*d.before)), 1)
 	}
 	d.serve()
+	return was, is
 }
 
 // shut says how long the destination is closed to this process, at least; 0 when it is open.
