@@ -237,7 +237,7 @@ func cutOff(t *testing.T, fault ledgertest.Fault, whole ledger.Reader) {
 		if err != nil && !errors.Is(err, ledger.ErrNotFound) {
 			t.Fatal(err)
 		}
-		if early[r.work] = err != nil || st.Status == saga.Paused; early[r.work] && err == nil {
+		if early[r.work] = err != nil || st.Status == saga.Adopting; early[r.work] && err == nil {
 			if err := p.Cancel(t.Context(), idOf(r.work), anna); err != nil {
 				t.Error(err)
 			}

@@ -60,12 +60,12 @@ func claimDue(b *bench) {
 func claimBegunParked(b *bench) {
 	t := b.session()
 	r := started()
-	r.Status = saga.Paused
+	r.Status = saga.Adopting
 	c := b.start(0, "adopted", r, release)
-	if h := c.now(); h.Status != saga.Paused || h.Session != 0 || !h.Due.IsZero() || !h.Finished.IsZero() {
+	if h := c.now(); h.Status != saga.Adopting || h.Session != 0 || !h.Due.IsZero() || !h.Finished.IsZero() {
 		b.Errorf("a work that begins parked: %+v", h)
 	}
-	c.add(doing(saga.KindAdopted, saga.Paused), keep)
+	c.add(doing(saga.KindAdopted, saga.Adopting), keep)
 	if got := b.claim(t, 10); len(got) != 0 {
 		b.Fatalf("claimed %v, which is parked", works(got))
 	}
@@ -210,24 +210,28 @@ func claimExpired(b *bench) {
 func claimParked(b *bench) {
 	t := b.session()
 	parked, signalled := b.start(t, "parked", started(), hold), b.start(t, "signalled", started(), hold)
-	paused, ended := b.start(t, "paused", started(), hold), b.start(t, "ended", started(), hold)
+	paused, held := b.start(t, "paused", started(), hold), b.start(t, "paused, and spoken to", started(), hold)
+	ended := b.start(t, "ended", started(), hold)
 	parked.add(reviewed(), release)
 	signalled.add(reviewed(), release)
-	paused.add(doing(saga.KindParked, saga.Paused), release)
+	paused.add(doing(saga.KindPaused, saga.Paused), release)
+	held.add(doing(saga.KindPaused, saga.Paused), release)
 	ended.add(doing(saga.KindDone, saga.Completed), release)
 	if got := b.claim(t, 10); len(got) != 0 {
 		b.Fatalf("claimed %v, want nothing: parked or terminal, without a signal", works(got))
 	}
 	b.post(signalled.id, "go")
+	b.post(held.id, "go on")
 	b.post(ended.id, "too late")
 	got := b.claim(t, 10)
-	if len(got) != 2 || got[0].ID != signalled.id || got[0].Status != saga.Review || got[0].Reason != saga.ReasonInDoubt ||
-		got[1].ID != ended.id || got[1].Status != saga.Completed || got[1].Finished.IsZero() {
-		b.Errorf("claimed %+v, want the signalled works, still in review and completed", got)
+	if len(got) != 3 || got[0].ID != signalled.id || got[0].Status != saga.Review || got[0].Reason != saga.ReasonInDoubt ||
+		got[1].ID != held.id || got[1].Status != saga.Paused || got[1].Reason != "" ||
+		got[2].ID != ended.id || got[2].Status != saga.Completed || got[2].Finished.IsZero() {
+		b.Errorf("claimed %+v, want the signalled works, still in review, paused and completed", got)
 	}
 	b.bury(t)
 	other := b.session()
-	if got := b.claim(other, 10); len(got) != 2 || got[0].ID != signalled.id || got[1].ID != ended.id {
+	if got := b.claim(other, 10); len(got) != 3 || got[0].ID != signalled.id || got[1].ID != held.id || got[2].ID != ended.id {
 		b.Errorf("claimed %v, want the works whose holder died, with their signals unread", works(got))
 	}
 }

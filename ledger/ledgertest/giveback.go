@@ -170,7 +170,7 @@ func giveBackEarlier(b *bench) {
 func giveBackAtRest(b *bench) {
 	t := b.session()
 	for name, r := range map[string]saga.Record{
-		"review": reviewed(), "paused": doing(saga.KindParked, saga.Paused), "ended": doing(saga.KindDone, saga.Completed),
+		"review": reviewed(), "paused": doing(saga.KindPaused, saga.Paused), "ended": doing(saga.KindDone, saga.Completed),
 	} {
 		c := b.start(t, name, started(), hold)
 		c.add(r, release)

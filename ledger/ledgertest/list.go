@@ -48,6 +48,7 @@ func listFilters(b *bench) {
 		{ledger.Filter{Status: saga.Running}, []string{"shop:1", "shop:1", "web:2", "web:3", "shop:4"}},
 		{ledger.Filter{Status: saga.Completed}, []string{"web:1"}},
 		{ledger.Filter{Status: saga.Paused}, nil},
+		{ledger.Filter{Status: saga.Adopting}, nil},
 		{ledger.Filter{Status: saga.Review}, []string{"shop:2", "shop:3"}},
 		{ledger.Filter{Reason: saga.ReasonPoison}, []string{"shop:3"}},
 		{ledger.Filter{Status: saga.Review, Reason: saga.ReasonInDoubt, Prefix: "shop:"}, []string{"shop:2"}},

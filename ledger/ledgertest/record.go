@@ -163,8 +163,8 @@ func recordWords(b *bench) {
 	for _, k := range []saga.Kind{
 		saga.KindArmed, saga.KindDone, saga.KindNotSent, saga.KindRefused, saga.KindUnknown, saga.KindLost,
 		saga.KindFault, saga.KindFound, saga.KindUnfinished, saga.KindNotFound, saga.KindUnclear, saga.KindSeveral,
-		saga.KindResolved, saga.KindCancelled, saga.KindNoted, saga.KindParked, saga.KindResumed,
-		saga.KindHeard, saga.KindForgotten, saga.KindAdopted,
+		saga.KindResolved, saga.KindCancelled, saga.KindNoted, saga.KindParked, saga.KindPaused,
+		saga.KindResumed, saga.KindRetried, saga.KindSkipped, saga.KindHeard, saga.KindForgotten, saga.KindAdopted,
 	} {
 		written = append(written, c.write(doing(k, saga.Running), keep))
 	}
@@ -174,7 +174,7 @@ func recordWords(b *bench) {
 		written = append(written, c.write(r, keep))
 	}
 	for _, s := range []saga.Status{
-		saga.Running, saga.Retrying, saga.Compensating, saga.Paused, saga.Completed, saga.Compensated,
+		saga.Running, saga.Retrying, saga.Compensating, saga.Paused, saga.Adopting, saga.Completed, saga.Compensated,
 	} {
 		written = append(written, c.write(doing(saga.KindNoted, s), release))
 		if h := c.now(); h.Status != s {

@@ -46,6 +46,9 @@ func signalFields(b *bench) {
 		{Kind: saga.SignalKeep, Key: "k5", Actor: "anna@example.com"},
 		{Kind: saga.SignalRevise, Key: "k6", News: saga.News{Revision: "2/17", Version: 3, Input: json.RawMessage(`{"z":1,"a":[1.0]}`)}},
 		{Kind: saga.SignalCancel, Key: "k7", News: saga.News{Revision: "2026-11-20T10:00:00.25Z"}},
+		{Kind: saga.SignalPause, Key: "k8", Actor: "anna@example.com"}, {Kind: saga.SignalResume, Key: "k9", Actor: "anna@example.com"},
+		{Kind: saga.SignalRetry, Key: "k10", Verdict: saga.Verdict{Step: "receipt", Direction: saga.Forward, Attempt: 3}},
+		{Kind: saga.SignalSkip, Key: "k11", Verdict: saga.Verdict{Step: "receipt", Direction: saga.Forward, Attempt: 3, Output: json.RawMessage(`{"z":1}`)}},
 	}
 	for i, s := range oddTexts {
 		out, err := json.Marshal(s)
@@ -170,7 +173,7 @@ func signalDue(b *bench) {
 // releases are the ways to let go of a work with something left to wait for.
 var releases = map[string]saga.Record{
 	"review":   reviewed(),
-	"paused":   doing(saga.KindParked, saga.Paused),
+	"paused":   doing(saga.KindPaused, saga.Paused),
 	"retrying": due(doing(saga.KindNotSent, saga.Retrying), time.Hour),
 	"ended":    doing(saga.KindDone, saga.Completed),
 }

@@ -68,8 +68,8 @@ var (
 	kinds = []saga.Kind{
 		saga.KindStarted, saga.KindArmed, saga.KindDone, saga.KindNotSent, saga.KindRefused, saga.KindUnknown,
 		saga.KindLost, saga.KindFault, saga.KindFound, saga.KindUnfinished, saga.KindNotFound, saga.KindUnclear,
-		saga.KindSeveral, saga.KindResolved, saga.KindCancelled, saga.KindNoted, saga.KindParked, saga.KindResumed,
-		saga.KindHeard, saga.KindRevised, saga.KindForgotten, saga.KindAdopted,
+		saga.KindSeveral, saga.KindResolved, saga.KindCancelled, saga.KindNoted, saga.KindParked, saga.KindPaused,
+		saga.KindResumed, saga.KindRetried, saga.KindSkipped, saga.KindHeard, saga.KindRevised, saga.KindForgotten, saga.KindAdopted,
 	}
 	directions = []saga.Direction{"", saga.Forward, saga.Undo}
 )

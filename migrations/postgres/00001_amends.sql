@@ -50,7 +50,7 @@ CREATE TABLE amends_heads (
 
     CONSTRAINT amends_heads_names CHECK (saga <> '' AND work <> '' AND version > 0),
     CONSTRAINT amends_heads_status CHECK (status IN ('running', 'retrying', 'compensating',
-        'review', 'paused', 'completed', 'compensated')),
+        'review', 'paused', 'adopting', 'completed', 'compensated')),
     CONSTRAINT amends_heads_holder CHECK (session IS NULL OR (session <> 0 AND due IS NULL)),
     CONSTRAINT amends_heads_waits CHECK (waits_for IS NULL
         OR (session IS NULL AND due IS NOT NULL AND finished IS NULL AND posted = consumed AND waits_for <> '')),
@@ -91,7 +91,7 @@ CREATE INDEX amends_heads_held ON amends_heads (session) WHERE session IS NOT NU
 CREATE INDEX amends_heads_signalled ON amends_heads (session) WHERE session IS NOT NULL AND posted > consumed;
 
 -- What waits for a person. Costs a work that goes well nothing.
-CREATE INDEX amends_heads_parked ON amends_heads (number) WHERE status IN ('review', 'paused');
+CREATE INDEX amends_heads_parked ON amends_heads (number) WHERE status IN ('review', 'paused', 'adopting');
 
 -- The chains. Insert only: a record is accepted on the tail it was decided on and never changes, but that
 -- retention may erase bodies, which the hash covers by their own hashes.
@@ -130,9 +130,9 @@ CREATE TABLE amends_records (
     PRIMARY KEY (head, seq),
     CONSTRAINT amends_records_kind CHECK (kind IN ('started', 'armed', 'done', 'not-sent', 'refused', 'unknown',
         'lost', 'fault', 'found', 'unfinished', 'not-found', 'unclear', 'several', 'resolved', 'cancelled',
-        'noted', 'parked', 'resumed', 'heard', 'revised', 'forgotten', 'adopted')),
+        'noted', 'parked', 'paused', 'resumed', 'retried', 'skipped', 'heard', 'revised', 'forgotten', 'adopted')),
     CONSTRAINT amends_records_status CHECK (status IN ('running', 'retrying', 'compensating',
-        'review', 'paused', 'completed', 'compensated')),
+        'review', 'paused', 'adopting', 'completed', 'compensated')),
     CONSTRAINT amends_records_direction CHECK (direction IN ('forward', 'undo')),
     CONSTRAINT amends_records_review CHECK ((status = 'review') = (reason IS NOT NULL)),
     CONSTRAINT amends_records_reason CHECK (reason IN ('in-doubt', 'undo-failed', 'after-pivot', 'exhausted',
@@ -162,7 +162,7 @@ CREATE TABLE amends_signals (
     read    integer,              -- seq of the record that consumed it
     at      timestamptz NOT NULL,
     kind    text        NOT NULL CHECK (kind IN ('cancel', 'resolve', 'conflict', 'late-answer', 'wake',
-        'revise', 'keep')),
+        'revise', 'keep', 'pause', 'resume', 'retry', 'skip')),
     key     text        NOT NULL,
     actor   text        NOT NULL,
     reason  text        NOT NULL,

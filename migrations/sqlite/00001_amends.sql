@@ -55,12 +55,13 @@ CREATE TABLE amends_heads (
     CONSTRAINT amends_heads_names CHECK (saga <> '' AND work <> '' AND version > 0),
     CONSTRAINT amends_heads_status CHECK (CASE status
         WHEN 'running' THEN 1 WHEN 'completed' THEN 1 WHEN 'retrying' THEN 1
-        WHEN 'compensating' THEN 1 WHEN 'review' THEN 1 WHEN 'paused' THEN 1 WHEN 'compensated' THEN 1 ELSE 0 END),
+        WHEN 'compensating' THEN 1 WHEN 'review' THEN 1 WHEN 'paused' THEN 1
+        WHEN 'adopting' THEN 1 WHEN 'compensated' THEN 1 ELSE 0 END),
     CONSTRAINT amends_heads_holder CHECK (session IS NULL OR (session <> 0 AND due IS NULL)),
     CONSTRAINT amends_heads_waits CHECK (waits_for IS NULL
         OR (session IS NULL AND due IS NOT NULL AND finished IS NULL AND posted = consumed AND waits_for <> '')),
     CONSTRAINT amends_heads_live CHECK (session IS NOT NULL OR due IS NOT NULL OR finished IS NOT NULL
-        OR status = 'review' OR status = 'paused'),
+        OR status = 'review' OR status = 'paused' OR status = 'adopting'),
     CONSTRAINT amends_heads_review CHECK ((status = 'review') = (reason IS NOT NULL)),
     CONSTRAINT amends_heads_finished CHECK (
         (status = 'completed' OR status = 'compensated') = (finished IS NOT NULL)),
@@ -88,7 +89,7 @@ CREATE INDEX amends_heads_held ON amends_heads (session) WHERE session IS NOT NU
 CREATE INDEX amends_heads_signalled ON amends_heads (session) WHERE session IS NOT NULL AND posted > consumed;
 
 -- What waits for a person. Costs a work that goes well nothing.
-CREATE INDEX amends_heads_parked ON amends_heads (number) WHERE status IN ('review', 'paused');
+CREATE INDEX amends_heads_parked ON amends_heads (number) WHERE status IN ('review', 'paused', 'adopting');
 
 -- The chains. Insert only: a record is accepted on the tail it was decided on and never changes, but that
 -- retention may erase bodies, which the hash covers by their own hashes.
@@ -130,11 +131,13 @@ CREATE TABLE amends_records (
         WHEN 'refused' THEN 1 WHEN 'unknown' THEN 1 WHEN 'lost' THEN 1 WHEN 'fault' THEN 1
         WHEN 'found' THEN 1 WHEN 'unfinished' THEN 1 WHEN 'not-found' THEN 1 WHEN 'unclear' THEN 1
         WHEN 'several' THEN 1 WHEN 'resolved' THEN 1 WHEN 'cancelled' THEN 1 WHEN 'noted' THEN 1
-        WHEN 'parked' THEN 1 WHEN 'resumed' THEN 1 WHEN 'heard' THEN 1 WHEN 'revised' THEN 1
+        WHEN 'parked' THEN 1 WHEN 'paused' THEN 1 WHEN 'resumed' THEN 1 WHEN 'retried' THEN 1
+        WHEN 'skipped' THEN 1 WHEN 'heard' THEN 1 WHEN 'revised' THEN 1
         WHEN 'forgotten' THEN 1 WHEN 'adopted' THEN 1 ELSE 0 END),
     CONSTRAINT amends_records_status CHECK (CASE status
         WHEN 'running' THEN 1 WHEN 'completed' THEN 1 WHEN 'retrying' THEN 1
-        WHEN 'compensating' THEN 1 WHEN 'review' THEN 1 WHEN 'paused' THEN 1 WHEN 'compensated' THEN 1 ELSE 0 END),
+        WHEN 'compensating' THEN 1 WHEN 'review' THEN 1 WHEN 'paused' THEN 1
+        WHEN 'adopting' THEN 1 WHEN 'compensated' THEN 1 ELSE 0 END),
     CONSTRAINT amends_records_direction CHECK (direction IS NULL OR CASE direction
         WHEN 'forward' THEN 1 WHEN 'undo' THEN 1 ELSE 0 END),
     CONSTRAINT amends_records_review CHECK ((status = 'review') = (reason IS NOT NULL)),
@@ -166,7 +169,7 @@ CREATE TABLE amends_signals (
     read    INTEGER,          -- seq of the record that consumed it
     at      INTEGER NOT NULL,
     kind    TEXT    NOT NULL CHECK (kind IN ('cancel', 'resolve', 'conflict', 'late-answer', 'wake',
-        'revise', 'keep')),
+        'revise', 'keep', 'pause', 'resume', 'retry', 'skip')),
     key     TEXT    NOT NULL,
     actor   TEXT    NOT NULL,
     reason  TEXT    NOT NULL,

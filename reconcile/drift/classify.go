@@ -127,7 +127,9 @@ func (c *classifier) classify() Finding {
 	case k != nil && k.Overdue:
 		return Finding{Class: Stuck, Do: Resume, Why: "the work is " + string(k.Status) + " and should have moved by now"}
 	case k != nil && k.Status == saga.Paused:
-		return Finding{Class: Stuck, Do: Ask, Why: "the work is held back, and does not go on by itself", Propose: "amends show " + c.item.Key}
+		return Finding{Class: Stuck, Do: Ask, Why: "a person holds the work", Propose: "amends show " + c.item.Key + " says who and why; amends resume lets it go on"}
+	case k != nil && k.Status == saga.Adopting:
+		return Finding{Class: Stuck, Do: Ask, Why: "a rebuild is taking the work over, and has not come to its end", Propose: "rebuild again: it goes on where it was"}
 	case k != nil && k.Status.Live():
 		return Finding{Class: InSync, Do: Nothing, Why: "it is being worked on"}
 	case t != nil && t.Unreadable != "":

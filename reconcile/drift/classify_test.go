@@ -113,6 +113,7 @@ func TestClasses(t *testing.T) {
 		{"cancelled, without a version", &drift.Truth{Key: key, Proven: true}, docs(doc("inv_1", sold)), 0, done(), drift.Policy{}, drift.Orphan, drift.Ask},
 		{"cannot be read", &drift.Truth{Key: key, Unreadable: "no total"}, docs(doc("inv_1", sold)), 0, done(), drift.Policy{}, drift.Unreadable, drift.Ask},
 		{"paused", wanted("1"), docs(doc("inv_1", changed)), 0, stands(saga.Paused), drift.Policy{}, drift.Stuck, drift.Ask},
+		{"being adopted", wanted("1"), docs(doc("inv_1", changed)), 0, stands(saga.Adopting), drift.Policy{}, drift.Stuck, drift.Ask},
 		{"cancelled and posted", cancelled(), docs(locked(doc("inv_1", sold))), 0, done(), drift.Policy{}, drift.SourceGone, drift.Ask},
 		{"cancelled, and nothing stands", cancelled(), docs(void(doc("inv_1", sold))), 0, stands(saga.Compensated), drift.Policy{}, drift.InSync, drift.Nothing},
 		{"stuck", wanted("1"), nil, 2, overdue, drift.Policy{}, drift.Stuck, drift.Resume},
@@ -181,7 +182,7 @@ func TestNothingRash(t *testing.T) {
 		if rapid.Bool().Draw(r, "known") {
 			i.Known = &drift.Known{
 				Works: 1, Revision: rapid.SampledFrom([]string{"1", "2"}).Draw(r, "applied"), InDoubt: rapid.Bool().Draw(r, "doubt"), Fields: rapid.SampledFrom([]drift.Fields{nil, sold, changed}).Draw(r, "said"),
-				Status: rapid.SampledFrom([]saga.Status{saga.Running, saga.Retrying, saga.Compensating, saga.Review, saga.Paused, saga.Completed, saga.Compensated}).Draw(r, "status"),
+				Status: rapid.SampledFrom([]saga.Status{saga.Running, saga.Retrying, saga.Compensating, saga.Review, saga.Paused, saga.Adopting, saga.Completed, saga.Compensated}).Draw(r, "status"),
 			}
 		}
 		policy := drift.Policy{Recreate: rapid.Bool().Draw(r, "recreate"), Fields: map[string]drift.Rule{"total": rapid.SampledFrom([]drift.Rule{drift.Review, drift.Enforce, drift.Ignore}).Draw(r, "rule")}}

@@ -61,7 +61,7 @@ func drawWorld(r *rapid.T) *world {
 		for range rapid.SampledFrom([]int{0, 1, 1, 1, 1, 1, 2}).Draw(r, "works") {
 			w.ledger = append(w.ledger, drift.Head{Key: key, Known: drift.Known{
 				Works: 1, Revision: rapid.SampledFrom([]string{"1", "2"}).Draw(r, "applied"), Overdue: rapid.IntRange(0, 5).Draw(r, "overdue") == 0,
-				Status: rapid.SampledFrom([]saga.Status{saga.Running, saga.Review, saga.Paused, saga.Completed, saga.Completed, saga.Completed, saga.Compensated}).Draw(r, "status"),
+				Status: rapid.SampledFrom([]saga.Status{saga.Running, saga.Review, saga.Paused, saga.Adopting, saga.Completed, saga.Completed, saga.Completed, saga.Compensated}).Draw(r, "status"),
 			}})
 		}
 	}

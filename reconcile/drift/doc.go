@@ -29,7 +29,7 @@
 //	orphan            gone, proven one, our mark       any                 review: compensate
 //	foreign           -            one, no mark        -                   nothing, ever
 //	source-gone       cancelled    one, our mark       done                withdraw; review when it is locked
-//	stuck             wanted       any                 live, overdue       resume; review when a person has paused it
+//	stuck             wanted       any                 live, overdue       resume; review when a person has paused it, or a rebuild takes it over
 //	unreadable        unclear      any                 ended, or none      review; the document is left alone
 //	dup-ledger        wanted       any                 two works           stop the job: it cannot be
 //

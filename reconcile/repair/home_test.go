@@ -48,7 +48,7 @@ func (w *world) draw(t *rapid.T, key string) {
 	}
 	k := &drift.Known{
 		Works: 1, Revision: strconv.Itoa(rapid.IntRange(1, 3).Draw(t, "applied")),
-		Status: rapid.SampledFrom([]saga.Status{saga.Completed, saga.Completed, saga.Compensated, saga.Review, saga.Paused, saga.Running, saga.Retrying}).Draw(t, "status"),
+		Status: rapid.SampledFrom([]saga.Status{saga.Completed, saga.Completed, saga.Compensated, saga.Review, saga.Paused, saga.Adopting, saga.Running, saga.Retrying}).Draw(t, "status"),
 	}
 	if live := w.live(key); len(live) > 0 && rapid.Bool().Draw(t, "made") {
 		k.Made = live[0].ID

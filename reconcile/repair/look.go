@@ -73,7 +73,7 @@ func (s *sight) classify(p *drift.Policy) {
 
 // decides reports whether the ledger has the last word on a key: the saga is not done with it.
 func decides(k *drift.Known) bool {
-	return k != nil && (k.Works > 1 || k.InDoubt || k.Overdue || k.Status == saga.Review || k.Status == saga.Paused || k.Status.Live())
+	return k != nil && (k.Works > 1 || k.InDoubt || k.Overdue || k.Status.Parked() || k.Status.Live())
 }
 
 // get asks the source for the object.

@@ -96,7 +96,7 @@ func body(what string, b json.RawMessage) error {
 
 var signals = []saga.SignalKind{
 	saga.SignalCancel, saga.SignalResolve, saga.SignalConflict, saga.SignalLate, saga.SignalWake, saga.SignalRevise,
-	saga.SignalKeep,
+	saga.SignalKeep, saga.SignalPause, saga.SignalResume, saga.SignalRetry, saga.SignalSkip,
 }
 
 // Cut makes any text fit for a column with an index: what is not text becomes a question mark, and what is too long
