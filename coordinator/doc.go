@@ -74,16 +74,20 @@
 // of the definition that is known to the process which begins it; one that does not know the version it has to take hands
 // the work on, due now.
 //
-// # Once more
+// # By hand
 //
-// [Coordinator.Again] posts the version that a completed work has as a sub-revision of it: what was changed at a
-// destination is written again.
+// What a person does is a signal with an actor and a reason, posted by an [Operator]: a verdict, a cancel, a pause, a
+// resume, a retry, a skip. It speaks of the attempt that the person saw, and whoever holds the work notes it when that has
+// moved on. What would only be noted as things stand is refused before it is stored, with what is safe instead.
+//
+// [Operator.Rerun] posts the version that a work has as a sub-revision of it: what was changed at a destination is written
+// again, and what was undone or given up is made anew.
 //
 // # A ledger that was lost
 //
 // [Coordinator.Adopt] appends, for many works at a time, what stands of them. It needs no session and no room: the
 // records arm nothing, and name no session, so that the same adoption is the same chain whichever process makes it. A
-// work is paused from its first to its last record, and no process takes it meanwhile, whatever is posted to it.
+// work is adopting from its first to its last record, and no process takes it meanwhile, whatever is posted to it.
 //
 // # A database that went back
 //

@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -191,6 +192,12 @@ func fields(id saga.ID, r *saga.Record) logrus.Fields {
 	}
 	if r.Wait > 0 {
 		f["wait"] = r.Wait.String()
+	}
+	switch r.Status { //nolint:exhaustive // the others need nobody
+	case saga.Review, saga.Paused:
+		f["next"] = fmt.Sprintf("amends show %s --saga %s", id.Work, id.Saga)
+	case saga.Compensated:
+		f["next"] = fmt.Sprintf("if its source still wants it: amends rerun %s --saga %s --reason WHY", id.Work, id.Saga)
 	}
 	return f
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/saga"
@@ -56,93 +57,111 @@ func Happened(externalID string) Verdict { return Verdict{happened: true, extern
 // DidNotHappen says that the step had no effect. It may be done again, under a new key.
 func DidNotHappen() Verdict { return Verdict{} }
 
-// Errors of the operator's verbs.
+// Errors of the operator's verbs. Whatever is refused with one of them, nothing was stored.
 var (
-	// ErrNotInReview: only a work in review takes a verdict.
-	ErrNotInReview = errors.New("the work is not in review")
+	// ErrNotInReview: only a work in review, or one that a person has paused, takes a verdict or a skip.
+	ErrNotInReview = errors.New("the work is neither in review nor paused")
 	// ErrOtherStep: the review is about another step.
 	ErrOtherStep = errors.New("the review is not about this step")
 	// ErrFinished: the work has ended and does not change.
 	ErrFinished = errors.New("the work has ended")
+	// ErrAtRest: what is not moving cannot be paused.
+	ErrAtRest = errors.New("the work does not move by itself")
+	// ErrNotPaused: only what a person has paused can be resumed.
+	ErrNotPaused = errors.New("the work is not paused")
+	// ErrUnderWay: an attempt is under way, and its answer comes first.
+	ErrUnderWay = errors.New("an attempt is under way")
+	// ErrChangesNothing: the coordinator would read it, and put on record why it changes nothing.
+	ErrChangesNothing = errors.New("it would change nothing")
+	// ErrInDoubt: a step may have happened, and has to be settled first.
+	ErrInDoubt = errors.New("a step may have happened")
+	// ErrNotEnded: only what has ended, or was given up, is run again.
+	ErrNotEnded = errors.New("the work has not ended")
+	// ErrWithdrawn: its source cancelled it, and only a newer version of its source runs it again.
+	ErrWithdrawn = errors.New("its source cancelled it")
 )
+
+// standing is where a work stands, and what was said to it that nobody has read yet.
+type standing struct {
+	st     *saga.State
+	spec   *saga.Spec // nil: the ledger does not know the definition
+	unread []saga.Signal
+	at     time.Time // by the ledger's clock
+}
+
+// next is what is safe to do, in words.
+func (s *standing) next() string { return saga.Next(s.spec, s.st) }
+
+// order posts what a person wants of a work. say refuses it or says which signal it is.
+func (op *Operator) order(ctx context.Context, id saga.ID, verb string, by By, say func(*standing) (saga.Signal, error)) error {
+	if err := by.check(); err != nil {
+		return fmt.Errorf("%s %s:\n%w", verb, id, err)
+	}
+	s, err := op.stand(ctx, id)
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", verb, id, err)
+	}
+	sig, err := say(s)
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", verb, id, err)
+	}
+	sig.Key, sig.Actor, sig.Reason = fmt.Sprintf("%s:%d%s", verb, s.st.Seq, sig.Key), by.Actor, by.Reason
+	if err := op.ledger.Post(ctx, id, sig); err != nil {
+		return fmt.Errorf("%s %s: %w", verb, id, err)
+	}
+	return nil
+}
 
 // Resolve posts a person's verdict on the step a review is about, or on one that was adopted as done because it could not
 // be told, whatever the work's status is: then it is confirmed, or done under a new key. It is applied by the coordinator that takes
 // the work up, and refused there if the step has moved on meanwhile.
 func (op *Operator) Resolve(ctx context.Context, id saga.ID, step string, v Verdict, by By) error {
-	if err := by.check(); err != nil {
-		return fmt.Errorf("resolve %s step %q:\n%w", id, step, err)
-	}
-	st, err := op.fold(ctx, id)
-	if err != nil {
-		return fmt.Errorf("resolve %s: %w", id, err)
-	}
-	spec, err := op.spec(ctx, st)
-	if err != nil {
-		return err
-	}
-	ss, dir := st.IssueOf(spec, step)
-	if ss == nil && st.Status != saga.Review {
-		return fmt.Errorf("resolve %s: %w: it is %s", id, ErrNotInReview, st.Status)
-	}
-	if ss == nil {
-		return fmt.Errorf("resolve %s: %w: %s", id, ErrOtherStep, saga.Next(spec, st))
-	}
-	attempt := ss.Forward.Attempts
+	return op.order(ctx, id, "resolve", by, func(s *standing) (saga.Signal, error) {
+		ss, dir := s.st.IssueOf(s.spec, step)
+		if ss == nil && s.st.Status != saga.Review && s.st.Status != saga.Paused {
+			return saga.Signal{}, fmt.Errorf("%w: it is %s", ErrNotInReview, s.st.Status)
+		}
+		if ss == nil {
+			return saga.Signal{}, fmt.Errorf("%w: %s", ErrOtherStep, s.next())
+		}
+		sig := saga.Signal{Kind: saga.SignalResolve, Key: fmt.Sprintf(":%t:%s", v.happened, v.externalID), Verdict: latestOf(ss, dir)}
+		sig.Happened, sig.ExternalID = v.happened, v.externalID
+		return sig, nil
+	})
+}
+
+// latestOf names the latest attempt of a step.
+func latestOf(ss *saga.StepState, dir saga.Direction) saga.Verdict {
+	v := saga.Verdict{Step: ss.Name, Direction: dir, Attempt: ss.Forward.Attempts}
 	if dir == saga.Undo {
-		attempt = ss.Undo.Attempts
+		v.Attempt = ss.Undo.Attempts
 	}
-	sig := saga.Signal{
-		Kind: saga.SignalResolve, Key: fmt.Sprintf("resolve:%d:%t:%s", st.Seq, v.happened, v.externalID), Actor: by.Actor, Reason: by.Reason,
-		Verdict: saga.Verdict{Step: step, Direction: dir, Attempt: attempt, Happened: v.happened, ExternalID: v.externalID},
-	}
-	if err := op.ledger.Post(ctx, id, sig); err != nil {
-		return fmt.Errorf("resolve %s: %w", id, err)
-	}
-	return nil
+	return v
 }
 
 // Cancel asks that what the work has done be undone. It is refused, on record, once the pivot may have
 // happened; a work that has ended matches [ErrFinished].
 func (op *Operator) Cancel(ctx context.Context, id saga.ID, by By) error {
-	if err := by.check(); err != nil {
-		return fmt.Errorf("cancel %s:\n%w", id, err)
-	}
-	st, err := op.fold(ctx, id)
-	if err != nil {
-		return fmt.Errorf("cancel %s: %w", id, err)
-	}
-	if st.Status.Terminal() {
-		return fmt.Errorf("cancel %s: %w: it is %s", id, ErrFinished, st.Status)
-	}
-	sig := saga.Signal{Kind: saga.SignalCancel, Key: fmt.Sprintf("cancel:%d", st.Seq), Actor: by.Actor, Reason: by.Reason}
-	if err := op.ledger.Post(ctx, id, sig); err != nil {
-		return fmt.Errorf("cancel %s: %w", id, err)
-	}
-	return nil
+	return op.order(ctx, id, "cancel", by, func(s *standing) (saga.Signal, error) {
+		if s.st.Status.Terminal() {
+			return saga.Signal{}, fmt.Errorf("%w: it is %s", ErrFinished, s.st.Status)
+		}
+		return saga.Signal{Kind: saga.SignalCancel}, nil
+	})
 }
 
 // Keep leaves a work as it stands that the source cancelled and that could not be undone by itself (review,
 // conflict). It is applied by the coordinator that takes the work up.
 func (op *Operator) Keep(ctx context.Context, id saga.ID, by By) error {
-	if err := by.check(); err != nil {
-		return fmt.Errorf("keep %s:\n%w", id, err)
-	}
-	st, err := op.fold(ctx, id)
-	if err != nil {
-		return fmt.Errorf("keep %s: %w", id, err)
-	}
-	if st.Status != saga.Review {
-		return fmt.Errorf("keep %s: %w: it is %s", id, ErrNotInReview, st.Status)
-	}
-	if st.Reason != saga.ReasonConflict {
-		return fmt.Errorf("keep %s: %w for a cancel by its source, but because: %s", id, ErrNotInReview, st.Reason)
-	}
-	sig := saga.Signal{Kind: saga.SignalKeep, Key: fmt.Sprintf("keep:%d", st.Seq), Actor: by.Actor, Reason: by.Reason}
-	if err := op.ledger.Post(ctx, id, sig); err != nil {
-		return fmt.Errorf("keep %s: %w", id, err)
-	}
-	return nil
+	return op.order(ctx, id, "keep", by, func(s *standing) (saga.Signal, error) {
+		switch {
+		case s.st.Status != saga.Review:
+			return saga.Signal{}, fmt.Errorf("%w: it is %s", ErrNotInReview, s.st.Status)
+		case s.st.Reason != saga.ReasonConflict:
+			return saga.Signal{}, fmt.Errorf("%w for a cancel by its source, but because: %s", ErrNotInReview, s.st.Reason)
+		}
+		return saga.Signal{Kind: saga.SignalKeep}, nil
+	})
 }
 
 // Show returns the summary of a work.
@@ -156,25 +175,41 @@ func (op *Operator) Show(ctx context.Context, id saga.ID) (saga.Summary, error) 
 
 // fold loads and folds a work's chain.
 func (op *Operator) fold(ctx context.Context, id saga.ID) (*saga.State, error) {
-	st, _, err := op.stand(ctx, id)
-	return st, err
+	s, err := op.stand(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return s.st, nil
 }
 
 // stand loads and folds a work's chain, with the signals that no record has consumed yet.
-func (op *Operator) stand(ctx context.Context, id saga.ID) (*saga.State, []saga.Signal, error) {
+func (op *Operator) stand(ctx context.Context, id saga.ID) (*standing, error) {
 	chains, err := op.ledger.Load(ctx, []saga.ID{id})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if len(chains) == 0 {
-		return nil, nil, ledger.ErrNotFound
+		return nil, ledger.ErrNotFound
 	}
-	st, err := saga.Fold(id, chains[0].Records)
+	c := &chains[0]
+	st, err := saga.Fold(id, c.Records)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	unread := slices.DeleteFunc(chains[0].Signals, func(s saga.Signal) bool { return st.Saw(s.ID) })
-	return st, unread, nil
+	unread := slices.DeleteFunc(c.Signals, func(s saga.Signal) bool { return st.Saw(s.ID) })
+	spec, err := op.spec(ctx, st)
+	return &standing{st: st, spec: spec, unread: unread, at: c.At}, err
+}
+
+// signals returns the signals posted to a work that are of a kind. A ledger that cannot be read has none: posting one
+// again changes nothing.
+func (op *Operator) signals(ctx context.Context, id saga.ID, of func(*saga.Signal) bool) ([]saga.Signal, error) {
+	r, ok := op.ledger.(ledger.Reader)
+	if !ok {
+		return nil, nil
+	}
+	all, err := r.Signals(ctx, id)
+	return slices.DeleteFunc(all, func(s saga.Signal) bool { return !of(&s) }), err
 }
 
 func (op *Operator) summarize(ctx context.Context, st *saga.State) (saga.Summary, error) {

@@ -91,3 +91,13 @@ func (c *Coordinator) programFor(st *saga.State) saga.Program {
 	}
 	return nil
 }
+
+// newestVersion is the definition's version that a revision of the work takes.
+func (c *Coordinator) newestVersion(st *saga.State) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p := c.newest[st.ID.Saga]; p != nil {
+		return p.Spec().Version
+	}
+	return st.Version
+}

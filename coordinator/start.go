@@ -18,9 +18,6 @@ import (
 // key now says something else. The work goes on with its first input.
 var ErrConflict = errors.New("the work is known with another input")
 
-// ErrNotCompleted is matched by the error of running a work again that is not at its end, or was undone.
-var ErrNotCompleted = errors.New("only a completed work is run again")
-
 // ErrUnknownSaga is matched by the error of a start of a saga that is not registered here.
 var ErrUnknownSaga = errors.New("no such saga is registered")
 
@@ -305,7 +302,7 @@ const keptConflicts = 3
 
 func (c *Coordinator) postConflict(ctx context.Context, in *intake, first string) error {
 	kept, err := c.signals(ctx, in.id, func(s *saga.Signal) bool { return s.Kind == saga.SignalConflict })
-	if err != nil || kept >= keptConflicts {
+	if err != nil || len(kept) >= keptConflicts {
 		return err
 	}
 	return c.ledger.Post(ctx, in.id, saga.Signal{
@@ -352,7 +349,7 @@ func (c *Coordinator) StartTx(ctx context.Context, tx *sqlx.Tx, sagaName, work s
 	return true, nil
 }
 
-// Wait blocks until the work has ended or is in review, and returns its summary. Neither is the last word while
+// Wait blocks until the work has ended, is in review or paused, and returns its summary. None of them is the last word while
 // somebody has spoken to the work and was not heard yet: a verdict or a cancel about a review, a newer revision of a
 // work that has ended. Wait goes on until a coordinator has taken note. It may be called in any process that reads
 // the same ledger.
@@ -369,12 +366,12 @@ func (c *Coordinator) Wait(ctx context.Context, sagaName, work string) (saga.Sum
 				return saga.Summary{}, fmt.Errorf("wait for %s: %w", id, ctx.Err())
 			}
 		}
-		st, unread, err := c.stand(ctx, id)
+		s, err := c.stand(ctx, id)
 		if err != nil {
 			return saga.Summary{}, fmt.Errorf("wait for %s: %w", id, err)
 		}
-		if (st.Status.Terminal() || st.Status.Parked()) && !c.movedBy(unread, st) {
-			return c.summarize(ctx, st)
+		if (s.st.Status.Terminal() || s.st.Status.Parked()) && !c.movedBy(s.unread, s.st) {
+			return c.summarize(ctx, s.st)
 		}
 		if err := sleep(ctx, wait); err != nil {
 			return saga.Summary{}, fmt.Errorf("wait for %s: %w", id, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/reconcile/drift"
 	"github.com/amends-dev/amends/reconcile/schedule"
+	"github.com/amends-dev/amends/saga"
 )
 
 // story is what happens, and what is said of it.
@@ -73,7 +74,7 @@ func tampered(ctx context.Context, s *story) error {
 
 func decided(ctx context.Context, s *story) error {
 	s.say("Anna knows that 43 was deleted by mistake, and has it made again.")
-	_, err := s.coordinator.Again(ctx, "invoice-order", mark+"43", "ticket 17", coordinator.By{Actor: "anna", Reason: "deleted by mistake"})
+	_, err := s.coordinator.Rerun(ctx, saga.ID{Saga: "invoice-order", Work: mark + "43"}, "ticket 17", coordinator.By{Actor: "anna", Reason: "deleted by mistake"})
 	if err != nil {
 		return err
 	}

@@ -235,7 +235,7 @@ func (c *classifier) reopened() Finding {
 	}
 	return Finding{
 		Class: Missing, Do: Ask, Why: "the work was undone at " + k.Revision + ", and the source still wants it at that version",
-		Propose: "amends history " + c.item.Key + " says why it was undone. To run it again, change the object at its source: the next run starts a version newer than " + k.Revision,
+		Propose: "amends history " + c.item.Key + " says why it was undone. To run it again: amends rerun " + c.item.Key + " --reason WHY. A version newer than " + k.Revision + " at its source is started by itself",
 	}
 }
 

@@ -216,7 +216,7 @@ func TestRebuildForgetsSubRevisions(t *testing.T) {
 			p.hears(fmt.Sprint(n))
 		}
 		pass(time.Minute)
-		if _, err := p.Again(t.Context(), orderSaga, keyOf("3"), "r", anna); err != nil {
+		if _, err := p.Rerun(t.Context(), saga.ID{Saga: orderSaga, Work: keyOf("3")}, "r", anna); err != nil {
 			t.Fatal(err)
 		}
 		pass(time.Minute)
@@ -231,7 +231,7 @@ func TestRebuildForgetsSubRevisions(t *testing.T) {
 			t.Errorf("it was at %s, and is rebuilt at %s", was.Revision, is.Revision)
 		}
 		p.begin()
-		if _, err := p.Again(t.Context(), orderSaga, keyOf("3"), "another request", anna); err != nil {
+		if _, err := p.Rerun(t.Context(), saga.ID{Saga: orderSaga, Work: keyOf("3")}, "another request", anna); err != nil {
 			t.Fatal(err)
 		}
 		pass(time.Minute)

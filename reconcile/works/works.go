@@ -239,6 +239,6 @@ func (w *Works) adoption(a *repair.Adoption, by repair.By) (coordinator.Adoption
 
 // Again runs a completed work once more, at the revision it has.
 func (w *Works) Again(ctx context.Context, key, request string, by repair.By) error {
-	_, err := w.c.Coordinator.Again(ctx, w.c.Saga, key, request, coordinator.By(by))
+	_, err := w.c.Coordinator.Rerun(ctx, saga.ID{Saga: w.c.Saga, Work: key}, request, coordinator.By(by))
 	return err
 }
