@@ -44,6 +44,12 @@ func (m *machine) retry(s *Signal) error {
 	return m.foldSignal(s, &Record{Kind: KindRetried, Step: ss.Name, Direction: dir, Attempt: s.Attempt, Error: says(s, "it is tried again")})
 }
 
+// CanRetry reports whether the step at issue can be tried again under its key, as far as it can be told without a clock.
+func (st *State) CanRetry(spec *Spec) bool {
+	ss, dir := st.Issue(spec)
+	return spec != nil && st.notRetriable(spec, ss, dir, Moment{}) == ""
+}
+
 // notRetriable says why the step at issue cannot be tried again under its key; "" when it can. now is only asked about the
 // window of a key; zero takes it as open.
 func (st *State) notRetriable(spec *Spec, ss *StepState, dir Direction, now Moment) string {
@@ -103,6 +109,9 @@ func (m *machine) skip(s *Signal) error {
 	m.unparked = true
 	r := &Record{Kind: KindSkipped, Step: ss.Name, Direction: Forward, Attempt: s.Attempt, Error: says(s, "it did not happen and will not")}
 	r.bring(s.ExternalID, s.Output, false)
+	if len(s.Output) == 0 {
+		r.Body = m.step(ss.Name).resultOf(r.ExternalID)
+	}
 	return m.foldSignal(s, r)
 }
 

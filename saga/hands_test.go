@@ -202,6 +202,15 @@ func TestS17Skip(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	})
+	t.Run("with an id that is the whole result", func(t *testing.T) {
+		d := bounced(t)
+		d.spec.Steps[1].OwnID = true
+		ss, _ := d.st.Issue(d.spec)
+		d.signal(Signal{Kind: SignalSkip, At: d.now, Verdict: Verdict{Step: ss.Name, Direction: Forward, Attempt: 1, ExternalID: "m1"}})
+		if r := d.st.Invocation(d.last.Do).Results["mail"]; r.ExternalID != "m1" || string(r.Output) != `"m1"` {
+			t.Errorf("%+v", r)
+		}
+	})
 	t.Run("a result that is wanted is given later", func(t *testing.T) {
 		d := bounced(t).skip("").fail(Fault).review(ReasonPoison)
 		d.signal(Signal{Kind: SignalSkip, At: d.now, Verdict: Verdict{Step: "mail", Direction: Forward, Attempt: 1, ExternalID: "m1"}}).review(ReasonPoison)

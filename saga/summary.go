@@ -209,7 +209,7 @@ func (st *State) lookFirst(spec *Spec, ss *StepState, dir Direction) string {
 func (st *State) verbsFor(spec *Spec, ss *StepState, dir Direction) string {
 	var b strings.Builder
 	resolve := st.verb("resolve") + " --step " + ss.Name
-	again := spec != nil && st.notRetriable(spec, ss, dir, Moment{}) == ""
+	again := st.CanRetry(spec)
 	if again {
 		fmt.Fprintf(&b, " To try it again under the same key: %s.", st.verb("retry"))
 	}

@@ -19,8 +19,13 @@ var verbs = []func(*app) *cobra.Command{
 	(*app).show,
 	(*app).history,
 	(*app).duplicates,
+	(*app).retry,
 	(*app).resolve,
+	(*app).skip,
+	(*app).pause,
+	(*app).resume,
 	(*app).cancel,
+	(*app).rerun,
 	(*app).inbox,
 	(*app).reconcile,
 	(*app).drift,
@@ -66,7 +71,7 @@ func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use: "amends", Short: "Read and steer the ledger of sagas", Long: intro + "\n\n" + exitHelp(), Example: example,
 		SilenceErrors: true, SilenceUsage: true,
-		PersistentPreRunE: func(*cobra.Command, []string) error { return a.begin() },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return a.begin(cmd) },
 	}
 	cobra.EnableCommandSorting = false // the table above is sorted by use
 	f := root.PersistentFlags()
@@ -87,9 +92,12 @@ func (a *app) root() *cobra.Command {
 }
 
 // begin looks at the common flags once they are known.
-func (a *app) begin() error {
+func (a *app) begin(cmd *cobra.Command) error {
 	var wrong []string
-	if !slices.Contains([]string{"table", "json"}, a.output) {
+	switch ids := cmd.CommandPath() == "amends list"; {
+	case a.output == "ids" && !ids:
+		wrong = append(wrong, "-o ids is for amends list")
+	case a.output != "ids" && !slices.Contains([]string{"table", "json"}, a.output):
 		wrong = append(wrong, fmt.Sprintf("there is no output %q: -o takes table or json", a.output))
 	}
 	if !slices.Contains([]string{"auto", "relative", "iso"}, a.times) {

@@ -17,8 +17,13 @@
 //	show        Show one work: its input, its steps, and what is safe to do next
 //	history     Show everything that happened to a work, record by record
 //	duplicates  Count the duplicates that were blocked, most recent first
+//	retry       Try the step at issue again, under the key it has
 //	resolve     Decide on a step in review: it happened, or it did not
+//	skip        Say that the step at issue did not happen and will not, and go on without it
+//	pause       Hold a work where it is, until it is resumed or decided about
+//	resume      Let a paused work go on where it was
 //	cancel      Give a work up: undo what it has done
+//	rerun       Run a work again that was undone, given up or completed
 //	inbox       Show and replay what was heard from sources of truth
 //	reconcile   Compare source, ledger and destination, and repair what is safe to repair
 //	drift       Show the differences that last
@@ -28,9 +33,12 @@
 //	migrate     Bring the database schema up to date, or show where it stands
 //	version     Show which amends this is, and the schema versions it needs
 //
-// A work is named by its work id. Where several sagas know the id, --saga says which. Resolve and cancel write a
-// signal: who says what, and why. The coordinator that holds or takes up the work applies it; amends itself never
-// changes where a work stands. Both take --dry-run and --wait.
+// A work is named by its work id. Where several sagas know the id, --saga says which. Retry, resolve, skip, pause, resume,
+// cancel and rerun write a signal: who says what, and why. The coordinator that holds or takes up the work applies it;
+// amends itself never changes where a work stands. All take --dry-run and --wait. All but resolve and cancel take several
+// works, and "-" for ids from standard input, a line each as list -o ids prints them (WORK, or WORK, a tab and SAGA). Each
+// work is told of in a line of its own, what was refused on stderr; the exit status is that of the first that was
+// refused, or 0.
 //
 //	inbox list     List deliveries, newest first
 //	inbox show     Show one delivery: what became of it, and what is safe to do next
@@ -113,6 +121,11 @@
 //	            definition: the signal stays posted until one does), dryRun, stored,
 //	cancel      applied (only with --wait can it be true), answer (the words of the record that read it),
 //	            status, reason, next: where the work stands now
+//	retry       items[], one for each work: the fields of resolve, and error: null, or as errors are with -o json. Where
+//	skip        nothing was stored: workId and error alone
+//	pause
+//	resume
+//	rerun
 //	inbox list  items[]: number, receivedAt, workId, object: source, tenant, type, id; topic, eventId, at (by the
 //	            event's own word), payload (whole, delta, thin), deleted, version, secret (its name), copies,
 //	            lastAt (of the latest copy), judgedAt, verdict (while judgedAt is null the former one, or ""),
@@ -179,7 +192,8 @@
 // main.go runs one command line, app.go has the table of verbs and the common flags, exit.go the table of exit
 // statuses. Each verb is a file. A verb with verbs of its own has its table in the file of its name (inbox.go,
 // reconcile.go, drift.go, schedule.go); inbox_select.go says how deliveries are selected, jobs.go how a job is found,
-// request.go how a run is asked for and waited for, plans.go and runs.go how plans and runs are shown. What resolve and cancel share is in speak.go, what names and reads one work in
+// request.go how a run is asked for and waited for, plans.go and runs.go how plans and runs are shown. What the verbs share
+// that say something to a work is in speak.go, and for several works in several.go; what names and reads one work in
 // work.go, and address.go opens the ledger. The tests are the scripts in testdata: what a person types and what
 // comes back.
 package main

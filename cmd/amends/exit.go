@@ -94,6 +94,13 @@ var meanings = []struct {
 	{coordinator.ErrNotInReview, exitConflict},
 	{coordinator.ErrOtherStep, exitConflict},
 	{coordinator.ErrFinished, exitConflict},
+	{coordinator.ErrAtRest, exitConflict},
+	{coordinator.ErrNotPaused, exitConflict},
+	{coordinator.ErrUnderWay, exitConflict},
+	{coordinator.ErrChangesNothing, exitConflict},
+	{coordinator.ErrInDoubt, exitConflict},
+	{coordinator.ErrNotEnded, exitConflict},
+	{coordinator.ErrWithdrawn, exitConflict},
 	{ledger.ErrLocked, exitConflict},
 	{schedule.ErrUnknown, exitNotFound},
 	{schedule.ErrNotFound, exitNotFound},
@@ -148,13 +155,20 @@ func (a *app) fail(f *failure) exit {
 	}
 	enc := json.NewEncoder(a.err)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(struct {
-		Code    string `json:"code"`
-		Exit    exit   `json:"exit"`
-		Message string `json:"message"`
-		Details any    `json:"details,omitempty"`
-	}{f.exit.word(), f.exit, f.Error(), f.details}); err != nil {
+	if err := enc.Encode(f.json()); err != nil {
 		fmt.Fprintln(a.err, "amends: "+oneLine(f.Error()))
 	}
 	return f.exit
+}
+
+// errorJSON is a failure for programs.
+type errorJSON struct {
+	Code    string `json:"code"`
+	Exit    exit   `json:"exit"`
+	Message string `json:"message"`
+	Details any    `json:"details,omitempty"`
+}
+
+func (f *failure) json() *errorJSON {
+	return &errorJSON{f.exit.word(), f.exit, f.Error(), f.details}
 }

@@ -18,7 +18,7 @@ import (
 var (
 	statuses = []string{
 		string(saga.Running), string(saga.Retrying), string(saga.Compensating),
-		string(saga.Review), string(saga.Paused), string(saga.Completed), string(saga.Compensated),
+		string(saga.Review), string(saga.Paused), string(saga.Adopting), string(saga.Completed), string(saga.Compensated),
 	}
 	reasons = []string{
 		string(saga.ReasonInDoubt), string(saga.ReasonUndoFailed), string(saga.ReasonAfterPivot), string(saga.ReasonExhausted),
@@ -36,12 +36,16 @@ func (a *app) list() *cobra.Command {
 		Long: `List works in the order in which they were started.
 
 When there are more than --limit, the last line (stderr) is the command for the next page; with -o json
-"next" is the number to give to --after, null on the last page.`,
+"next" is the number to give to --after, null on the last page.
+
+With -o ids it prints one work id a line, as the verbs that take several works read them from standard input; where
+several sagas know the id, the saga follows behind a tab.`,
 		Example: `  amends list --review                           # what waits for a person
   amends list --reason in-doubt --saga order-to-invoice
   amends list --prefix shop:order:104 --limit 20
   amends list --external-id inv_5530             # who made inv_5530?
-  amends list --status retrying -o json | jq -r '.items[].workId'`,
+  amends list --status retrying -o json | jq -r '.items[].workId'
+  amends list --reason exhausted -o ids | amends retry - --reason "the books are back"`,
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.Saga, "saga", "", "works of this saga only")
@@ -132,11 +136,17 @@ func (a *app) runList(cmd *cobra.Command, f ledger.Filter) error {
 		toJSON := func(h *ledger.Head) headJSON { return headToJSON(h, k) }
 		return a.printJSON(listed(heads, more, toJSON, func(h *ledger.Head) int64 { return h.Number }))
 	}
-	if len(heads) == 0 {
+	switch {
+	case len(heads) == 0:
 		a.sayf("no works match")
 		return nil
+	case a.output == "ids":
+		if err := a.printIDs(cmd.Context(), heads); err != nil {
+			return err
+		}
+	default:
+		a.printHeads(heads, k)
 	}
-	a.printHeads(heads, k)
 	if more {
 		a.sayf("there are more; the next page: %s --after %d", again(cmd), heads[limit-1].Number)
 	}
@@ -150,6 +160,25 @@ func (a *app) printHeads(heads []ledger.Head, k *knowledge) {
 		g.add(h.ID.Saga, h.ID.Work, string(h.Status), string(h.Reason), a.when(h.Updated), a.when(h.Due), headNote(h, k))
 	}
 	a.print(&g)
+}
+
+// printIDs writes the ids alone, each with its saga where others know it, too.
+func (a *app) printIDs(ctx context.Context, heads []ledger.Head) error {
+	return a.with(ctx, func(s store) error {
+		for i := range heads {
+			id := heads[i].ID
+			alike, err := s.List(ctx, ledger.Filter{Work: id.Work})
+			if err != nil {
+				return err
+			}
+			line := id.Work
+			if len(alike) > 1 {
+				line += "\t" + id.Saga
+			}
+			fmt.Fprintln(a.out, line)
+		}
+		return nil
+	})
 }
 
 // headNote says what the other columns of a list do not.

@@ -22,8 +22,9 @@ func (a *app) printNext(v *view) {
 	commands := v.commands(a.db)
 	words := v.summary.Next
 	if len(commands) > 0 { // they say the rest, ready to be copied
-		words, _, _ = strings.Cut(words, " If it happened: ")
-		words, _, _ = strings.Cut(words, " To undo the other steps, ")
+		for _, rest := range []string{" To try it again ", " If it happened: ", " To undo the other steps, ", " To let it go on: ", " If its source still wants it, "} {
+			words, _, _ = strings.Cut(words, rest)
+		}
 	}
 	a.paragraph("  ", words)
 	for _, c := range commands {
@@ -35,42 +36,83 @@ func (a *app) printNext(v *view) {
 func (v *view) decided() bool {
 	ended := v.state.Status.Terminal()
 	return slices.ContainsFunc(v.pending, func(s saga.Signal) bool {
-		return s.Kind == saga.SignalResolve || !ended && (s.Kind == saga.SignalCancel || s.Kind == saga.SignalKeep)
+		switch s.Kind { //nolint:exhaustive // the others are not a person's
+		case saga.SignalResolve:
+			return true
+		case saga.SignalCancel, saga.SignalKeep, saga.SignalPause, saga.SignalResume, saga.SignalRetry, saga.SignalSkip:
+			return !ended
+		default:
+			return isRerun(s)
+		}
 	})
 }
 
 // command is a command line and when it is the right one.
 type command struct{ when, line string }
 
-// commands are the choices a person has about a work in review, or about steps that could not be told after a rebuild.
+// commands are the choices a person has about a work: in review, paused, undone, or with steps that could not be told after
+// a rebuild.
 func (v *view) commands(db string) []command {
-	if v.state.Status != saga.Review {
-		return v.unconfirmed(db)
+	verb := func(verb, more string) string {
+		return fmt.Sprintf("amends %s %s --saga %s%s%s", verb, quote(v.head.ID.Work), quote(v.head.ID.Saga), more, dbFlag(db))
 	}
 	ss, dir := v.state.Issue(v.spec)
-	if ss == nil {
+	switch {
+	case v.state.Status == saga.Compensated && !v.state.Withdrawn:
+		return []command{{"If its source still wants it", verb("rerun", "") + ` --reason "why it is wanted"`}}
+	case v.state.Status == saga.Paused && (ss == nil || phase(ss, dir) == saga.Done):
+		return []command{{"To let it go on", verb("resume", "") + ` --reason "why it may"`}}
+	case v.state.Status == saga.Paused:
+		return append([]command{{"To let it go on", verb("resume", "") + ` --reason "why it may"`}}, v.choices(verb, ss, dir)...)
+	case v.state.Status != saga.Review:
+		return v.unconfirmed(db)
+	case ss == nil:
 		return nil
+	default:
+		return v.choices(verb, ss, dir)
 	}
-	work := fmt.Sprintf("amends resolve %s --saga %s", quote(v.head.ID.Work), quote(v.head.ID.Saga))
-	base := fmt.Sprintf("%s --step %s%s", work, quote(ss.Name), dbFlag(db))
+}
+
+// choices are the commands for the step at issue, the harmless first. A new key is offered only where nothing else is left.
+func (v *view) choices(verb func(verb, more string) string, ss *saga.StepState, dir saga.Direction) []command {
+	base := verb("resolve", " --step "+quote(ss.Name))
 	const why = ` --reason "how you know"`
 	if v.state.Reason == saga.ReasonConflict {
 		return []command{
 			{"To undo the other steps, make this one good by hand, then", base + ` --happened-without-id --reason "how you made it good"`},
-			{"To leave everything as it is", work + dbFlag(db) + ` --keep --reason "why it stays"`},
+			{"To leave everything as it is", verb("resolve", "") + ` --keep --reason "why it stays"`},
 		}
+	}
+	var all []command
+	again := v.state.CanRetry(v.spec)
+	if again {
+		all = append(all, command{"To try it again, under the key it has", verb("retry", "") + ` --reason "what you mended"`})
 	}
 	if dir == saga.Undo {
-		return []command{
-			{"If it is undone, by whomever", base + " --happened-without-id" + why},
-			{"If it is not: try the undo again, under a new key", base + " --did-not-happen" + why},
+		all = append(all, command{"If it is undone, by whomever", base + " --happened-without-id" + why})
+		if !again {
+			all = append(all, command{"If it is not: try the undo again, under a new key", base + " --did-not-happen" + why})
 		}
+		return all
 	}
-	return []command{
-		{"If it happened", base + " --happened EXTERNAL_ID" + why},
-		{"If it happened and has no id", base + " --happened-without-id" + why},
-		{"If it did not: " + undone(v), base + " --did-not-happen" + why},
+	all = append(all,
+		command{"If it happened", base + " --happened EXTERNAL_ID" + why},
+		command{"If it happened and has no id", base + " --happened-without-id" + why})
+	if !v.state.Turned {
+		all = append(all, command{"If it did not and will not: go on without it", verb("skip", "") + why})
 	}
+	if !again {
+		all = append(all, command{"If it did not: " + undone(v), base + " --did-not-happen" + why})
+	}
+	return all
+}
+
+// phase is where one direction of a step stands.
+func phase(ss *saga.StepState, dir saga.Direction) saga.Phase {
+	if dir == saga.Undo {
+		return ss.Undo.Phase
+	}
+	return ss.Forward.Phase
 }
 
 // unconfirmed are the choices a person has about steps that were adopted as done because it could not be told.

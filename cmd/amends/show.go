@@ -88,7 +88,7 @@ func signalToJSON(s *saga.Signal) signalJSON {
 		ID: s.ID, At: utc(s.At), Kind: s.Kind, Key: s.Key, Actor: s.Actor, Reason: s.Reason,
 		Step: s.Step, Direction: s.Direction, Attempt: s.Attempt, ExternalID: s.ExternalID, Revision: s.Revision,
 	}
-	if s.Step != "" {
+	if s.Kind == saga.SignalResolve || s.Kind == saga.SignalLate {
 		j.Happened = &s.Happened
 	}
 	return j
@@ -256,8 +256,11 @@ func (a *app) printHeard(v *view) {
 // saying is a signal in words.
 func saying(s *saga.Signal) string {
 	words := string(s.Kind)
-	if s.Step != "" {
+	switch {
+	case s.Kind == saga.SignalResolve || s.Kind == saga.SignalLate:
 		words += fmt.Sprintf(" %s: %s", effect(s.Step, s.Direction, s.Attempt), happened(s.Happened, s.ExternalID))
+	case s.Step != "":
+		words += " " + effect(s.Step, s.Direction, s.Attempt)
 	}
 	if s.Revision != "" {
 		words += " at revision " + s.Revision

@@ -13,8 +13,8 @@ import (
 	"github.com/amends-dev/amends/saga"
 )
 
-// order is what resolve and cancel have in common: something a person says to a work, who says it and why, and
-// how long to wait until it is applied.
+// order is what all that a person says to a work has in common: who says it and why, and how long to wait until it is
+// applied.
 type order struct {
 	which
 	by     coordinator.By
@@ -92,46 +92,72 @@ type outcomeJSON struct {
 	Next    string      `json:"next"`
 }
 
+// words are how one verb speaks.
+type words struct {
+	check func(*view) error    // what only the person can say; nil: nothing
+	plan  func(*view) []string // what follows when it is applied
+	post  func(*coordinator.Operator, saga.ID) error
+}
+
 // speak posts an order and tells what comes of it. plan says what follows when it is applied.
 func (a *app) speak(ctx context.Context, o *order, plan func(*view) []string, post func(*coordinator.Operator, saga.ID) error) error {
-	return a.with(ctx, func(s store) error {
-		head, err := o.find(ctx, s)
-		if err != nil {
-			return err
+	return a.with(ctx, func(s store) error { return a.speakTo(ctx, s, o, &words{plan: plan, post: post}) })
+}
+
+// speakTo is speak on an open ledger.
+func (a *app) speakTo(ctx context.Context, s store, o *order, w *words) error {
+	before, out, err := say(ctx, s, o, w)
+	if err != nil {
+		return err
+	}
+	if !a.json {
+		a.printOrder(before, out)
+	}
+	return a.follow(ctx, s, o, out, before.lacking)
+}
+
+// say posts an order, and says what follows from it.
+func say(ctx context.Context, s store, o *order, w *words) (*view, *outcomeJSON, error) {
+	head, err := o.find(ctx, s)
+	if err != nil {
+		return nil, nil, err
+	}
+	before, err := look(ctx, s, head.ID)
+	if err != nil {
+		return nil, nil, err
+	}
+	if w.check != nil {
+		if err := w.check(before); err != nil {
+			return nil, nil, err
 		}
-		before, err := look(ctx, s, head.ID)
-		if err != nil {
-			return err
-		}
-		m := &mailbox{store: s, dryRun: o.dryRun}
-		if err := post(coordinator.NewOperator(m), head.ID); err != nil {
-			return refused(err, head.ID)
-		}
-		if err := m.stored(ctx, head.ID); err != nil {
-			return err
-		}
-		out := outcomeJSON{
-			WorkID: head.ID.Work, Saga: head.ID.Saga, Signal: signalToJSON(&m.posted), Plan: plan(before),
-			DryRun: o.dryRun, Stored: !o.dryRun, Unknown: before.lacking != "",
-		}
-		if out.Unknown {
-			out.Plan = append(out.Plan, stays(before.lacking))
-		}
-		if !a.json {
-			a.printOrder(before, &out)
-		}
-		return a.follow(ctx, s, o, &out, before.lacking)
-	})
+	}
+	m := &mailbox{store: s, dryRun: o.dryRun}
+	if err := w.post(coordinator.NewOperator(m), head.ID); err != nil {
+		return nil, nil, refused(err, head.ID)
+	}
+	if i := slices.IndexFunc(before.pending, isRerun); i >= 0 && m.posted.Key == "" { // it was asked for, and nobody has read it
+		m.posted = before.pending[i]
+	}
+	if err := m.stored(ctx, head.ID); err != nil {
+		return nil, nil, err
+	}
+	out := outcomeJSON{
+		WorkID: head.ID.Work, Saga: head.ID.Saga, Signal: signalToJSON(&m.posted), Plan: w.plan(before),
+		DryRun: o.dryRun, Stored: !o.dryRun, Unknown: before.lacking != "",
+		Status: before.state.Status, Reason: before.state.Reason, Next: before.summary.Next,
+	}
+	if out.Unknown {
+		out.Plan = append(out.Plan, stays(before.lacking))
+	}
+	return before, &out, nil
 }
 
 // refused explains why an order was not even stored.
 func refused(err error, id saga.ID) error {
-	for _, e := range []error{coordinator.ErrNotInReview, coordinator.ErrOtherStep, coordinator.ErrFinished} {
-		if errors.Is(err, e) {
-			return &failure{exit: exitConflict, err: err, next: fmt.Sprintf("nothing was stored; look again: amends show %s --saga %s", quote(id.Work), quote(id.Saga))}
-		}
+	if exitOf(err) != exitConflict {
+		return err
 	}
-	return err
+	return &failure{exit: exitConflict, err: err, next: fmt.Sprintf("nothing was stored; look again: amends show %s --saga %s", quote(id.Work), quote(id.Saga))}
 }
 
 func (a *app) printOrder(before *view, out *outcomeJSON) {
@@ -142,6 +168,10 @@ func (a *app) printOrder(before *view, out *outcomeJSON) {
 	switch {
 	case s.Happened != nil:
 		a.field("verdict", effect(s.Step, s.Direction, s.Attempt)+": "+happened(*s.Happened, s.ExternalID))
+	case s.Step != "":
+		a.field("order", string(s.Kind)+" "+effect(s.Step, s.Direction, s.Attempt))
+	case s.Kind == saga.SignalRevise:
+		a.field("order", "rerun, as revision "+s.Revision)
 	default:
 		a.field("order", string(s.Kind))
 	}
@@ -160,11 +190,23 @@ func (a *app) printOrder(before *view, out *outcomeJSON) {
 
 // follow waits for the order to be applied, if that is wanted, and reports.
 func (a *app) follow(ctx context.Context, s store, o *order, out *outcomeJSON, lacking string) error {
+	end := learn(ctx, s, o.limit(), out, lacking)
+	switch {
+	case a.json:
+		return errors.Join(a.printJSON(out), end)
+	case end == nil:
+		a.printOutcome(out, lacking)
+	}
+	return end
+}
+
+// learn waits for the order to be applied, if that is wanted, and completes what became of it.
+func learn(ctx context.Context, s store, p timeLimit, out *outcomeJSON, lacking string) error {
 	id := saga.ID{Saga: out.Saga, Work: out.WorkID}
 	var r *saga.Record
 	var end error
-	if out.Stored && o.wait > 0 {
-		r, end = await(ctx, s, id, out.Signal.ID, o.wait, lacking)
+	if out.Stored && p.wait > 0 {
+		r, end = await(ctx, s, id, out.Signal.ID, p, lacking)
 	}
 	if r != nil {
 		out.Applied = r.Kind != saga.KindNoted
@@ -182,12 +224,6 @@ func (a *app) follow(ctx context.Context, s store, o *order, out *outcomeJSON, l
 			return errors.Join(err, end)
 		}
 		out.Status, out.Reason, out.Next = now.state.Status, now.state.Reason, now.summary.Next
-	}
-	switch {
-	case a.json:
-		return errors.Join(a.printJSON(out), end)
-	case end == nil:
-		a.printOutcome(out, lacking)
 	}
 	return end
 }
@@ -212,9 +248,18 @@ func (a *app) printOutcome(out *outcomeJSON, lacking string) {
 // poll is how often a waiting command looks.
 const poll = 100 * time.Millisecond
 
-// await waits until a record has consumed the signal, and returns that record.
-func await(ctx context.Context, s store, id saga.ID, signal int64, wait time.Duration, lacking string) (*saga.Record, error) {
-	timed, cancel := context.WithTimeout(ctx, wait)
+// timeLimit is how long a command waits, and until when.
+type timeLimit struct {
+	wait  time.Duration
+	until time.Time
+}
+
+func (o *order) limit() timeLimit { return timeLimit{o.wait, time.Now().Add(o.wait)} }
+
+// await waits until a record has consumed the signal, and returns that record. It looks once at least.
+func await(ctx context.Context, s store, id saga.ID, signal int64, p timeLimit, lacking string) (*saga.Record, error) {
+	wait := p.wait
+	timed, cancel := context.WithTimeout(ctx, max(time.Until(p.until), min(wait, poll)))
 	defer cancel()
 	look := fmt.Sprintf("amends show %s --saga %s", quote(id.Work), quote(id.Saga))
 	for {
