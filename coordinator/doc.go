@@ -44,8 +44,13 @@
 //
 // Works that want a destination stand in its line: what is being undone, then what is furthest along, then what
 // came first. The head of the line gets the slot; waiting reserves nothing. A work that would have to wait for longer
-// than Options.Hold, for a destination or for a time, goes back into the ledger until then, where it takes no place
-// in hand. For a destination that is an estimate: when the line turns out to be shorter, the work is asked back.
+// than Options.Hold, for a destination or for a time, goes back into the ledger, where it takes no place in hand: until
+// then, or until a process has room in its line for the destination.
+//
+// A destination that asks to be left alone (429, 503), or that fails several works and serves none, is left alone by every
+// process: its state is kept in the ledger. What wants it waits there, however long, and spends neither attempts nor a
+// key's window; one attempt at a time finds out when it is back. Every step has a destination: the one that it names with
+// To, which it shares with others, or one of its own.
 //
 // # The committer
 //
