@@ -62,7 +62,8 @@
 //	R4   an answer older than the newest version anybody spoke of is behind: it may be accepted, it is not clean,
 //	     and the source is asked again
 //	R5   an answer that no version proves to be the newest is asked for a second time, Step + Settle later and at
-//	     least Settle after the last hint; hints wait for that look, so a storm of them costs two fetches
+//	     least Settle after the last hint; hints wait for that look, so a storm of them costs two fetches. A look that
+//	     begins before, because a newer version was named, is one more
 //	R6   "there is no such object" is a deletion when it is said twice, Settle apart, or once after an event that
 //	     said so too about a state that is not young. Settle later it is looked for once more: a hint that came between
 //	     the looks may have been of its return. What no look ever found is looked for once more, much later
@@ -101,7 +102,8 @@
 //   - The newest accepted state is delivered at least once; older ones may be skipped. A delivery may be repeated
 //     with the same revision. One object is never worked on by two at once, on any process, for as long as the
 //     user's functions heed their context; a write of who lost his lease matches nothing.
-//   - The source is asked at most twice for any number of hints within a second.
+//   - The source is asked at most twice for any number of hints within a second, and once more for each newer version
+//     that they name, and where the object is gone.
 //
 // # What is not
 //

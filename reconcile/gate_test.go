@@ -283,17 +283,6 @@ func TestGate(t *testing.T) {
 			d.hears(says(v1, "a"), Applied).hears(thin(Version{}), Hint).asks(gone, "a second look").holds(v1, "a", 1).owes(true)
 			d.later(2*time.Second).asks(gone, "gone").buried(v1, 2)
 		}},
-		{"E5 (R6): a hint between the two looks may be of the object's return, and is answered by a third", Policy{}, func(d *desk) {
-			d.hears(says(v1, "a"), Applied).hears(thin(Version{}), Hint).asks(gone, "a second look").later(time.Second).hears(thin(Version{}), Hint)
-			d.later(time.Second).asks(gone, "gone").buried(v1, 2).owes(false) // as it was within the lag
-			d.later(2*time.Second).asks(shows(v2, "b"), "a second look").later(2*time.Second).asks(shows(v2, "b"), "accepted").holds(v2, "b", 3)
-		}},
-		{"E5 (R6): the third look is the last", Policy{}, func(d *desk) {
-			d.hears(says(v1, "a"), Applied).hears(thin(Version{}), Hint).goes().later(2*time.Second).asks(gone, "still gone").buried(v1, 2)
-			if !d.e.Due.IsZero() {
-				d.t.Fatalf("due %s", d.e.Due)
-			}
-		}},
 		{"E5: nothing found and then something is no deletion", Policy{}, func(d *desk) {
 			d.hears(says(v1, "a"), Applied).hears(thin(Version{}), Hint).asks(gone, "a second look").later(2*time.Second).asks(shows(v1, "a"), "unchanged").holds(v1, "a", 1).owes(false)
 		}},

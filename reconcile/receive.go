@@ -108,7 +108,7 @@ func (r *receipt) secondLook(before *Entry) time.Time {
 	only := r.ticket == before.Clean+1 && r.e.Dirty == r.ticket // one hint was answered, and none came since
 	named := before.Newest.Compare(before.Version) > 0 && before.Newest.Compare(v) <= 0
 	running := v.Clock == ObjectClock && v.Step >= coarse && r.now.Before(v.Time().Add(v.Step+r.p.Skew))
-	second := !before.Reread.IsZero() && !before.Reread.After(r.now)
+	second := !before.Reread.IsZero() // lease leaves it to a look that begins when its time has come
 	stable := r.e.Accepted == before.Accepted && r.e.Dirty == r.ticket
 	if second && stable || only && named && !running {
 		return time.Time{}

@@ -1,0 +1,46 @@
+package reconcile
+
+import (
+	"testing"
+	"time"
+)
+
+// What is gone and comes back, and looks that lag: what the model fetch.pml found (named by the mutant that shows it), and the
+// rest of row E5.
+func TestGoneAndBack(t *testing.T) {
+	t.Parallel()
+	v1, v2, v3 := clocked(1), clocked(2), clocked(3)
+	n1, n2, n3, n4 := Counter(1), Counter(2), Counter(3), Counter(4)
+	for _, row := range []struct {
+		name   string
+		policy Policy
+		story  func(d *desk)
+	}{
+		{"E5, NOTHIRD (R6): a hint between the two looks may be of the object's return, and is answered by a third", Policy{}, func(d *desk) {
+			d.hears(says(v1, "a"), Applied).hears(thin(Version{}), Hint).asks(gone, "a second look").later(time.Second).hears(thin(Version{}), Hint)
+			d.later(time.Second).asks(gone, "gone").buried(v1, 2).owes(false) // as it was within the lag
+			d.later(2*time.Second).asks(shows(v2, "b"), "a second look").later(2*time.Second).asks(shows(v2, "b"), "accepted").holds(v2, "b", 3)
+		}},
+		{"E5 (R6): the third look is the last", Policy{}, func(d *desk) {
+			d.hears(says(v1, "a"), Applied).hears(thin(Version{}), Hint).goes().later(2*time.Second).asks(gone, "still gone").buried(v1, 2).rests()
+		}},
+		{"LATELOOK (R6): a look that a newer version hastens is not the third, however late its answer comes", Policy{}, func(d *desk) {
+			d.hears(says(v1, "a"), Applied).hears(thin(Version{}), Hint).goes().later(time.Second).hears(says(v3, "c"), Hint)
+			d.asksWhile(func() { d.later(5 * time.Second) }, gone, "still gone").buried(v1, 2).owes(false)
+			d.later(2*time.Second).asks(shows(v3, "c"), "a second look").later(2*time.Second).asks(shows(v3, "c"), "accepted").holds(v3, "c", 3)
+		}},
+		{"LATELOOK (R6): one that began in time is, however late its answer comes", Policy{}, func(d *desk) {
+			d.hears(says(v1, "a"), Applied).hears(thin(Version{}), Hint).goes().later(2*time.Second).asksWhile(func() { d.later(5 * time.Second) }, gone, "still gone").rests()
+		}},
+		{"LATELOOK (R5): nor is one the second that a change hastens which has waited for long enough", Policy{Dense: true, Merge: mergeObjects}, func(d *desk) {
+			d.hears(says(n1, "a"), Applied).later(time.Minute).hears(thin(Version{}), Hint).asks(shows(n1, "a"), "unchanged").hears(delta(3), Parked)
+			d.asks(shows(n3, "a"), "unchanged").later(2*time.Second).asks(shows(n4, "d"), "accepted").holds(n4, "d", 2)
+		}},
+		{"UNCOUNTED (R5): nor does it end the wait for what another hint was about", Policy{}, func(d *desk) {
+			d.hears(says(n1, "a"), Applied).hears(thin(Version{}), Hint).asks(shows(n1, "a"), "unchanged")
+			d.hears(thin(n2), Hint).asks(shows(n2, "b"), "accepted").later(2*time.Second).asks(shows(n3, "c"), "accepted").holds(n3, "c", 3)
+		}},
+	} {
+		t.Run(row.name, func(t *testing.T) { row.story(newDesk(t, row.policy)) })
+	}
+}
