@@ -40,6 +40,18 @@ func TestGoneAndBack(t *testing.T) {
 			d.hears(says(n1, "a"), Applied).hears(thin(Version{}), Hint).asks(shows(n1, "a"), "unchanged")
 			d.hears(thin(n2), Hint).asks(shows(n2, "b"), "accepted").later(2*time.Second).asks(shows(n3, "c"), "accepted").holds(n3, "c", 3)
 		}},
+		{"STALENAME (R5): what was named before the object was gone is not what a later hint is about", Policy{}, func(d *desk) {
+			d.hears(says(n1, "a"), Applied).hears(deletes(n2), Tombstoned).hears(says(n3, "c"), Hint).asks(gone, "still gone")
+			d.later(2*time.Second).asks(gone, "still gone").rests().hears(deletes(Version{}), Hint).asks(shows(n3, "c"), "accepted") // as it was within the lag
+			d.later(2*time.Second).asks(gone, "a second look").later(2*time.Second).asks(gone, "gone").buried(n3, 4)
+		}},
+		{"STALENAME (R5): nor is what a change names that waits for the one before it", Policy{Dense: true, Merge: mergeObjects}, func(d *desk) {
+			d.hears(says(n1, "a"), Applied).hears(delta(3), Parked).hears(deletes(Version{}), Hint).asks(shows(n3, "c"), "accepted")
+			d.later(2*time.Second).asks(gone, "a second look").later(2*time.Second).asks(gone, "gone").buried(n3, 3)
+		}},
+		{"STALENAME (R5): one hint that names what is found owes no second look", Policy{}, func(d *desk) {
+			d.hears(says(n1, "a"), Applied).hears(thin(n4), Hint).asks(shows(n4, "d"), "accepted").rests()
+		}},
 	} {
 		t.Run(row.name, func(t *testing.T) { row.story(newDesk(t, row.policy)) })
 	}
