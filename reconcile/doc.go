@@ -43,7 +43,7 @@
 //	     version counts for nothing; the receiver stamps the epoch on what arrives, however old that is
 //	J7   an older version: stale, whatever else it says; but a counter 10,000 behind one that only an event told: a hint
 //	J8   the same version: a duplicate if the content is the same, else a tie, which is a hint
-//	J9   a deletion of a newer version: a tombstone
+//	J9   a deletion of a newer version: a tombstone; a look that is owed (R5, R6) stays owed, it may be of the return
 //	J10  a newer version of an object that is gone: a hint; only the source brings an object back
 //	J11  a delta: applied if it is the very next one, else parked, bounded in number and time; released in order
 //	     when the gap fills, else the source is asked

@@ -190,16 +190,6 @@ func TestGate(t *testing.T) {
 		{"D21 (J5): nor does it where the source is to be asked already", Policy{}, func(d *desk) {
 			d.hears(thin(Version{}), Hint).hears(says(event(clocked(1)), "a"), Hint).asks(shows(clocked(2), "b"), "accepted").holds(clocked(2), "b", 1)
 		}},
-		{"F1 (J9): a deletion with a version needs no second look at what was there before", Policy{}, func(d *desk) {
-			d.hears(thin(Version{}), Hint).asks(shows(clocked(100), "a"), "accepted")
-			if d.e.Reread.IsZero() {
-				d.t.Fatal("no second look is planned at a state of the running second")
-			}
-			d.hears(deletes(clocked(101)), Tombstoned)
-			if !d.e.Reread.IsZero() {
-				d.t.Fatalf("a second look is planned at %s", d.e.Reread)
-			}
-		}},
 		{"F1 (J9): a newer deletion is a tombstone", Policy{}, func(d *desk) {
 			d.hears(says(v1, "a"), Applied).hears(deletes(v2), Tombstoned).buried(v2, 2).owes(false).hears(deletes(v2), Duplicate)
 			if c := d.e.change(); !c.Deleted || string(c.Body) != `{"is":"a"}` {

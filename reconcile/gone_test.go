@@ -24,6 +24,15 @@ func TestGoneAndBack(t *testing.T) {
 		{"E5 (R6): the third look is the last", Policy{}, func(d *desk) {
 			d.hears(says(v1, "a"), Applied).hears(thin(Version{}), Hint).goes().later(2*time.Second).asks(gone, "still gone").buried(v1, 2).rests()
 		}},
+		{"DROPLOOK (R6, J9): a late deletion that names its version leaves the look for the object's return", Policy{}, func(d *desk) {
+			d.hears(says(v1, "a"), Applied).hears(thin(Version{}), Hint).asks(gone, "a second look").later(time.Second).hears(thin(Version{}), Hint)
+			d.later(time.Second).asks(gone, "gone").hears(deletes(v2), Tombstoned).buried(v2, 2).owes(false)
+			d.later(2*time.Second).asks(shows(v3, "c"), "accepted").holds(v3, "c", 3)
+		}},
+		{"DROPLOOK (R5, J9): and the second look that a hint of it is owed", Policy{}, func(d *desk) {
+			d.hears(says(v1, "a"), Applied).hears(thin(Version{}), Hint).asks(shows(v1, "a"), "unchanged").hears(deletes(v2), Tombstoned).buried(v2, 2)
+			d.later(3*time.Second).asks(shows(v3, "c"), "accepted").holds(v3, "c", 3)
+		}},
 		{"LATELOOK (R6): a look that a newer version hastens is not the third, however late its answer comes", Policy{}, func(d *desk) {
 			d.hears(says(v1, "a"), Applied).hears(thin(Version{}), Hint).goes().later(time.Second).hears(says(v3, "c"), Hint)
 			d.asksWhile(func() { d.later(5 * time.Second) }, gone, "still gone").buried(v1, 2).owes(false)
