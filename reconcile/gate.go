@@ -103,7 +103,7 @@ func (j *judgement) compare() (Verdict, string) {
 func (j *judgement) equal() (Verdict, string) {
 	v := j.ev.Version
 	switch {
-	case j.ev.Payload == Thin && !j.ev.Deleted && v.Clock == CounterClock:
+	case j.ev.Payload == Thin && !j.ev.Deleted && v.Clock == CounterClock && !j.e.Deleted:
 		return Duplicate, "version " + v.Revision() + " is known"
 	case j.ev.Payload == Thin && !j.ev.Deleted:
 		return j.hint(Hint, "it may be a second change within the resolution of version "+v.Revision()+"; the source is asked")

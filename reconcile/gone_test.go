@@ -61,6 +61,10 @@ func TestGoneAndBack(t *testing.T) {
 		{"STALENAME (R5): one hint that names what is found owes no second look", Policy{}, func(d *desk) {
 			d.hears(says(n1, "a"), Applied).hears(thin(n4), Hint).asks(shows(n4, "d"), "accepted").rests()
 		}},
+		{"E5 (J8): the version of what is gone, said of what is there, is not known", Policy{}, func(d *desk) {
+			d.hears(says(n1, "a"), Applied).hears(thin(Version{}), Hint).goes().later(2*time.Second).asks(gone, "still gone").rests()
+			d.hears(thin(n1), Hint).asks(shows(n1, "a"), "a second look").later(2*time.Second).asks(shows(n1, "a"), "accepted").holds(n1, "a", 3)
+		}},
 	} {
 		t.Run(row.name, func(t *testing.T) { row.story(newDesk(t, row.policy)) })
 	}
