@@ -10,11 +10,11 @@ import (
 var fetching = spin.Model{
 	File: "fetch.pml",
 	Scenes: []spin.Scene{
-		{Name: "versions", Full: "-DCHANGES=3 -DCRASHES=2 -DEARLY=2 -DCOPIES=0"},
-		{Name: "no versions", Switches: "-DNOVERSION", Full: "-DNOVERSION -DCHANGES=3 -DCRASHES=2 -DEARLY=2"},
+		{Name: "versions", Full: "-DCHANGES=3 -DCOPIES=0"},
+		{Name: "no versions", Switches: "-DNOVERSION", Full: "-DNOVERSION -DCHANGES=3"},
 		{Name: "no copies, more crashes", Switches: "-DCOPIES=0 -DCRASHES=2", Full: "-DCRASHES=2 -DEARLY=2"},
 		{Name: "no copies, hints without end", Switches: "-DCOPIES=0 -DHASTY=1", Full: "-DHASTY=2"},
-		{Name: "three changes, no faults", Switches: "-DCHANGES=3 -DCOPIES=0 -DCRASHES=0 -DEARLY=0", Full: "-DCHANGES=3 -DCOPIES=0 -DHASTY=1"},
+		{Name: "three changes, no faults", Switches: "-DCHANGES=3 -DCOPIES=0 -DCRASHES=0 -DEARLY=0", Full: "-DCHANGES=3 -DCOPIES=0 -DCRASHES=0 -DHASTY=1"},
 	},
 	Mutants: []spin.Mutant{
 		{Name: "LATETICKET", Scene: "-DCOPIES=0", Breaks: "cleanIsCurrent"},
