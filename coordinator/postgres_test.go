@@ -132,11 +132,11 @@ func (f *fleet) until(ok func() bool) {
 	f.t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for late := time.After(60 * time.Second); !ok(); {
+	for late := time.After(10 * time.Minute); !ok(); {
 		select {
 		case <-tick.C:
 		case <-late:
-			f.t.Fatal("the condition did not come true within a minute")
+			f.t.Fatal("the condition did not come true within ten minutes")
 		}
 	}
 }
@@ -158,8 +158,8 @@ func TestThreeProcessesShareTheWorks(t *testing.T) {
 	t.Logf("%d works, one process of three killed, %d reviews", len(f.works), reviews)
 }
 
-// "Expiry is judged by the database's clock": a dead process's works are taken over when its lease has ended, not
-// before and not much later.
+// "Expiry is judged by the database's clock": a dead process's works are not taken over before its lease has ended there.
+// (That it does not take much longer either is what TestFleet holds, in virtual time.)
 func TestTakeoverByDatabaseTime(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, pgtest.URL(t), 1)
@@ -167,12 +167,21 @@ func TestTakeoverByDatabaseTime(t *testing.T) {
 	f.load(1) // it backs off, in hand
 	f.until(func() bool { return f.w.count("o0", "customer", saga.Forward) > 0 })
 	f.processes[0].kill()
-	killed := time.Now()
-	p := f.join()
-	f.until(func() bool { return len(p.records.of("o0")) > 0 })
-	took, lease := p.records.of("o0")[0].At.Sub(killed), fast().Lease
-	if took < lease*2/3-200*time.Millisecond || took > 2*lease {
-		t.Errorf("the work was taken over after %s; the lease is %s, renewed three times in it", took, lease)
+	p, ends := f.join(), time.Time{}
+	f.until(func() bool {
+		sessions, err := f.look.Sessions(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range sessions {
+			if sessions[i].Token == f.processes[0].records.session() {
+				ends = sessions[i].Expires
+			}
+		}
+		return len(p.records.of("o0")) > 0
+	})
+	if at := p.records.of("o0")[0].At; ends.IsZero() || at.Before(ends) {
+		t.Errorf("the work was taken over at %s, and the lease ended at %s", at, ends)
 	}
 	f.finish()
 }

@@ -150,3 +150,13 @@ func (d *desk) owes(fetch bool) *desk {
 	}
 	return d
 }
+
+// rests expects that nobody looks unless something new is heard.
+func (d *desk) rests() *desk {
+	d.t.Helper()
+	d.e.Delivered = d.e.Accepted
+	if due := d.p.due(&d.e, d.now); !due.IsZero() {
+		d.t.Fatalf("due at %s", due)
+	}
+	return d
+}

@@ -43,7 +43,7 @@
 //	     version counts for nothing; the receiver stamps the epoch on what arrives, however old that is
 //	J7   an older version: stale, whatever else it says; but a counter 10,000 behind one that only an event told: a hint
 //	J8   the same version: a duplicate if the content is the same, else a tie, which is a hint
-//	J9   a deletion of a newer version: a tombstone
+//	J9   a deletion of a newer version: a tombstone; a look that is owed (R5, R6) stays owed, it may be of the return
 //	J10  a newer version of an object that is gone: a hint; only the source brings an object back
 //	J11  a delta: applied if it is the very next one, else parked, bounded in number and time; released in order
 //	     when the gap fills, else the source is asked
@@ -62,7 +62,8 @@
 //	R4   an answer older than the newest version anybody spoke of is behind: it may be accepted, it is not clean,
 //	     and the source is asked again
 //	R5   an answer that no version proves to be the newest is asked for a second time, Step + Settle later and at
-//	     least Settle after the last hint; hints wait for that look, so a storm of them costs two fetches
+//	     least Settle after the last hint; hints wait for that look, so a storm of them costs two fetches. A look that
+//	     begins before, because a newer version was named, is one more
 //	R6   "there is no such object" is a deletion when it is said twice, Settle apart, or once after an event that
 //	     said so too about a state that is not young. Settle later it is looked for once more: a hint that came between
 //	     the looks may have been of its return. What no look ever found is looked for once more, much later
@@ -101,7 +102,8 @@
 //   - The newest accepted state is delivered at least once; older ones may be skipped. A delivery may be repeated
 //     with the same revision. One object is never worked on by two at once, on any process, for as long as the
 //     user's functions heed their context; a write of who lost his lease matches nothing.
-//   - The source is asked at most twice for any number of hints within a second.
+//   - The source is asked at most twice for any number of hints within a second, and once more for each newer version
+//     that they name, and where the object is gone.
 //
 // # What is not
 //

@@ -90,7 +90,6 @@ func (j *judgement) compare() (Verdict, string) {
 		return j.newsHint("this source is always asked")
 	case ev.Deleted: // J9
 		e.accept(j.told(), &j.p)
-		e.Reread = time.Time{}
 		return Tombstoned, "the object is gone"
 	case ev.Payload == Thin || len(ev.Body) == 0: // J3; a body is erased when it is old, and its event may be replayed
 		return j.newsHint("it says that there is a newer state, not which; the source is asked")
@@ -104,7 +103,7 @@ func (j *judgement) compare() (Verdict, string) {
 func (j *judgement) equal() (Verdict, string) {
 	v := j.ev.Version
 	switch {
-	case j.ev.Payload == Thin && !j.ev.Deleted && v.Clock == CounterClock:
+	case j.ev.Payload == Thin && !j.ev.Deleted && v.Clock == CounterClock && !j.e.Deleted:
 		return Duplicate, "version " + v.Revision() + " is known"
 	case j.ev.Payload == Thin && !j.ev.Deleted:
 		return j.hint(Hint, "it may be a second change within the resolution of version "+v.Revision()+"; the source is asked")

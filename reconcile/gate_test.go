@@ -190,16 +190,6 @@ func TestGate(t *testing.T) {
 		{"D21 (J5): nor does it where the source is to be asked already", Policy{}, func(d *desk) {
 			d.hears(thin(Version{}), Hint).hears(says(event(clocked(1)), "a"), Hint).asks(shows(clocked(2), "b"), "accepted").holds(clocked(2), "b", 1)
 		}},
-		{"F1 (J9): a deletion with a version needs no second look at what was there before", Policy{}, func(d *desk) {
-			d.hears(thin(Version{}), Hint).asks(shows(clocked(100), "a"), "accepted")
-			if d.e.Reread.IsZero() {
-				d.t.Fatal("no second look is planned at a state of the running second")
-			}
-			d.hears(deletes(clocked(101)), Tombstoned)
-			if !d.e.Reread.IsZero() {
-				d.t.Fatalf("a second look is planned at %s", d.e.Reread)
-			}
-		}},
 		{"F1 (J9): a newer deletion is a tombstone", Policy{}, func(d *desk) {
 			d.hears(says(v1, "a"), Applied).hears(deletes(v2), Tombstoned).buried(v2, 2).owes(false).hears(deletes(v2), Duplicate)
 			if c := d.e.change(); !c.Deleted || string(c.Body) != `{"is":"a"}` {
@@ -282,17 +272,6 @@ func TestGate(t *testing.T) {
 		{"E5 (R6): nothing found twice is a deletion", Policy{}, func(d *desk) {
 			d.hears(says(v1, "a"), Applied).hears(thin(Version{}), Hint).asks(gone, "a second look").holds(v1, "a", 1).owes(true)
 			d.later(2*time.Second).asks(gone, "gone").buried(v1, 2)
-		}},
-		{"E5 (R6): a hint between the two looks may be of the object's return, and is answered by a third", Policy{}, func(d *desk) {
-			d.hears(says(v1, "a"), Applied).hears(thin(Version{}), Hint).asks(gone, "a second look").later(time.Second).hears(thin(Version{}), Hint)
-			d.later(time.Second).asks(gone, "gone").buried(v1, 2).owes(false) // as it was within the lag
-			d.later(2*time.Second).asks(shows(v2, "b"), "a second look").later(2*time.Second).asks(shows(v2, "b"), "accepted").holds(v2, "b", 3)
-		}},
-		{"E5 (R6): the third look is the last", Policy{}, func(d *desk) {
-			d.hears(says(v1, "a"), Applied).hears(thin(Version{}), Hint).goes().later(2*time.Second).asks(gone, "still gone").buried(v1, 2)
-			if !d.e.Due.IsZero() {
-				d.t.Fatalf("due %s", d.e.Due)
-			}
 		}},
 		{"E5: nothing found and then something is no deletion", Policy{}, func(d *desk) {
 			d.hears(says(v1, "a"), Applied).hears(thin(Version{}), Hint).asks(gone, "a second look").later(2*time.Second).asks(shows(v1, "a"), "unchanged").holds(v1, "a", 1).owes(false)

@@ -106,9 +106,10 @@ func (r *receipt) behind() error {
 func (r *receipt) secondLook(before *Entry) time.Time {
 	v := r.f.Version
 	only := r.ticket == before.Clean+1 && r.e.Dirty == r.ticket // one hint was answered, and none came since
-	named := before.Newest.Compare(before.Version) > 0 && before.Newest.Compare(v) <= 0
+	its := !before.Deleted && len(before.Parked) == 0           // else another may have named what is newest
+	named := its && before.Newest.Compare(before.Version) > 0 && before.Newest.Compare(v) <= 0
 	running := v.Clock == ObjectClock && v.Step >= coarse && r.now.Before(v.Time().Add(v.Step+r.p.Skew))
-	second := !before.Reread.IsZero() && !before.Reread.After(r.now)
+	second := !before.Reread.IsZero() // lease leaves it to a look that begins when its time has come
 	stable := r.e.Accepted == before.Accepted && r.e.Dirty == r.ticket
 	if second && stable || only && named && !running {
 		return time.Time{}

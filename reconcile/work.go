@@ -57,16 +57,17 @@ func (p *Policy) putOff(e *Entry) time.Time { return e.Until.Add(2*e.Version.Ste
 
 // lease gives the entry to holder until span from now, and turns what came due by time into reasons to fetch.
 func lease(e *Entry, holder string, now time.Time, span time.Duration, p *Policy) {
-	if e.Reread.Equal(p.putOff(e)) {
-		e.Reread = time.Time{} // it would have waited longer: the source may not have settled, this look is not the last
-		e.dirty()
-	}
-	e.Holder, e.Until, e.Fence = holder, now.Add(span), e.Fence+1
 	impatient := len(e.Parked) > 0 && !p.parkedUntil(e).After(now)
 	reread := !e.Reread.IsZero() && !e.Reread.After(now)
 	if (impatient || reread) && e.Dirty == e.Clean {
 		e.dirty()
 	}
+	hastened := e.Reread.After(now) && p.mustFetch(e, now)
+	if hastened || e.Reread.Equal(p.putOff(e)) {
+		e.Reread = time.Time{} // it would have waited longer: the source may not have settled, this look is not the last
+		e.dirty()
+	}
+	e.Holder, e.Until, e.Fence = holder, now.Add(span), e.Fence+1
 }
 
 // mustFetch reports whether the source is to be asked now.
