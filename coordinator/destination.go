@@ -211,6 +211,7 @@ func (d *destination) serve() {
 		d.timer.Stop()
 		d.timer = nil
 	}
+	d.probes()
 	d.sendAway()
 	next := d.give()
 	if again := d.ask(); again > 0 && (next == 0 || again < next) {
@@ -270,21 +271,17 @@ func (d *destination) ask() (again time.Duration) {
 
 // vacant is how many works that wait in the ledger there is room for in line.
 func (d *destination) vacant() int {
-	switch {
-	case d.shut() > 0:
+	if d.shut() > 0 {
 		return 0
-	case !d.health.FailingSince.IsZero():
-		return max(0, 1-len(d.line)) // for the probe
-	default:
-		return max(0, d.places()-len(d.line))
 	}
+	return max(0, d.places()-len(d.line))
 }
 
 // places is how long the line may be for its last to have a turn within the time that a work may wait; one at least.
 func (d *destination) places() int {
 	each := d.each()
 	switch left := d.hold - (d.wait(0) - each); {
-	case left <= each:
+	case left <= each, !d.health.FailingSince.IsZero(): // for the probe
 		return 1
 	case each == 0:
 		return d.room

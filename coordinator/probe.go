@@ -58,7 +58,7 @@ func (d *destination) shut() time.Duration {
 		return wait
 	}
 	if changes := d.health.changes(now); !changes.IsZero() {
-		return max(wait, changes.Sub(now.Earliest), time.Millisecond)
+		return max(wait, changes.Sub(now.Earliest), askEvery)
 	}
 	return max(wait, never)
 }
@@ -107,6 +107,7 @@ func (d *destination) failedBy(number int64, why string) {
 	defer d.mu.Unlock()
 	now, who := d.now(), d.who()
 	if d.failed[number] = true; d.health.probing(now, who) {
+		d.health = d.health.unused() // at once: a second attempt is not to leave before that is stored
 		d.change(func(h health) (health, bool) { return h.failed(now, why), h.Prober == who.String() })
 		return
 	}
