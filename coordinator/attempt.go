@@ -134,10 +134,15 @@ func (w *work) admit(deadline time.Time) error {
 		return errLate
 	case w.c.isStopping():
 		return errStopping
-	default:
-		return w.s.trusted()
 	}
+	if _, by := w.c.controls.holds(w.id.Saga); by != nil {
+		return fmt.Errorf("%w by %s: %s", errPaused, by.Actor, by.Reason)
+	}
+	return w.s.trusted()
 }
+
+// errPaused is why an attempt may not send: a person holds its destination, its saga, or everything.
+var errPaused = errors.New("paused")
 
 // overdue closes an attempt whose time is over. Whatever its action says later becomes a signal.
 func (w *work) overdue(inv *saga.Invocation, answer chan saga.Outcome) saga.Outcome {
@@ -163,7 +168,8 @@ func (w *work) overdue(inv *saga.Invocation, answer chan saga.Outcome) saga.Outc
 
 // openGate makes the attempt's send gate and lets the coordinator close it at shutdown.
 func (w *work) openGate(deadline time.Time, cancel context.CancelFunc) *saga.Gate {
-	g := saga.NewGate(func() error { return w.admit(deadline) })
+	d := w.slot
+	g := saga.NewGate(func() error { return errors.Join(w.admit(deadline), d.paused()) })
 	w.mu.Lock()
 	w.gate, w.cancel = g, cancel
 	w.mu.Unlock()
@@ -231,7 +237,13 @@ func (w *work) look(cmd saga.Command) (saga.Event, bool) {
 // free.
 func (w *work) trySlot(step string) bool {
 	d := w.destination(step)
-	if d == nil || w.slot == d {
+	if d == nil {
+		return true
+	}
+	if _, held := w.c.controls.holds(w.id.Saga); held != nil {
+		return false
+	}
+	if w.slot == d {
 		return true
 	}
 	w.dropSlot()
@@ -250,6 +262,9 @@ func (w *work) awaitSlot(cmd saga.Command) bool {
 			return false
 		}
 	}
+	if w.held() {
+		return false
+	}
 	d := w.destination(cmd.Step)
 	if d == nil || w.slot == d {
 		return w.s.idle.Err() == nil
@@ -262,10 +277,26 @@ func (w *work) awaitSlot(cmd saga.Command) bool {
 	return ok
 }
 
+// held reports whether a person has paused the work's saga, or everything. Then it goes back into the ledger, and waits there
+// under the name of the pause.
+func (w *work) held() bool {
+	name, by := w.c.controls.holds(w.id.Saga)
+	if by == nil {
+		return false
+	}
+	w.dropSlot()
+	w.back = &ledger.Return{Number: w.head, WaitsFor: name}
+	return true
+}
+
 // stand stands in line for a slot. ok is false when the work is to be let go; with neither it was woken.
 func (w *work) stand(d *destination) (got, ok bool) {
 	err := d.take(w.s.idle, w.nudge, w.rank())
-	if errors.Is(err, errNoRoom) {
+	switch {
+	case err == nil && w.held():
+		d.release(0)
+		return false, false
+	case errors.Is(err, errNoRoom):
 		w.back = &ledger.Return{Number: w.head, WaitsFor: d.name}
 		return false, false
 	}

@@ -91,6 +91,11 @@ func (c *Coordinator) rooms(limit int) map[string]int {
 			rooms[name] = n
 		}
 	}
+	for name := range c.newest { // what was paused and goes on
+		if _, held := c.controls.holds(name); held == nil {
+			rooms[OfSaga(name).name], rooms[Everything().name] = limit, limit
+		}
+	}
 	return rooms
 }
 
@@ -99,7 +104,9 @@ func (c *Coordinator) nothingWaits(rooms map[string]int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for name := range rooms {
-		c.destinations[name].none()
+		if d := c.destinations[name]; d != nil {
+			d.none()
+		}
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/amends-dev/amends/ledger"
 )
 
-// controls is this process's copy of what every process of the ledger obeys (K17): the health of destinations. It is read
+// controls is this process's copy of what every process of the ledger obeys (K17): the health of destinations, and pauses. It is read
 // when a session is opened, and again when a claim or a renewal tells of a newer version.
 type controls struct {
 	ledger ledger.Ledger
@@ -20,9 +20,16 @@ type controls struct {
 	mu      sync.Mutex
 	newest  int64 // version that was read
 	health  map[string]control
+	pauses  map[string]pause
 	changes map[string][]func(health) (health, bool) // of a destination: the one under way, and those behind it
 	reading bool
 	again   bool // they are to be read once more
+}
+
+// pause is a scope that a person has paused, at the version at which it was read.
+type pause struct {
+	version int64
+	by      *By // nil: it is over
 }
 
 // control is the health of one destination, and the version at which it was read.
@@ -32,7 +39,7 @@ type control struct {
 }
 
 func newControls(l ledger.Ledger, o *outage, obey func(string, health)) *controls {
-	return &controls{ledger: l, outage: o, obey: obey, health: map[string]control{}, changes: map[string][]func(health) (health, bool){}}
+	return &controls{ledger: l, outage: o, obey: obey, health: map[string]control{}, pauses: map[string]pause{}, changes: map[string][]func(health) (health, bool){}}
 }
 
 // heard is told of the newest version that there is. It reads the controls in the background when that is another one than
@@ -50,6 +57,7 @@ func (k *controls) opened(s *session) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	clear(k.health)
+	clear(k.pauses)
 	k.readAgain(s)
 }
 
@@ -105,6 +113,9 @@ func (k *controls) take(all []ledger.Control) {
 	k.mu.Lock()
 	for i := range all {
 		c, h := &all[i], health{}
+		if c.Kind == ledger.ControlPause && k.pauses[c.Name].version < c.Version {
+			k.pauses[c.Name] = pause{c.Version, pausedBy(c)}
+		}
 		if c.Kind != ledger.ControlDestination || k.health[c.Name].version >= c.Version {
 			continue
 		}
@@ -192,6 +203,18 @@ func (k *controls) reread(s *session) {
 	if all, newest, err := k.ledger.Controls(s.idle); err == nil { // else it is tried again
 		k.install(all, newest)
 	}
+}
+
+// holds returns the pause that a saga's works are under, by its name, and who wants it so; nil when they are under none.
+func (k *controls) holds(saga string) (name string, by *By) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, s := range []Scope{Everything(), OfSaga(saga)} {
+		if p := k.pauses[s.name]; p.by != nil {
+			return s.name, p.by
+		}
+	}
+	return "", nil
 }
 
 // of returns what is known of a destination.

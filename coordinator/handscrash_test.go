@@ -176,7 +176,9 @@ func overtaken(err error) bool {
 // handAudit checks how the course ended.
 func (tr *trial) handAudit(l ledger.Reader, h *handed, work string) {
 	rs, err := l.History(tr.t.Context(), idOf(work))
-	if err != nil || !slices.ContainsFunc(rs, func(r saga.Record) bool { return r.Kind == h.kind && (len(r.Signals) == 1 || r.Kind == saga.KindRevised) }) {
+	if err != nil || !slices.ContainsFunc(rs, func(r saga.Record) bool {
+		return r.Kind == h.kind && (len(r.Signals) == 1 || r.Kind == saga.KindRevised)
+	}) {
 		tr.t.Errorf("nothing is on record of what was done by hand (%s): %v", h.kind, err)
 	}
 	for step, n := range h.made {

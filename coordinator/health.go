@@ -13,9 +13,8 @@ import (
 // because several instances failed there and none was served meanwhile; or healthy. Only a healthy one gets more than one
 // attempt, and a failing one gets that from one process at a time: the probe. What waits for it waits in the ledger.
 type health struct {
-	PausedBy  string    `json:"pausedBy,omitempty"` // a person; and why, in that person's words
-	PausedWhy string    `json:"pausedWhy,omitempty"`
-	PausedAt  time.Time `json:"pausedAt,omitzero"`
+	PausedBy  string `json:"pausedBy,omitempty"` // a person; and why, in that person's words
+	PausedWhy string `json:"pausedWhy,omitempty"`
 
 	LimitedUntil time.Time `json:"limitedUntil,omitzero"`
 

@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"fmt"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -61,6 +62,19 @@ func (d *destination) shut() time.Duration {
 		return max(wait, changes.Sub(now.Earliest), askEvery)
 	}
 	return max(wait, never)
+}
+
+// paused says that a person holds the destination, or nil.
+func (d *destination) paused() error {
+	if d == nil {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.health.PausedBy == "" {
+		return nil
+	}
+	return fmt.Errorf("%w by %s: %s", errPaused, d.health.PausedBy, d.health.PausedWhy)
 }
 
 // never is longer than a work may wait in line.

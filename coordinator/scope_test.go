@@ -1,0 +1,115 @@
+package coordinator_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/ledger/memory"
+	"github.com/amends-dev/amends/saga"
+)
+
+// Adoption A3: a pause of a destination, a saga or everything is obeyed at the send gate by every process within a poll, and
+// holds undos, too. What is held takes a person's word. When it is resumed everything goes on.
+func TestAPauseIsObeyedByEveryProcess(t *testing.T) {
+	t.Parallel()
+	for name, scope := range map[string]coordinator.Scope{
+		"a destination": coordinator.OfDestination("books"), "a saga": coordinator.OfSaga("invoices"), "everything": coordinator.Everything(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { pauses(t, scope) })
+		})
+	}
+}
+
+func pauses(t *testing.T, scope coordinator.Scope) { //nolint:thelper // it is the test itself, once for each case
+	l, sent := memory.New(nil), &diary{}
+	send := func(_ context.Context, c saga.Call[order]) (thing, error) {
+		<-time.After(300 * time.Millisecond) // what is armed and has not passed its gate is held, too
+		if err := c.Sending(); err != nil {
+			return thing{}, err
+		}
+		sent.note("books")
+		if c.Step == "post" && c.Work[0] == 'r' {
+			return thing{}, saga.Permanent(errors.New("refused"))
+		}
+		return thing{ID: c.Work}, nil
+	}
+	undo := func(_ context.Context, c saga.Call[order], _ *thing) error {
+		if err := c.Sending(); err != nil {
+			return err
+		}
+		sent.note("books")
+		return nil
+	}
+	d, err := saga.Define("invoices", 1,
+		saga.Do("invoice", send).Idempotent().UndoMaybe(undo).To("books"),
+		saga.Do("post", send).Idempotent().UndoMaybe(undo).To("books").Pivot())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ps []*process
+	for range 3 {
+		ps = append(ps, several(t, l, config{opts: coordinator.Options{MaxWorks: 30}}, d))
+	}
+	synctest.Wait()
+	n := 0
+	begin := func(times int) {
+		for range times {
+			n++
+			for i, kind := range []string{"o", "r"} { // some are refused, and undone
+				if _, err := ps[(n+i)%3].Start(t.Context(), "invoices", fmt.Sprintf("%s%05d", kind, n), order{Total: n}, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			pass(100 * time.Millisecond)
+		}
+	}
+	begin(20)
+	op := coordinator.NewOperator(l)
+	if err := op.PauseScope(t.Context(), scope, anna); err != nil {
+		t.Fatal(err)
+	}
+	pass(quick().Poll + 100*time.Millisecond)
+	before := len(sent.of("books"))
+	begin(50)
+	pass(time.Hour)
+	if got := len(sent.of("books")); got != before {
+		t.Fatalf("%d requests while %s is paused", got-before, scope)
+	}
+	if err := op.Cancel(t.Context(), saga.ID{Saga: "invoices", Work: fmt.Sprintf("o%05d", n)}, anna); err != nil {
+		t.Fatal(err)
+	}
+	pass(2 * quick().Poll)
+	if got := in(t, l, "invoices")[saga.Compensated]; got == 0 {
+		t.Error("what is held does not take a cancel")
+	}
+	acts, err := l.Acts(t.Context(), ledger.ControlPause, scope.String(), 10)
+	if scope == coordinator.OfDestination("books") {
+		acts, err = l.Acts(t.Context(), ledger.ControlDestination, scope.String(), 10)
+	}
+	if err != nil || len(acts) != 1 || acts[0].Actor != anna.Actor || acts[0].Reason != anna.Reason {
+		t.Errorf("%+v, %v", acts, err)
+	}
+	if err := op.ResumeScope(t.Context(), scope, anna); err != nil {
+		t.Fatal(err)
+	}
+	pass(10 * time.Minute)
+	if got := in(t, l, "invoices"); got[saga.Completed] != n-1 || got[saga.Compensated] != n+1 {
+		t.Errorf("of %d: %v", 2*n, got)
+	}
+	if err := op.ResumeScope(t.Context(), scope, anna); !errors.Is(err, coordinator.ErrNotPaused) {
+		t.Errorf("resumed twice: %v", err)
+	}
+	for _, p := range ps {
+		if err := p.halt(); err != nil {
+			t.Error(err)
+		}
+	}
+}
