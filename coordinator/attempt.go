@@ -50,7 +50,9 @@ func (w *work) heed(d *destination, cmd saga.Command, holdBack bool, after time.
 		return true
 	}
 	outage = d.outage(w.failedLast(cmd))
-	d.failedBy(w.head, words)
+	if after == 0 { // else it answers, about this request
+		d.failedBy(w.head, words)
+	}
 	return outage
 }
 

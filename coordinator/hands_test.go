@@ -122,8 +122,8 @@ func TestRetryUnderTheSameKey(t *testing.T) {
 		reason saga.Reason // "": it waits
 	}{
 		"refused behind the pivot":         {on("receipt", saga.Forward, 1, fault{refuse: true}), "receipt", saga.ReasonAfterPivot},
-		"in doubt, and given up":           {on("customer", saga.Forward, 2, fault{drop: true}), "customer", saga.ReasonExhausted},
-		"given up within the key's window": {on("mark", saga.Forward, 2, fault{mute: true}), "mark", saga.ReasonExhausted},
+		"in doubt, and given up":           {on("customer", saga.Forward, 1, fault{drop: true}), "customer", saga.ReasonExhausted},
+		"given up within the key's window": {on("mark", saga.Forward, 1, fault{mute: true}), "mark", saga.ReasonExhausted},
 		"in a backoff":                     {on("mark", saga.Forward, 1, fault{unsent: true}), "mark", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -131,7 +131,7 @@ func TestRetryUnderTheSameKey(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l, w := memory.New(nil), &world{plan: c.plan}
 				w.watch(l)
-				p := boot(t, l, w, config{tune: tuning{retry: saga.Retry{Attempts: 2, Initial: time.Hour}}})
+				p := boot(t, l, w, config{tune: tuning{retry: saga.Retry{Within: time.Second, Initial: time.Hour}}})
 				synctest.Wait()
 				p.begin("o1")
 				if c.reason != "" {

@@ -217,9 +217,9 @@ func TestRerunOfWhatWasGivenUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				l, w := memory.New(nil), &world{plan: on(c.step, saga.Forward, 2, fault{drop: true})}
+				l, w := memory.New(nil), &world{plan: on(c.step, saga.Forward, 1, fault{drop: true})}
 				w.watch(l)
-				p := boot(t, l, w, config{tune: tuning{retry: saga.Retry{Attempts: 2}}})
+				p := boot(t, l, w, config{tune: tuning{retry: saga.Retry{Within: time.Second}}})
 				synctest.Wait()
 				p.begin("o1")
 				p.want("o1", saga.Review, saga.ReasonExhausted)

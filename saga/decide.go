@@ -437,7 +437,8 @@ func (s *StepSpec) overdue(e *Effort) bool {
 
 // look asks the destination once every attempt has settled, and a person when it cannot tell for too long.
 func (m *machine) look(s *StepSpec, e *Effort) Command {
-	if e.Lookups >= maxLookups || s.overdue(e) {
+	failed := m.rec != nil && m.rec.Kind == KindUnclear
+	if e.Lookups >= maxLookups || failed && s.overdue(e) {
 		return m.park(ReasonInDoubt)
 	}
 	until := later(e.unsettled().Add(s.Settle), e.NotBefore)
