@@ -2,6 +2,7 @@ package coordinator_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"sync"
@@ -25,6 +26,8 @@ type tap struct {
 	// How long a work of each class was left alone at most, as a part of how long it may be.
 	worst map[string]float64
 	begun []time.Time // when works began
+	// controls are what the processes know of destinations.
+	controls map[string]controlled
 }
 
 // trace is what is known of one work.
@@ -46,8 +49,35 @@ type trace struct {
 
 func newTap(s *simulation) *tap {
 	l := memory.New(&memory.Options{Now: s.clock.now})
-	return &tap{Ledger: l, s: s, traces: map[saga.ID]*trace{}, worst: map[string]float64{}}
+	return &tap{Ledger: l, s: s, traces: map[saga.ID]*trace{}, worst: map[string]float64{}, controls: map[string]controlled{}}
 }
+
+// controlled is what the processes know of a destination: since when it fails, or when it was back.
+type controlled struct {
+	fails bool
+	since time.Time
+}
+
+func (t *tap) SetControl(ctx context.Context, token saga.Token, c ledger.Control) (ledger.Control, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	stored, err := t.Ledger.SetControl(ctx, token, c)
+	if err != nil || c.Kind != ledger.ControlDestination {
+		return stored, err
+	}
+	var h struct{ FailingSince time.Time }
+	if err := json.Unmarshal(stored.Body, &h); err != nil {
+		t.s.faultf("the state of %s is no JSON: %v", c.Name, err)
+	}
+	if is := t.controls[c.Name]; is.fails == h.FailingSince.IsZero() {
+		t.controls[c.Name] = controlled{!is.fails, time.Now()}
+	}
+	return stored, nil
+}
+
+// simProbes is how long a destination that is open may go on to fail for the processes: three probes in a row, each as long
+// after the one before as any is, that come to nothing or die with their processes.
+const simProbes = 3 * (time.Minute + 2*simTimeout + 2*simHold)
 
 func (t *tap) Append(ctx context.Context, token saga.Token, es []ledger.Entry) ([]ledger.Answer, error) {
 	t.mu.Lock()
@@ -259,6 +289,14 @@ func (t *tap) quiet(w *trace, since time.Time) (quiet, bound time.Duration, why 
 		from = later(from, opened)
 		w.line = max(w.line, t.line(w)) // the line it came into, should that be shorter by now
 		bound += w.line
+		switch is := t.controls[w.to]; {
+		case is.fails:
+			from = later(from, is.since)
+			bound += simProbes
+		case !is.since.IsZero(): // at one a second at least
+			from = later(from, is.since)
+			bound += time.Duration(t.wanting(w)) * time.Second
+		}
 	}
 	holder := "no process"
 	if w.holder == 0 {
@@ -293,17 +331,22 @@ func (t *tap) line(w *trace) time.Duration {
 	if limit.Concurrent == 0 {
 		return 0
 	}
-	ahead := 0
-	for _, o := range t.order {
-		if o.to == w.to && o.st.Status.Live() && (o.begun || !w.begun) {
-			ahead++
-		}
-	}
+	ahead := t.wanting(w)
 	each := (t.s.sites.byName[w.to].think + time.Duration(t.s.scene.rules.trouble*float64(simTimeout))) / time.Duration(limit.Concurrent)
 	if limit.PerSecond > 0 {
 		each = max(each, time.Duration(float64(time.Second)/limit.PerSecond))
 	}
 	return 2*time.Duration(ahead)*each + 3*simTimeout
+}
+
+// wanting is how many works want the destination of w, itself among them, that may go before it.
+func (t *tap) wanting(w *trace) (n int) {
+	for _, o := range t.order {
+		if o.to == w.to && o.st.Status.Live() && (o.begun || !w.begun) {
+			n++
+		}
+	}
+	return n
 }
 
 func attempting(st *saga.State) bool {

@@ -19,6 +19,7 @@ const (
 	simSettle  = 3 * time.Second
 	simLease   = 6 * time.Second
 	simPoll    = time.Second
+	simHold    = 2 * time.Second
 )
 
 const parcelSaga = "parcel"
@@ -58,7 +59,7 @@ func (s *simulation) join(knows ...ledger.Version) {
 	m := &member{s: s, name: name, knows: knows, ended: make(chan struct{}), well: time.Now()}
 	m.link = &link{Store: s.tap, m: m}
 	o := coordinator.Options{
-		Lease: simLease, Poll: simPoll, Hold: 2 * time.Second, Drain: 10 * time.Second, Label: m.name, Log: silent(),
+		Lease: simLease, Poll: simPoll, Hold: simHold, Drain: 10 * time.Second, Label: m.name, Log: silent(),
 		MaxWorks: s.scene.maxWorks, Destinations: s.scene.limits,
 	}
 	c, err := coordinator.New(m.link, &o)
