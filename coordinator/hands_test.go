@@ -211,6 +211,7 @@ func asks(p *process) saga.Program {
 func TestSkip(t *testing.T) {
 	t.Parallel()
 	bounced := func(t *testing.T) (*memory.Ledger, *world, *process) {
+		t.Helper()
 		l, w := memory.New(nil), &world{plan: on("receipt", saga.Forward, 9, fault{refuse: true})}
 		p := boot(t, l, w, config{program: asks})
 		synctest.Wait()

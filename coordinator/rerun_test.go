@@ -80,8 +80,8 @@ func TestRerunWithoutRevision(t *testing.T) {
 func TestRerunAskedTwice(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := &paper{invoices: map[string]string{}}
-		p := office(t, memory.New(nil), b, 1, false)
+		l, b := memory.New(nil), &paper{invoices: map[string]string{}}
+		p := office(t, l, b, 1, false)
 		p.revise("1", "one")
 		p.want("o1", saga.Completed, "")
 		if err := p.halt(); err != nil {
@@ -92,7 +92,7 @@ func TestRerunAskedTwice(t *testing.T) {
 				t.Errorf("asked %d times: %+v, %v", i+1, s, err)
 			}
 		}
-		p = office(t, p.store.(*memory.Ledger), b, 1, false)
+		p = office(t, l, b, 1, false)
 		if s := p.want("o1", saga.Completed, ""); s.Revision != "1+1" {
 			t.Errorf("it is at %s", s.Revision)
 		}

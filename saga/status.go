@@ -14,7 +14,7 @@ const (
 const (
 	Review Status = "review" // a person must decide; [Reason] says why → running, compensating
 	Paused Status = "paused" // a person holds it where it is → running, retrying, compensating, review
-	// Adopting: a rebuild is taking it over, and no process moves it until that is done → every other status but retrying, paused
+	// Adopting: a rebuild is taking it over, and no process moves it until that is done → every other status but retrying and paused.
 	Adopting Status = "adopting"
 )
 

@@ -36,7 +36,7 @@ func (a *app) printNext(v *view) {
 func (v *view) decided() bool {
 	ended := v.state.Status.Terminal()
 	return slices.ContainsFunc(v.pending, func(s saga.Signal) bool {
-		switch s.Kind { //nolint:exhaustive // the others are not a person's
+		switch s.Kind {
 		case saga.SignalResolve:
 			return true
 		case saga.SignalCancel, saga.SignalKeep, saga.SignalPause, saga.SignalResume, saga.SignalRetry, saga.SignalSkip:
