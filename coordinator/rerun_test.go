@@ -192,6 +192,11 @@ func TestRerunSendsNoSecondMail(t *testing.T) {
 				t.Fatal(err)
 			}
 			p.want("o1", saga.Review, saga.ReasonInDoubt)
+			if rs, err := l.History(t.Context(), idOf("o1")); err != nil || !slices.ContainsFunc(rs, func(r saga.Record) bool {
+				return r.Kind == saga.KindHeard && r.Error == "it is to be run again, says anna: the customer called"
+			}) {
+				t.Errorf("who asked for it, and why, is not on record: %v", err)
+			}
 			if err := p.Retry(t.Context(), idOf("o1"), anna); !errors.Is(err, coordinator.ErrChangesNothing) {
 				t.Errorf("a retry of a mail that may have been sent: %v", err)
 			}

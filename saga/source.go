@@ -205,11 +205,18 @@ func (m *machine) hearNews(s *Signal) error {
 		return m.foldSignal(s, r)
 	case !paused && m.st.boundary() && !gone:
 		m.unparked, m.turned = true, false
-		return m.foldSignal(s, m.revised(Newer{Revision: s.Revision, Version: s.Version}, input))
+		begun := m.revised(Newer{Revision: s.Revision, Version: s.Version}, input)
+		if isSub(s.Revision) {
+			begun.Error = says(s, "it is run again")
+		}
+		return m.foldSignal(s, begun)
 	}
 	r.Kind, r.Version, r.Body, r.Error = KindHeard, max(s.Version, m.st.Version), input, says(s, "the source has a newer version")
-	if gone {
+	switch {
+	case gone:
 		r.Version, r.Body, r.Error = 0, nil, says(s, "the source cancelled it")
+	case isSub(s.Revision):
+		r.Error = says(s, "it is to be run again")
 	}
 	return m.foldSignal(s, r)
 }

@@ -15,11 +15,11 @@ func (a *app) rerun() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "rerun WORK... --reason WHY [flags]", Args: someWorks,
 		Short: "Run a work again that was undone, given up or completed",
-		Long: `Run a work again, at the version of the source that it has, under a revision of its own (17+1): one that was undone and
-that its source still wants; one in review because its retry policy is used up, where nothing is in doubt; one that is completed,
-when somebody has changed at a destination what it made. Every step gets a new key and is told what it left behind, so
-that it changes that thing and makes no second one. A step that is done once per work (a mail) is not done again; about one that
-may have happened a person is asked first.
+		Long: `Run a work again, at the version of the source that it has, under a revision of its own (17+1): one that was undone
+and that its source still wants; one in review because its retry policy is used up, where nothing is in doubt; one that
+is completed, when somebody has changed at a destination what it made. Every step gets a new key and is told what it left
+behind, so that it changes that thing and makes no second one. A step that is done once per work (a mail) is not done
+again; about one that may have happened a person is asked first.
 
 It is refused where the source cancelled the work (a newer version of it runs it again), and where a step in review may have
 happened (retry it). Asking twice is asking once.

@@ -257,6 +257,8 @@ func (a *app) printHeard(v *view) {
 func saying(s *saga.Signal) string {
 	words := string(s.Kind)
 	switch {
+	case isRerun(*s):
+		words = "rerun"
 	case s.Kind == saga.SignalResolve || s.Kind == saga.SignalLate:
 		words += fmt.Sprintf(" %s: %s", effect(s.Step, s.Direction, s.Attempt), happened(s.Happened, s.ExternalID))
 	case s.Step != "":
