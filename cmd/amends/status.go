@@ -21,7 +21,7 @@ func (a *app) status() *cobra.Command {
 		Short: "Is anything running, and does everything move?",
 		Long: `Say which coordinators run and what they know, and what does not move: works that wait for a definition which none of
 them knows, live works whose latest record is old although they are held or overdue, and what is dated later than
-the ledger's clock. Works in review are not among them: amends list --review.`,
+the ledger's clock. What waits for a person is not among them: amends list --review, amends list --status paused.`,
 		Example: `  amends status
   amends status --still 1h
   amends status --exit-code || page-on-call   # 6: something does not move
