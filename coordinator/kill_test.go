@@ -31,6 +31,7 @@ type arena struct {
 	ledger string           // its address
 	look   ledgertest.Store // the test's own view
 	output *lines
+	paused int // works that were, in the end
 }
 
 // worker is one running process.
@@ -147,6 +148,31 @@ func (a *arena) poll(ok func() bool) {
 	}
 }
 
+// pause holds a work that is under way, if there is one: whoever dies next may die over it. It is let go on when all is at
+// rest.
+func (a *arena) pause() {
+	a.t.Helper()
+	for _, i := range a.r.Perm(len(a.w.orders)) {
+		st := maybe(a.look, a.w.orders[i])
+		if st == nil || !st.Status.Live() {
+			continue
+		}
+		if err := coordinator.NewOperator(a.look).Pause(context.Background(), st.ID, anna); err != nil && !overtaken(err) {
+			a.t.Fatal(err)
+		}
+		return
+	}
+}
+
+// resume lets a paused work go on.
+func (a *arena) resume(op *coordinator.Operator, st *saga.State) {
+	a.t.Helper()
+	if err := op.Resume(context.Background(), st.ID, anna); err != nil && !overtaken(err) {
+		a.t.Fatal(err)
+	}
+	a.poll(func() bool { return stateOf(a.t, a.look, st.ID.Work).Status != saga.Paused })
+}
+
 // finish lets the workers bring everything to rest, plays the person, and checks all. A person is asked about mails in
 // doubt, and about steps that were in flight too often when their process died.
 func (a *arena) finish() (reviews int) {
@@ -157,6 +183,11 @@ func (a *arena) finish() (reviews int) {
 		done = true
 		for _, work := range a.w.orders {
 			st := stateOf(a.t, a.look, work)
+			if st.Status == saga.Paused {
+				done = false
+				a.paused++
+				a.resume(op, st)
+			}
 			if st.Status != saga.Review {
 				continue
 			}
@@ -228,6 +259,7 @@ func TestKilledOnSQLite(t *testing.T) {
 	for range n {
 		w := a.launch()
 		a.after(1 + a.r.IntN(2*4*works/n))
+		a.pause()
 		w.end(syscall.SIGKILL)
 	}
 	last := a.launch()
@@ -236,7 +268,7 @@ func TestKilledOnSQLite(t *testing.T) {
 	if code := last.ProcessState.ExitCode(); code != 0 {
 		t.Errorf("the last worker ended with %d", code)
 	}
-	t.Logf("%d works, %d kills, %d requests, %d reviews", works, n, a.arrivals(), reviews)
+	t.Logf("%d works, %d kills, %d pauses, %d requests, %d reviews", works, n, a.paused, a.arrivals(), reviews)
 }
 
 // The same on Postgres, where two workers run at a time and only one of them dies.
@@ -248,6 +280,7 @@ func TestKilledOnPostgres(t *testing.T) {
 	for range n {
 		w := a.launch()
 		a.after(1 + a.r.IntN(2*4*works/n))
+		a.pause()
 		if a.r.IntN(2) == 0 {
 			w, stays = stays, w
 		}
@@ -255,7 +288,7 @@ func TestKilledOnPostgres(t *testing.T) {
 	}
 	reviews := a.finish()
 	stays.end(syscall.SIGTERM)
-	t.Logf("%d works, %d kills, %d requests, %d reviews", works, n, a.arrivals(), reviews)
+	t.Logf("%d works, %d kills, %d pauses, %d requests, %d reviews", works, n, a.paused, a.arrivals(), reviews)
 }
 
 // "Stalled process wakes after takeover: its appends are stale; its sends are past their deadline." A worker is
