@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/amends-dev/amends/examples/orders-to-accounting/internal/rest"
 )
@@ -36,7 +37,25 @@ func (i *Injector) HTTP(name Name, next http.Handler) http.Handler {
 	})
 }
 
+// GivenUp is the header by which a caller says until when it awaits the answer, in milliseconds since 1970. A network does
+// not carry a request for ever: what a busy machine would let take effect long after that is lost instead, so that what
+// Timing.Settled promises holds however busy it is.
+const GivenUp = "X-Given-Up-At"
+
+// lost reports whether a request that changes something has been on its way for too long to take effect any more.
+func (i *Injector) lost(r *http.Request) bool {
+	until, err := strconv.ParseInt(r.Header.Get(GivenUp), 10, 64)
+	return err == nil && r.Method != http.MethodGet && time.Since(time.UnixMilli(until)) > i.timing.Settled()-i.timing.Late
+}
+
 func (i *Injector) serve(kind Kind, w http.ResponseWriter, r *http.Request, next http.Handler) {
+	serve := next.ServeHTTP
+	next = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if i.lost(r) {
+			panic(http.ErrAbortHandler)
+		}
+		serve(w, r)
+	})
 	switch kind {
 	case TooMany:
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(i.timing.Retry.Seconds()))))
