@@ -42,16 +42,24 @@ func (i *Injector) HTTP(name Name, next http.Handler) http.Handler {
 // Timing.Settled promises holds however busy it is.
 const GivenUp = "X-Given-Up-At"
 
-// lost reports whether a request that changes something has been on its way for too long to take effect any more.
-func (i *Injector) lost(r *http.Request) bool {
-	until, err := strconv.ParseInt(r.Header.Get(GivenUp), 10, 64)
-	return err == nil && r.Method != http.MethodGet && time.Since(time.UnixMilli(until)) > i.timing.Settled()-i.timing.Late
+// carried returns the request as it arrives: what changes something takes effect in time, or not at all. It is nil when it has
+// been on its way for too long already.
+func (i *Injector) carried(r *http.Request) *http.Request {
+	ms, err := strconv.ParseInt(r.Header.Get(GivenUp), 10, 64)
+	if err != nil || r.Method == http.MethodGet {
+		return r
+	}
+	until := time.UnixMilli(ms).Add(i.timing.Settled() - i.timing.Late)
+	if time.Now().After(until) {
+		return nil
+	}
+	return r.WithContext(rest.Until(r.Context(), until))
 }
 
 func (i *Injector) serve(kind Kind, w http.ResponseWriter, r *http.Request, next http.Handler) {
 	serve := next.ServeHTTP
 	next = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if i.lost(r) {
+		if r = i.carried(r); r == nil {
 			panic(http.ErrAbortHandler)
 		}
 		serve(w, r)
