@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/effect"
+	"github.com/amends-dev/amends/examples/orders-to-accounting/faults"
 	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/repair"
 )
@@ -117,10 +120,19 @@ func withSync(ctx context.Context, p place, log logrus.FieldLogger, do func(*syn
 	return do(&syncProcess{records: rec, works: c, ear: hears, distrust: distrust})
 }
 
+// givesUp tells the network of this machine until when a request is awaited, so that it carries none for longer than real
+// ones do.
+func givesUp(r *http.Request) error {
+	if until, ok := r.Context().Deadline(); ok {
+		r.Header.Set(faults.GivenUp, strconv.FormatInt(until.UnixMilli(), 10))
+	}
+	return nil
+}
+
 func newSync(p place) (*Sync, error) {
 	s := &Sync{mail: p.Mail, timeout: p.Answer, settle: p.Settle}
 	var errShop, errBooks error
-	s.shop, errShop = effect.New(p.Shop, &effect.Options{Timeout: p.Answer})
-	s.books, errBooks = effect.New(p.Books, &effect.Options{Timeout: p.Answer})
+	s.shop, errShop = effect.New(p.Shop, &effect.Options{Timeout: p.Answer, Authorize: givesUp})
+	s.books, errBooks = effect.New(p.Books, &effect.Options{Timeout: p.Answer, Authorize: givesUp})
 	return s, errors.Join(errShop, errBooks)
 }

@@ -146,7 +146,7 @@ func (o *operator) resolve(ctx context.Context, h ledger.Head) (words string, er
 		}
 	}
 	if summary.Steps[letter].Done || h.Reason != saga.ReasonInDoubt {
-		return "", fmt.Errorf("%s is in review (%s), and a look into the mailbox does not answer that. %s", h.ID.Work, h.Reason, summary.Next)
+		return "", fmt.Errorf("%s is in review (%s: %s), and a look into the mailbox does not answer that. %s", h.ID.Work, h.Reason, summary.Note, summary.Next)
 	}
 	if found := o.mailbox.About(h.ID.Work); len(found) > 0 {
 		return arrived, desk.Resolve(ctx, h.ID, letter, coordinator.Happened(found[0].ID), o.by)

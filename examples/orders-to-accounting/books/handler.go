@@ -45,7 +45,7 @@ func NewHandler(s *Store, o Options) http.Handler {
 		}
 		inv, err := s.AddInvoice(r.Context(), d, o.Hidden(r.Context()))
 		if err == nil {
-			o.Booked(r.Context(), inv)
+			o.Booked(context.WithoutCancel(r.Context()), inv) // what follows has as long as it takes
 		}
 		return http.StatusCreated, inv, err
 	}))

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/amends-dev/amends/examples/orders-to-accounting/internal/rest"
 )
@@ -36,7 +37,33 @@ func (i *Injector) HTTP(name Name, next http.Handler) http.Handler {
 	})
 }
 
+// GivenUp is the header by which a caller says until when it awaits the answer, in milliseconds since 1970. A network does
+// not carry a request for ever: what a busy machine would let take effect long after that is lost instead, so that what
+// Timing.Settled promises holds however busy it is.
+const GivenUp = "X-Given-Up-At"
+
+// carried returns the request as it arrives: what changes something takes effect in time, or not at all. It is nil when it has
+// been on its way for too long already.
+func (i *Injector) carried(r *http.Request) *http.Request {
+	ms, err := strconv.ParseInt(r.Header.Get(GivenUp), 10, 64)
+	if err != nil || r.Method == http.MethodGet {
+		return r
+	}
+	until := time.UnixMilli(ms).Add(i.timing.Settled() - i.timing.Late)
+	if time.Now().After(until) {
+		return nil
+	}
+	return r.WithContext(rest.Until(r.Context(), until))
+}
+
 func (i *Injector) serve(kind Kind, w http.ResponseWriter, r *http.Request, next http.Handler) {
+	serve := next.ServeHTTP
+	next = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r = i.carried(r); r == nil {
+			panic(http.ErrAbortHandler)
+		}
+		serve(w, r)
+	})
 	switch kind {
 	case TooMany:
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(i.timing.Retry.Seconds()))))

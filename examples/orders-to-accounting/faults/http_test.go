@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -245,5 +247,37 @@ func TestCloseEndsWaiting(t *testing.T) {
 	}()
 	if got, err := s.post(t.Context(), key(t, faults.Silent, false)); err != nil || !got.made() {
 		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+// Rule: what would take effect after everything has settled is lost, however late a busy machine lets it arrive. A question
+// is answered at any time.
+func TestWhatComesTooLateIsLost(t *testing.T) {
+	t.Parallel()
+	made := 0
+	server := httptest.NewServer(faults.New(faults.Plan{}, faults.DefaultTiming).HTTP(faults.ByURL,
+		http.HandlerFunc(func(http.ResponseWriter, *http.Request) { made++ })))
+	t.Cleanup(server.Close)
+	settled := faults.DefaultTiming.Settled()
+	for _, c := range []struct {
+		method string
+		late   time.Duration
+		served bool
+	}{
+		{http.MethodPost, -time.Hour, true}, {http.MethodPost, settled, false}, {http.MethodPut, time.Hour, false}, {http.MethodGet, time.Hour, true},
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), c.method, server.URL, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set(faults.GivenUp, strconv.FormatInt(time.Now().Add(-c.late).UnixMilli(), 10))
+		before := made
+		resp, err := http.DefaultTransport.RoundTrip(req)
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+		if (err == nil) != c.served || (made > before) != c.served {
+			t.Errorf("%s, given up %s ago: %v, served %v", c.method, c.late, err, made > before)
+		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"time"
 )
 
 // MaxBody is the size in bytes beyond which a request is refused.
@@ -41,7 +42,9 @@ type Endpoint func(r *http.Request) (status int, body any, err error)
 
 // ServeHTTP answers the request.
 func (e Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	status, body, err := e(r.WithContext(context.WithoutCancel(r.Context())))
+	ctx, cancel := lasting(r.Context())
+	defer cancel()
+	status, body, err := e(r.WithContext(ctx))
 	if err != nil {
 		refusal := &Error{Status: http.StatusInternalServerError, Code: "internal", Message: err.Error()}
 		errors.As(err, &refusal)
@@ -68,4 +71,18 @@ func Read(r *http.Request, v any) error {
 		return Refuse(http.StatusBadRequest, "bad_request", "the body is not the JSON expected here: %v", err)
 	}
 	return nil
+}
+
+type untilKey struct{}
+
+// Until has a request take effect before a moment, or not at all.
+func Until(ctx context.Context, t time.Time) context.Context { return context.WithValue(ctx, untilKey{}, t) }
+
+// lasting is a context that goes on when the caller has gone, but not beyond what [Until] said.
+func lasting(ctx context.Context) (context.Context, context.CancelFunc) {
+	until, ok := ctx.Value(untilKey{}).(time.Time)
+	if ctx = context.WithoutCancel(ctx); !ok {
+		return ctx, func() {}
+	}
+	return context.WithDeadline(ctx, until)
 }
