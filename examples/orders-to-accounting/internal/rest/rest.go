@@ -76,7 +76,9 @@ func Read(r *http.Request, v any) error {
 type untilKey struct{}
 
 // Until has a request take effect before a moment, or not at all.
-func Until(ctx context.Context, t time.Time) context.Context { return context.WithValue(ctx, untilKey{}, t) }
+func Until(ctx context.Context, t time.Time) context.Context {
+	return context.WithValue(ctx, untilKey{}, t)
+}
 
 // lasting is a context that goes on when the caller has gone, but not beyond what [Until] said.
 func lasting(ctx context.Context) (context.Context, context.CancelFunc) {
