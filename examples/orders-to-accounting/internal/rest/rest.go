@@ -37,7 +37,8 @@ func Refuse(status int, code, format string, args ...any) error {
 // error with status 500.
 //
 // The request's context is not cancelled when the caller hangs up: a real
-// server does not stop half way because nobody listens any more.
+// server does not stop half way because the caller is gone. It ends when
+// [Until] says.
 type Endpoint func(r *http.Request) (status int, body any, err error)
 
 // ServeHTTP answers the request.
