@@ -77,7 +77,7 @@ func TestCheckFindsAnIDThatTwoWorksClaim(t *testing.T) {
 	}
 }
 
-// A digest alone accuses nobody: two ids may have the same one. What was taken for a claim of the first work counts only if
+// A digest alone accuses no work: two ids may have the same one. What was taken for a claim of the first work counts only if
 // the first work recorded the id, by the ledger's own word.
 func TestCheckAsksWhoMadeIt(t *testing.T) {
 	t.Parallel()
@@ -87,7 +87,7 @@ func TestCheckAsksWhoMadeIt(t *testing.T) {
 	}{
 		"both":              {nil, 1},
 		"the second, alone": {[]saga.ID{done}, 0},
-		"nobody":            {[]saga.ID{done, {Saga: done.Saga, Work: "again"}}, 0},
+		"no work":           {[]saga.ID{done, {Saga: done.Saga, Work: "again"}}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

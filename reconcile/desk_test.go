@@ -151,7 +151,7 @@ func (d *desk) owes(fetch bool) *desk {
 	return d
 }
 
-// rests expects that nobody looks unless something new is heard.
+// rests expects that no look is due unless something new is heard.
 func (d *desk) rests() *desk {
 	d.t.Helper()
 	d.e.Delivered = d.e.Accepted

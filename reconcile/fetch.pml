@@ -1,8 +1,8 @@
 /* fetch.pml: a model of how the gate asks the source of truth, checked by Spin.
  *
  * A webhook says that something changed; what it changed to is asked of the source. This model is about the asking:
- * when may an object be called clean, which is to say that nobody will look again until something new is heard? And when
- * is an object gone, or back?
+ * when may an object be called clean, so that no look follows until something new is heard? And when is an object gone,
+ * or back?
  * TestModelHolds and TestModelMutants in model_test.go run everything said here.
  *
  * WHAT IS MODELLED

@@ -263,7 +263,7 @@ func (c *classifier) compare(d *Document) Finding {
 
 // posted: the document is older than the object, and must not be edited.
 func posted(d *Document, changes []Change) Finding {
-	return Finding{Class: Locked, Do: Ask, Changes: changes, Why: "the source changed it, and the document is posted or paid", Propose: "credit " + d.ID + " and issue it anew"}
+	return Finding{Class: Locked, Do: Ask, Changes: changes, Why: "the source changed it, and the document is posted or paid", Propose: "credit " + d.ID + " and issue a new one"}
 }
 
 // unknown: the ledger does not say that the document was made.

@@ -37,9 +37,9 @@ func (i *Injector) HTTP(name Name, next http.Handler) http.Handler {
 	})
 }
 
-// GivenUp is the header by which a caller says until when it awaits the answer, in milliseconds since 1970. A network does
-// not carry a request for ever: what a busy machine would let take effect long after that is lost instead, so that what
-// Timing.Settled promises holds however busy it is.
+// GivenUp is the header by which a caller says until when it awaits the answer, in milliseconds since 1970. No network
+// carries a request for ever, and no server works at one for ever: what would take effect long after that is lost
+// instead, so that [Timing.Settled] tells the truth on a busy machine, too.
 const GivenUp = "X-Given-Up-At"
 
 // carried returns the request as it arrives: what changes something takes effect in time, or not at all. It is nil when it has

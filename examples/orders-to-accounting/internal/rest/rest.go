@@ -37,7 +37,8 @@ func Refuse(status int, code, format string, args ...any) error {
 // error with status 500.
 //
 // The request's context is not cancelled when the caller hangs up: a real
-// server does not stop half way because nobody listens any more.
+// server does not stop half way because the caller is gone. It ends when
+// [Until] says.
 type Endpoint func(r *http.Request) (status int, body any, err error)
 
 // ServeHTTP answers the request.
@@ -76,7 +77,9 @@ func Read(r *http.Request, v any) error {
 type untilKey struct{}
 
 // Until has a request take effect before a moment, or not at all.
-func Until(ctx context.Context, t time.Time) context.Context { return context.WithValue(ctx, untilKey{}, t) }
+func Until(ctx context.Context, t time.Time) context.Context {
+	return context.WithValue(ctx, untilKey{}, t)
+}
 
 // lasting is a context that goes on when the caller has gone, but not beyond what [Until] said.
 func lasting(ctx context.Context) (context.Context, context.CancelFunc) {

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/amends-dev/amends/examples/orders-to-accounting/internal/rest"
 )
@@ -34,6 +35,24 @@ func TestEndpoint(t *testing.T) {
 		if w.Code != c.want || w.Body.String() != c.text {
 			t.Errorf("got %d %s, want %d %s", w.Code, w.Body, c.want, c.text)
 		}
+	}
+}
+
+// Rule: an endpoint goes on when its caller has gone, and not beyond what Until says.
+func TestAnEndpointLasts(t *testing.T) {
+	t.Parallel()
+	gone, hangUp := context.WithCancel(t.Context())
+	hangUp()
+	until := time.Now().Add(time.Hour)
+	for name, ctx := range map[string]context.Context{"for ever": gone, "until then": rest.Until(gone, until), "no more": rest.Until(gone, time.Now())} {
+		rest.Endpoint(func(r *http.Request) (int, any, error) {
+			ends, bounded := r.Context().Deadline()
+			switch err := r.Context().Err(); {
+			case bounded != (name != "for ever"), (err != nil) != (name == "no more"), name == "until then" && !ends.Equal(until):
+				t.Errorf("%s: it ends at %s (%v), and says %v", name, ends, bounded, err)
+			}
+			return http.StatusOK, nil, nil
+		}).ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, "/", http.NoBody))
 	}
 }
 
