@@ -84,9 +84,7 @@ func (c *Coordinator) programFor(st *saga.State) saga.Program {
 	if p := c.program(ledger.Version{Saga: st.ID.Saga, Version: st.Version}); p != nil || !st.Status.Terminal() {
 		return p
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if p := c.newest[st.ID.Saga]; p != nil && p.Spec().Version > st.Version {
+	if p := c.newestProgram(st.ID.Saga); p != nil && p.Spec().Version > st.Version {
 		return p
 	}
 	return nil
@@ -94,10 +92,15 @@ func (c *Coordinator) programFor(st *saga.State) saga.Program {
 
 // newestVersion is the definition's version that a revision of the work takes.
 func (c *Coordinator) newestVersion(st *saga.State) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if p := c.newest[st.ID.Saga]; p != nil {
+	if p := c.newestProgram(st.ID.Saga); p != nil {
 		return p.Spec().Version
 	}
 	return st.Version
+}
+
+// newestProgram returns the program of a saga's newest version here, or nil.
+func (c *Coordinator) newestProgram(name string) saga.Program {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.newest[name]
 }

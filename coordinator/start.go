@@ -157,9 +157,7 @@ func (c *Coordinator) accept(sagaName, work string, input any, o *StartOptions) 
 		o = &StartOptions{}
 	}
 	in := intake{id: saga.ID{Saga: sagaName, Work: work}, revision: o.Revision, source: o.Source, cause: o.Cause, nonce: rand.Int64()}
-	c.mu.Lock()
-	in.program = c.newest[sagaName]
-	c.mu.Unlock()
+	in.program = c.newestProgram(sagaName)
 	if in.program == nil {
 		return in, errors.Join(fmt.Errorf("%w: %q", ErrUnknownSaga, sagaName), saga.CheckWork(work))
 	}
