@@ -47,6 +47,8 @@ const (
 	ReadOnce Rule = "read-once"
 	// StrayNamed: a renewal does not tell of works that are not in hand.
 	StrayNamed Rule = "stray-named"
+	// LiveTold: a renewal tells of no session but its own.
+	LiveTold Rule = "live-told"
 	// OwnReturned: works are given back that another session holds.
 	OwnReturned Rule = "own-returned"
 	// WaitCounted: what waits for a destination is not counted.
@@ -83,6 +85,7 @@ var Rules = map[Rule]string{
 	LineKept:        "waiting/given_back_again",
 	ReadOnce:        "load/unread_signals",
 	StrayNamed:      "give_back/stray_works",
+	LiveTold:        "session/the_live_ones",
 	OwnReturned:     "give_back/only_its_own",
 	WaitCounted:     "overview/what_waits_for_destinations",
 	ControlCompared: "control/compared",
@@ -121,6 +124,7 @@ var broken = map[Rule]func(Store) Store{
 	LineKept:        func(s Store) Store { return caller{s} },
 	ReadOnce:        func(s Store) Store { return repeater{s} },
 	StrayNamed:      func(s Store) Store { return silent{s} },
+	LiveTold:        func(s Store) Store { return lonely{s} },
 	OwnReturned:     func(s Store) Store { return stranger{s} },
 	WaitCounted:     func(s Store) Store { return blind{s} },
 	ControlCompared: func(s Store) Store { return overwriter{s} },
@@ -300,6 +304,14 @@ func (s silent) Renew(ctx context.Context, t saga.Token, r ledger.Renewal) (ledg
 		return ledger.Lease{}, err
 	}
 	return s.Store.Renew(ctx, t, r)
+}
+
+type lonely struct{ Store }
+
+func (s lonely) Renew(ctx context.Context, t saga.Token, r ledger.Renewal) (ledger.Lease, error) {
+	lease, err := s.Store.Renew(ctx, t, r)
+	lease.Live = []saga.Token{t}
+	return lease, err
 }
 
 type stranger struct{ Store }

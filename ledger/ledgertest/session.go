@@ -1,6 +1,7 @@
 package ledgertest
 
 import (
+	"slices"
 	"time"
 
 	"github.com/amends-dev/amends/ledger"
@@ -14,6 +15,7 @@ var sessionCases = []testCase{
 	{"a dead session never revives", sessionDead},
 	{"an expired session never revives", sessionExpired},
 	{"bury", sessionBury},
+	{"the live ones", sessionsLive},
 	{"a schema that became newer", sessionSchema},
 }
 
@@ -55,6 +57,39 @@ func sessionRenew(b *bench) {
 	if lease.Token != first.Token || lease.TTL != time.Hour || !lease.At.After(first.At) || lease.Database != first.Database {
 		b.Errorf("renewed %+v, want an hour from later than %+v, on the same database", lease, first)
 	}
+}
+
+// "Live are the sessions that nobody has buried yet, this one included. One that was opened before and is missing is dead
+// for ever": whoever buried it, and a session that ended by itself is buried by the next claim.
+func sessionsLive(b *bench) {
+	one, two, three := b.session(), b.session(), b.session()
+	lives := func(when string, lease ledger.Lease, want ...saga.Token) {
+		b.Helper()
+		for _, t := range []saga.Token{lease.Token, one, two, three} {
+			if got := slices.Contains(lease.Live, t); got != slices.Contains(want, t) {
+				b.Errorf("%s: session %s is live: %t", when, t, got)
+			}
+		}
+	}
+	renewed := func(t saga.Token) ledger.Lease {
+		b.Helper()
+		lease, err := b.Renew(b.Context(), t, ledger.Renewal{TTL: time.Hour})
+		if err != nil {
+			b.Fatal(err)
+		}
+		return lease
+	}
+	lives("all are live", renewed(one), one, two, three)
+	b.bury(two)
+	lives("one was buried", renewed(one), one, three)
+	b.expire(three)
+	b.claim(one, 1) // buries it
+	lives("one has ended", renewed(one), one)
+	lease, err := b.OpenSession(b.Context(), time.Minute, "suite", nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	lives("at the opening", lease, lease.Token, one)
 }
 
 // A lease may be renewed to less than it was: it ends ttl from now.

@@ -137,7 +137,7 @@ func (l *Ledger) OpenSession(ctx context.Context, ttl time.Duration, label strin
 	if _, known := l.begun[l.identity]; !known {
 		l.begun[l.identity] = now
 	}
-	return ledger.Lease{Token: t, At: now, TTL: ttl, Database: l.identity, Controls: l.version}, nil
+	return ledger.Lease{Token: t, At: now, TTL: ttl, Database: l.identity, Live: l.unburied(), Controls: l.version}, nil
 }
 
 // Renew extends a lease to r.TTL from now. "A session that is dead or has expired is not revived".
@@ -155,7 +155,7 @@ func (l *Ledger) Renew(ctx context.Context, t saga.Token, r ledger.Renewal) (led
 	}
 	s := l.sessions[t]
 	s.renewed, s.expires, s.knows = now, now.Add(r.TTL), slices.Clone(r.Knows)
-	return ledger.Lease{Token: t, At: now, TTL: r.TTL, Database: l.identity, Stray: l.stray(t, r.InHand), Controls: l.version}, nil
+	return ledger.Lease{Token: t, At: now, TTL: r.TTL, Database: l.identity, Stray: l.stray(t, r.InHand), Live: l.unburied(), Controls: l.version}, nil
 }
 
 // Bury marks a session dead. "Burying a dead session is not an error".
@@ -178,6 +178,16 @@ func (l *Ledger) Bury(ctx context.Context, t saga.Token) error {
 func (l *Ledger) live(t saga.Token, now time.Time) bool {
 	s := l.sessions[t]
 	return s != nil && !s.dead && s.expires.After(now)
+}
+
+// unburied returns "the sessions that nobody has buried yet".
+func (l *Ledger) unburied() (ts []saga.Token) {
+	for t, s := range l.sessions {
+		if !s.dead {
+			ts = append(ts, t)
+		}
+	}
+	return ts
 }
 
 // lost reports whether the holder of a work is gone.

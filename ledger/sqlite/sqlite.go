@@ -157,7 +157,7 @@ func (l *Ledger) OpenSession(ctx context.Context, ttl time.Duration, label strin
 		_ = lock.Close()
 		return ledger.Lease{}, err
 	}
-	l.owner, lease.Alone = lock, true
+	l.owner, lease.Alone, lease.Live = lock, true, []saga.Token{lease.Token}
 	return lease, nil
 }
 

@@ -34,6 +34,8 @@ const (
 		FROM (SELECT {now} AS now) AS clock
 		WHERE token = $2 AND NOT dead`
 
+	unburied = `SELECT token FROM amends_sessions WHERE NOT dead`
+
 	buryOthers = `UPDATE amends_sessions SET dead = true WHERE NOT dead AND token <> $1`
 
 	// catchUpWorks and catchUpSessions end what was written by a clock that was ahead of what it is now.

@@ -77,6 +77,9 @@ func (s *Store) OpenSession(ctx context.Context, ttl time.Duration, label string
 			return err
 		}
 		lease.At = at.Time()
+		if lease.Live, err = live(ctx, q); err != nil {
+			return err
+		}
 		return s.learnChange(ctx, q, lease.Database)
 	})
 	if err != nil {
@@ -154,6 +157,9 @@ func (s *Store) Renew(ctx context.Context, t saga.Token, r ledger.Renewal) (ledg
 			return ledger.ErrSessionDead
 		}
 		lease.At, lease.Controls = renewed[0].Renewed.Time(), renewed[0].Controls
+		if lease.Live, err = live(ctx, q); err != nil {
+			return err
+		}
 		lease.Stray, err = s.stray(ctx, q, t, r.InHand)
 		return err
 	})
@@ -161,6 +167,12 @@ func (s *Store) Renew(ctx context.Context, t saga.Token, r ledger.Renewal) (ledg
 		return ledger.Lease{}, s.failed(ctx, err, "renew session %s", t)
 	}
 	return lease, nil
+}
+
+// live returns the sessions that nobody has buried yet.
+func live(ctx context.Context, q Queries) (ts []saga.Token, err error) {
+	err = sqlx.SelectContext(ctx, q, &ts, unburied)
+	return ts, err
 }
 
 // stray returns works that t holds and does not have in hand.
