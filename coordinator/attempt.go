@@ -36,6 +36,9 @@ func (w *work) act(cmd saga.Command) saga.Outcome {
 			d.answered()
 		}
 	}
+	if d := w.slot; d != nil && tried && (o.Class == saga.Unknown && !o.Answered || o.Maybe) {
+		d.linger(w.sent.Add(w.budget(cmd) + w.stepSpec(cmd.Step).Settle))
+	}
 	w.freeSlot(time.Since(begun))
 	return o
 }

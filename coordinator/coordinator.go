@@ -29,9 +29,10 @@ type Coordinator struct {
 	life      context.Context // of everything that must not end with its caller
 	give      context.CancelFunc
 
-	current    atomic.Pointer[session] // nil until Run has opened one
-	stopping   chan struct{}           // closed when Run is told to stop
-	woken      chan struct{}           // there may be something to claim at once
+	current    atomic.Pointer[session]         // nil until Run has opened one
+	gone       atomic.Pointer[map[string]bool] // sessions that shared a limit with this one and are dead
+	stopping   chan struct{}                   // closed when Run is told to stop
+	woken      chan struct{}                   // there may be something to claim at once
 	ran        atomic.Bool
 	duplicates *duplicateCounter
 
@@ -62,7 +63,7 @@ func New(l ledger.Ledger, opts *Options) (*Coordinator, error) {
 	}
 	c.hand = newHand(&o, c.wake)
 	c.tell = Tee(logTo(o.Log), o.Listener)
-	c.controls = newControls(c.ledger, c.outage, c.obey)
+	c.controls = newControls(c.ledger, c.outage, c.obey, c.part, c.beat)
 	lane := func(writers, maxBatch int) *committer {
 		return &committer{ledger: c.ledger, listener: c.tell, outage: c.outage, ctx: life, maxBatch: maxBatch, writers: writers}
 	}
@@ -83,7 +84,13 @@ func (c *Coordinator) newDestination(name string, l Limit) *destination {
 			}
 			return 0
 		},
-		change: func(f func(health) (health, bool)) { c.controls.change(c.current.Load(), name, f) },
+		change: func(f func(health) (health, bool)) { c.controls.health.change(c.current.Load(), name, f) },
+	}, sharing{
+		gone: func(token string) bool {
+			s, gone := c.current.Load(), c.gone.Load()
+			return s != nil && s.alone && token != s.token.String() || gone != nil && (*gone)[token]
+		},
+		divide: func(f func(share) (share, bool)) { c.controls.shares.change(c.current.Load(), name, f) },
 	})
 }
 
@@ -118,7 +125,7 @@ func (c *Coordinator) register(ctx context.Context, p saga.Program) error {
 		if c.destinations[to] == nil {
 			c.destinations[to] = c.newDestination(to, Limit{})
 		}
-		c.destinations[to].takes(spec.Steps[i].Timeout)
+		c.destinations[to].sends(spec, &spec.Steps[i])
 	}
 	return nil
 }
@@ -231,6 +238,7 @@ func (c *Coordinator) stop(ctx context.Context, s *session) error {
 	if s.why() != nil {
 		return err // others have its works by now, or had when its lease ended
 	}
+	c.depart(ctx, s)
 	c.bury(ctx, s)
 	return err
 }

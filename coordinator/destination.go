@@ -21,7 +21,7 @@ type destination struct {
 	limit Limit
 	hold  time.Duration // the longest wait in line
 	room  int           // the longest line
-	rate  *rate.Limiter // nil: no limit
+	rate  *rate.Limiter // nil: none, or no part of it
 	wake  func()        // there is room in line, and works wait in the ledger
 
 	mu    sync.Mutex
@@ -36,6 +36,7 @@ type destination struct {
 	asked    time.Time     // when they were last asked for because there is room
 
 	condition
+	sharing
 }
 
 // rank orders a line: compensations, then what is furthest along, then what was started first. A work that was turned
@@ -81,12 +82,9 @@ var errNoRoom = errors.New("the line for the destination is longer than the work
 // errWoken is why a work leaves the line: a signal was posted to it.
 var errWoken = errors.New("a signal was posted to the work")
 
-func newDestination(name string, l Limit, hold time.Duration, room int, wake func(), c condition) *destination {
-	d := &destination{name: name, limit: l, hold: hold, room: max(1, room), wake: wake, more: true, condition: c}
+func newDestination(name string, l Limit, hold time.Duration, room int, wake func(), c condition, s sharing) *destination {
+	d := &destination{name: name, limit: l, hold: hold, room: max(1, room), wake: wake, more: true, condition: c, sharing: s}
 	d.failed = map[int64]bool{}
-	if l.PerSecond > 0 {
-		d.rate = rate.NewLimiter(rate.Limit(l.PerSecond), max(1, l.Burst))
-	}
 	return d
 }
 
@@ -185,7 +183,7 @@ func (d *destination) refuse(at int) {
 // each work again.
 func (d *destination) wait(at int) time.Duration {
 	wait := time.Duration(at+1) * d.each()
-	if n := d.limit.Concurrent; n > 0 && d.busy == n {
+	if n := d.mine.Concurrent; n > 0 && d.busy >= n {
 		wait += max(0, time.Since(d.served)-d.took)
 	}
 	return wait
@@ -193,12 +191,12 @@ func (d *destination) wait(at int) time.Duration {
 
 // each is the time between two sends, as far as it is known.
 func (d *destination) each() (each time.Duration) {
-	if d.limit.PerSecond > 0 {
-		each = time.Duration(float64(time.Second) / d.limit.PerSecond)
+	if d.mine.PerSecond > 0 {
+		each = time.Duration(float64(time.Second) / d.mine.PerSecond)
 	} else if d.bound != nil {
 		each = time.Duration(float64(time.Second) / float64(d.bound.Limit()))
 	}
-	if n := d.limit.Concurrent; n > 0 {
+	if n := d.mine.Concurrent; n > 0 {
 		each = max(each, d.took/time.Duration(n))
 	}
 	return each
@@ -210,6 +208,9 @@ func (d *destination) serve() {
 	if d.timer != nil {
 		d.timer.Stop()
 		d.timer = nil
+	}
+	if len(d.share.owned(d.who().String(), d.limit.partsOf())) > len(d.parts) {
+		d.apportion() // what is at work may have become less
 	}
 	d.probes()
 	d.sendAway()
@@ -312,7 +313,7 @@ func (d *destination) free() (wait time.Duration, ok bool) {
 	if wait = d.shut(); wait > 0 {
 		return wait, false
 	}
-	if n := d.limit.Concurrent; n > 0 && d.busy >= n {
+	if n := d.mine.Concurrent; n > 0 && d.busy >= n {
 		return 0, false
 	}
 	for _, r := range []*rate.Limiter{d.rate, d.bound} { // a destination has one of them

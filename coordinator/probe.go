@@ -54,6 +54,12 @@ func (d *destination) obey(h health) (was, is string) {
 // shut says how long the destination is closed to this process, at least; 0 when it is open.
 func (d *destination) shut() time.Duration {
 	wait := max(0, time.Until(d.heldBack))
+	switch {
+	case d.awaits():
+		return max(wait, d.hold) // not for longer than a work may wait in line
+	case !d.has():
+		return max(wait, never) // another process has the limit, or another's part of it
+	}
 	now := d.now()
 	if d.health.state(now) == healthy || d.health.probing(now, d.who()) && d.busy == 0 {
 		return wait
@@ -80,19 +86,12 @@ func (d *destination) paused() error {
 // never is longer than a work may wait in line.
 const never = 24 * time.Hour
 
-// takes notes how long an attempt of a step that talks to it may take.
-func (d *destination) takes(timeout time.Duration) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.longest = max(d.longest, timeout)
-}
-
 // probes asks for the probe when it is to be had and wanted, and gives it back when it is not wanted any more.
 func (d *destination) probes() {
 	now, who := d.now(), d.who()
 	wanted := len(d.line) > 0 || d.more
 	switch {
-	case who == 0:
+	case who == 0 || !d.has():
 	case wanted && d.health.mayProbe(now):
 		ends := now.Latest.Add(2*d.longest + 2*d.hold) // a lookup and an attempt, and what is between them
 		d.change(func(h health) (health, bool) { return h.taken(who, ends), h.mayProbe(now) })

@@ -135,7 +135,7 @@ func final(err error) bool {
 // clock; and when records or claims have not been answered for a lease, so that other processes take the works over.
 // Everything else is tried again.
 func (c *Coordinator) keepSession(ctx context.Context, s *session) {
-	every := c.opts.Lease / 3
+	every := c.opts.Lease / 30 // the first soon: it tells which sessions have left their parts of limits
 	var stray map[int64]bool // what the last renewal named
 	for sleepUntil(ctx, s.ended, min(every, s.left())) {
 		if s.left() <= 0 {
@@ -146,7 +146,7 @@ func (c *Coordinator) keepSession(ctx context.Context, s *session) {
 			c.loseSession(s, errUnanswered)
 			return
 		}
-		sent := time.Now()
+		sent, sharers := time.Now(), c.sharers()
 		l, err := c.ledger.Renew(ctx, s.token, ledger.Renewal{TTL: c.opts.Lease, Knows: c.known(), InHand: c.hand.numbers()})
 		switch {
 		case err == nil:
@@ -154,6 +154,7 @@ func (c *Coordinator) keepSession(ctx context.Context, s *session) {
 			s.renewed(sent, l.TTL)
 			c.clock.heard(l.At, sent, time.Now())
 			c.controls.heard(s, l.Controls)
+			c.lives(sharers, l.Live)
 			stray = c.strays(s, l.Stray, stray)
 			every = c.opts.Lease / 3
 		case errors.Is(err, ledger.ErrSessionDead), errors.Is(err, ledger.ErrDatabaseChanged), errors.Is(err, ledger.ErrSchema):

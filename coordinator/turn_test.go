@@ -11,12 +11,27 @@ import (
 	"github.com/amends-dev/amends/saga"
 )
 
+// whole is a destination whose limit one process has as a whole.
+func whole(l Limit, hold time.Duration, room int, wake func()) *destination {
+	d := newDestination("books", l, hold, room, wake, alone(), sharing{
+		gone:   func(string) bool { return false },
+		divide: func(func(share) (share, bool)) {},
+	})
+	me := d.who().String()
+	s := share{Wants: map[string]string{me: ""}}
+	for range l.partsOf() {
+		s.Parts = append(s.Parts, part{Owner: me})
+	}
+	d.shares(s)
+	return d
+}
+
 // A line's order: what is being undone, then what is furthest along, then what came first. Only the head of the line
 // gets the slot that comes back.
 func TestTheOrderOfALine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := newDestination("books", Limit{Concurrent: 1}, time.Hour, 100, func() {}, alone())
+		d := whole(Limit{Concurrent: 1}, time.Hour, 100, func() {})
 		if !d.try(rank{left: 9}) {
 			t.Fatal("the slot is not free")
 		}
@@ -61,7 +76,7 @@ func TestALineTurnsAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const hold = 5 * time.Second
-		d := newDestination("books", Limit{PerSecond: 1}, hold, 100, func() {}, alone())
+		d := whole(Limit{PerSecond: 1}, hold, 100, func() {})
 		if !d.try(rank{}) {
 			t.Fatal("the slot is not free")
 		}
@@ -85,7 +100,7 @@ func TestALineTurnsAway(t *testing.T) {
 			t.Errorf("five turns took %s, want 5s", took)
 		}
 
-		slow := newDestination("books", Limit{Concurrent: 1}, hold, 100, func() {}, alone())
+		slow := whole(Limit{Concurrent: 1}, hold, 100, func() {})
 		slow.try(rank{})
 		ctx, cancel := context.WithCancel(t.Context())
 		for range 3 {
@@ -116,7 +131,8 @@ func TestALineSaysHowMuchRoomThereIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const hold = 5 * time.Second
 		asked := 0
-		d := newDestination("books", Limit{Concurrent: 1}, hold, 300, func() { asked++ }, alone())
+		d := whole(Limit{Concurrent: 1}, hold, 300, func() { asked++ })
+		asked, d.asked = 0, time.Time{} // a part of a limit was taken
 		want := func(when string, room, times int) {
 			t.Helper()
 			if got := d.offer(); got != room || asked != times {
@@ -172,7 +188,7 @@ func TestALineSaysHowMuchRoomThereIs(t *testing.T) {
 func alone() condition {
 	return condition{
 		now:    func() saga.Moment { return saga.Moment{Earliest: time.Now(), Latest: time.Now()} },
-		who:    func() saga.Token { return 0 },
+		who:    func() saga.Token { return 1 },
 		change: func(func(health) (health, bool)) {},
 	}
 }

@@ -1,0 +1,200 @@
+package coordinator
+
+import (
+	"slices"
+	"time"
+
+	"github.com/amends-dev/amends/saga"
+)
+
+// share is who may use which part of a destination's limit, for all processes of a ledger. Like [health] it is a value, kept
+// in the ledger as a control and changed by compare-and-set. Its times are the ledger's.
+//
+// A limit has as many parts as it can be divided into without one that could not send: of Concurrent: 1 there is one, and
+// one session at a time has it. Each session that sends there wants as many as the others, and takes what is free. What it
+// gives up, or leaves when it dies, is free when nothing that it sent can be at work any more.
+type share struct {
+	Parts []part `json:"parts"`
+	// Wants are the sessions that send there, each with a digest of the definitions that it can run: where there are fewer
+	// parts than sessions, those that run different ones take turns, so that no definition waits for ever.
+	Wants map[string]string `json:"wants"`
+}
+
+// part is one part of a limit.
+type part struct {
+	Owner string    `json:"owner,omitempty"` // a session; empty: nobody
+	Since time.Time `json:"since,omitzero"`  // its owner has it
+	Left  time.Time `json:"left,omitzero"`   // its last owner left it; zero: nobody ever had it before
+	Free  time.Time `json:"free,omitzero"`   // without an owner: when it may be taken
+	For   string    `json:"for,omitempty"`   // without an owner: the digest of those who may take it first
+}
+
+// member is one session's view of a share.
+type member struct {
+	now    saga.Moment
+	token  string
+	runs   string // its digest
+	parts  int    // how many parts the limit has
+	dead   func(token string) bool
+	settle time.Duration // from the end of a session until nothing that it sent can be at work
+}
+
+// How long a session keeps a part that sessions with other definitions wait for, and how long such a part is kept for them.
+const (
+	partTurn     = 30 * time.Second
+	partReserved = 15 * time.Second
+)
+
+// mostParts bounds what the ledger keeps of a limit that could be divided into more.
+const mostParts = 64
+
+// partsOf is how many parts a limit has; 0: it is none.
+func (l Limit) partsOf() int {
+	switch n := l.Concurrent; {
+	case l.PerSecond == 0:
+		return min(n, mostParts)
+	case n == 0:
+		return min(max(1, l.Burst), mostParts)
+	default:
+		return min(n, max(1, l.Burst), mostParts)
+	}
+}
+
+// portion is what some of the parts of a limit come to.
+func (l Limit) portion(owned []int) (p Limit) {
+	n := l.partsOf()
+	for _, k := range owned {
+		of := func(whole int) int { return whole*(k+1)/n - whole*k/n }
+		p.Concurrent += of(l.Concurrent)
+		p.Burst += of(max(1, l.Burst))
+		p.PerSecond += l.PerSecond / float64(n)
+	}
+	return p
+}
+
+// owned are the parts that a session has, of the first n.
+func (s share) owned(token string, n int) (owned []int) {
+	for k := range s.Parts[:min(n, len(s.Parts))] {
+		if s.Parts[k].Owner == token {
+			owned = append(owned, k)
+		}
+	}
+	return owned
+}
+
+// fair is how many parts the member ought to have: as many as each other, and one of those that are left over if not too
+// many others have one already. Where there are fewer parts than sessions, one that has had its part for long gives it to
+// those that run other definitions and have none.
+func (s share) fair(m member) int {
+	n := max(1, len(s.Wants))
+	floor, over := m.parts/n, m.parts%n
+	mine := len(s.owned(m.token, m.parts))
+	before := 0 // others that have one of those that are left over
+	for token := range s.Wants {
+		if has := len(s.owned(token, m.parts)); token != m.token && has > floor && (mine <= floor || token < m.token) {
+			before++
+		}
+	}
+	if before >= over {
+		return floor
+	}
+	if floor == 0 && mine == 1 && s.next(m) != "" && !m.now.Earliest.Before(s.Parts[s.owned(m.token, m.parts)[0]].Since.Add(partTurn)) {
+		return 0
+	}
+	return floor + 1
+}
+
+// next is the digest of the sessions whose turn it is after the member's: those that run other definitions and have no part,
+// nor one that is kept for them; empty: there are none.
+func (s share) next(m member) string {
+	var without []string
+	for _, runs := range s.Wants {
+		if !slices.Contains(without, runs) && !s.serves(runs) {
+			without = append(without, runs)
+		}
+	}
+	if len(without) == 0 {
+		return ""
+	}
+	slices.Sort(without)
+	at, _ := slices.BinarySearch(without, m.runs)
+	return without[at%len(without)]
+}
+
+// serves reports whether a session with the digest has a part, or has one kept.
+func (s share) serves(runs string) bool {
+	return slices.ContainsFunc(s.Parts, func(p part) bool { return p.Owner != "" && s.Wants[p.Owner] == runs || p.For == runs })
+}
+
+// joined is the share with the member among those who want it and without the dead, and whether that changes it.
+func (s share) joined(m member) (share, bool) {
+	t := share{Parts: slices.Clone(s.Parts), Wants: map[string]string{m.token: m.runs}}
+	runs, known := s.Wants[m.token]
+	changed := !known || runs != m.runs
+	for token, runs := range s.Wants {
+		if token == m.token {
+			continue
+		}
+		if !m.dead(token) {
+			t.Wants[token] = runs
+			continue
+		}
+		changed = true
+		for _, k := range t.owned(token, len(t.Parts)) {
+			t.Parts[k] = part{Left: m.now.Latest, Free: m.now.Latest.Add(m.settle)}
+		}
+	}
+	for len(t.Parts) < m.parts {
+		t.Parts, changed = append(t.Parts, part{}), true
+	}
+	return t, changed
+}
+
+// taken is the share after the member has taken what is free and it ought to have, and whether that changes it.
+func (s share) taken(m member) (share, bool) {
+	t := share{Parts: slices.Clone(s.Parts), Wants: s.Wants}
+	want := s.fair(m) - len(s.owned(m.token, m.parts))
+	changed := false
+	for k := range t.Parts[:min(m.parts, len(t.Parts))] {
+		if p := &t.Parts[k]; want > 0 && p.Owner == "" && !m.now.Earliest.Before(p.Free) &&
+			(p.For == "" || p.For == m.runs || !m.now.Earliest.Before(p.Free.Add(partReserved))) {
+			*p = part{Owner: m.token, Since: m.now.Latest, Left: p.Left}
+			want--
+			changed = true
+		}
+	}
+	return t, changed
+}
+
+// given is the share after the member has given up all its parts but the first keep, which nothing that it sent uses any
+// more, and whether that changes it.
+func (s share) given(m member, keep int) (share, bool) {
+	t := share{Parts: slices.Clone(s.Parts), Wants: s.Wants}
+	owned := t.owned(m.token, len(t.Parts))
+	for _, k := range owned[min(keep, len(owned)):] {
+		t.Parts[k] = part{Left: m.now.Latest, Free: m.now.Latest}
+		if keep == 0 && len(s.Wants) > m.parts {
+			t.Parts[k].For = s.next(m)
+		}
+	}
+	return t, len(owned) > keep
+}
+
+// left is the share without the member, which ends; settled: nothing that it sent can be at work any more.
+func (s share) left(m member, settled bool) (share, bool) {
+	t := share{Parts: slices.Clone(s.Parts), Wants: map[string]string{}}
+	for token, runs := range s.Wants {
+		if token != m.token {
+			t.Wants[token] = runs
+		}
+	}
+	free := m.now.Latest
+	if !settled {
+		free = free.Add(m.settle)
+	}
+	owned := t.owned(m.token, len(t.Parts))
+	for _, k := range owned {
+		t.Parts[k] = part{Left: m.now.Latest, Free: free}
+	}
+	return t, len(owned) > 0 || len(t.Wants) < len(s.Wants)
+}
