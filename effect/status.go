@@ -71,6 +71,9 @@ func (c *Client) statusError(r Request, resp *Response) error {
 		err = saga.Permanent(err)
 	case saga.Unknown, saga.Fault: // a plain error is unknown; an answer is never a fault
 	}
+	if !slices.Contains(gaveUp, resp.Status) {
+		err = saga.Answered(err)
+	}
 	if wait := retryAfter(resp.Header, c.now()); wait > 0 {
 		err = saga.RetryAfter(wait, err)
 	}
@@ -79,6 +82,9 @@ func (c *Client) statusError(r Request, resp *Response) error {
 	}
 	return err
 }
+
+// gaveUp are the answers of who did not wait for the destination's own: its request may still be at work.
+var gaveUp = []int{http.StatusRequestTimeout, statusClientClosed, http.StatusBadGateway, http.StatusGatewayTimeout}
 
 // classify is the table of the package comment.
 func (c *Client) classify(status int, keyed bool) saga.Class {

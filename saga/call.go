@@ -132,7 +132,7 @@ func failed(g *Gate, err error) Outcome {
 	if class == Unknown && g != nil && g.Unsent() {
 		class = Unsent
 	}
-	o := Outcome{Class: class, Error: err.Error(), RetryAfter: after, HoldBack: holdsBack(err)}
+	o := Outcome{Class: class, Error: err.Error(), RetryAfter: after, HoldBack: holdsBack(err), Answered: answered(err)}
 	if g != nil && g.Again() { // CORE-20: the error is about the last request, and an earlier one may have taken effect
 		o.Maybe = class == Refused
 		if class == Unsent {

@@ -34,6 +34,7 @@ type steer struct {
 	class Class
 	after time.Duration
 	hold  bool
+	said  bool // the destination has answered
 	err   error
 }
 
@@ -66,15 +67,32 @@ func HoldBack(err error) error {
 	return &steer{class: class, after: after, hold: true, err: err}
 }
 
-// holdsBack reports whether err, or one it wraps, says that the whole destination is to be left alone.
-func holdsBack(err error) bool {
+// Answered marks err as the destination's answer: whatever has come of the request, it is not at work there any more, as
+// behind an HTTP 500. Without the mark, an attempt whose effect is unknown keeps its place in a limited destination
+// until it has settled.
+func Answered(err error) error {
+	if err == nil {
+		return nil
+	}
+	class, after := Classify(err)
+	return &steer{class: class, after: after, said: true, err: err}
+}
+
+// has reports whether err, or one it wraps, has a mark.
+func has(err error, mark func(*steer) bool) bool {
 	for s := (*steer)(nil); errors.As(err, &s); err = s.err {
-		if s.hold {
+		if mark(s) {
 			return true
 		}
 	}
 	return false
 }
+
+// answered reports whether err, or one it wraps, is the destination's answer.
+func answered(err error) bool { return has(err, func(s *steer) bool { return s.said }) }
+
+// holdsBack reports whether err, or one it wraps, says that the whole destination is to be left alone.
+func holdsBack(err error) bool { return has(err, func(s *steer) bool { return s.hold }) }
 
 func mark(c Class, after time.Duration, err error) error {
 	if err == nil {

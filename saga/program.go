@@ -55,6 +55,7 @@ type Outcome struct {
 	Error      string
 	RetryAfter time.Duration
 	HoldBack   bool   // RetryAfter is for everything that is sent to the destination, not for this step alone
+	Answered   bool   // the destination has answered; its request is not at work any more
 	Stack      string // of a panic, for the log
 	Shutdown   bool   // the attempt ended because its process was told to stop; it does not count as a try
 	Outage     bool   // it failed while the destination served nobody else; it does not count as a try
