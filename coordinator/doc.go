@@ -47,6 +47,9 @@
 // than Options.Hold, for a destination or for a time, goes back into the ledger, where it takes no place in hand: until
 // then, or until a process has room in its line for the destination.
 //
+// A limit of a destination is shared by all processes of the ledger: each has parts of it, kept in the ledger, and who has
+// none gives what wants the destination back, for those that have.
+//
 // A destination that asks to be left alone (429, 503), or that fails several works and serves none, is left alone by every
 // process: its state is kept in the ledger. What wants it waits there, however long, and spends neither attempts nor a
 // key's window; one attempt at a time finds out when it is back. Every step has a destination: the one that it names with

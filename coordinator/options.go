@@ -17,7 +17,8 @@ type Options struct {
 	// Listener is told what happens, for metrics and tests. Default: nobody.
 	Listener *Listener
 
-	// Destinations limits what is sent to whom, by the names given to Action.To. Limits hold per process.
+	// Destinations limits what is sent to whom, by the names given to Action.To. A limit holds for all processes of the
+	// ledger together, if all are told the same one: see [Limit].
 	Destinations map[string]Limit
 
 	// MaxWorks is how many works this process holds at once, and MaxBytes how large their inputs and results are
@@ -50,8 +51,14 @@ type Options struct {
 	Label string
 }
 
-// Limit is what a destination can bear from this process. It is no lock: the requests of several processes add up, and
-// an attempt whose answer is lost gives its slot back while its request may still be at work at the destination.
+// Limit is what a destination can bear from all processes of a ledger. Each that sends there has a share of it, in whole
+// parts, of which there are as many as the smaller of Concurrent and Burst: with Concurrent: 1 one process at a time sends,
+// one request at a time. The shares are made even at every heartbeat. What a process leaves when it dies passes on when the
+// last request it may have sent has had its timeout and settle time; at a stop that is when the last one was answered.
+// Processes that know different definitions take turns where there are fewer parts than processes.
+//
+// An attempt that nobody answered keeps its slot until it has settled, because its request may still be at work.
+// [saga.Answered] says that it is not.
 //
 // Compensations are sent first, then what is furthest along, then what came first.
 type Limit struct {

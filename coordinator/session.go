@@ -136,7 +136,7 @@ func final(err error) bool {
 // Everything else is tried again.
 func (c *Coordinator) keepSession(ctx context.Context, s *session) {
 	every := c.opts.Lease / 30 // the first soon: it tells which sessions have left their parts of limits
-	var stray map[int64]bool // what the last renewal named
+	var stray map[int64]bool   // what the last renewal named
 	for sleepUntil(ctx, s.ended, min(every, s.left())) {
 		if s.left() <= 0 {
 			c.loseSession(s, errExpired)

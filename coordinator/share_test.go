@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
@@ -171,4 +172,53 @@ func settles(t *rapid.T, s *sharers, live []string) {
 	if turns := len(live) > n; len(live) > 0 && all < n && !turns {
 		t.Errorf("%d of %d parts are used: %+v", all, n, s.stored)
 	}
+}
+
+// What a part of a rate allows at once was perhaps sent by who had it last: it has saved what came since that one left, and
+// what this process has saved already stays as it is when another part is added.
+func TestAPartOfARateKeepsItsPast(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		limit := Limit{PerSecond: 2, Burst: 10}
+		d := newDestination("books", limit, time.Hour, 100, func() {}, alone(), sharing{gone: func(string) bool { return false }, divide: func(func(share) (share, bool)) {}})
+		me := d.who().String()
+		send := func(when string, want int) {
+			t.Helper()
+			n := 0
+			for d.try(rank{}) {
+				n++
+			}
+			if n != want {
+				t.Errorf("%s: %d at once, want %d", when, n, want)
+			}
+		}
+		s := share{Wants: map[string]string{me: "", "other": ""}, Parts: make([]part, 10)}
+		for k := range s.Parts {
+			s.Parts[k] = part{Owner: me, Left: time.Now()}
+			if k >= 5 {
+				s.Parts[k].Owner = "other"
+			}
+		}
+		d.shares(s)
+		send("just taken from others", 0)
+		time.Sleep(time.Second) //nolint:forbidigo // virtual
+		send("a second later, with half of the rate", 1)
+		delete(s.Wants, "other")
+		s.Parts = slices.Clone(s.Parts)
+		for k := 5; k < 10; k++ {
+			s.Parts[k] = part{Owner: me, Left: time.Now()}
+		}
+		d.shares(s)
+		send("with all of it", 0)
+		time.Sleep(2 * time.Second) //nolint:forbidigo // virtual
+		send("two seconds later", 4)
+		d.shares(share{Wants: map[string]string{me: ""}, Parts: make([]part, 10)})
+		send("without a part", 0)
+		fresh := share{Wants: map[string]string{me: ""}, Parts: make([]part, 10)}
+		for k := range fresh.Parts {
+			fresh.Parts[k].Owner = me
+		}
+		d.shares(fresh)
+		send("one that nobody ever had", 10)
+	})
 }

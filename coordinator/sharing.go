@@ -140,9 +140,6 @@ func (d *destination) use(s share, owned []int) {
 // saved is how many sends a part has saved since its last user left it.
 func (l Limit) saved(k int, left, now time.Time) float64 {
 	part := l.portion([]int{k})
-	if left.IsZero() {
-		return float64(part.Burst)
-	}
 	return min(float64(part.Burst), max(0, now.Sub(left).Seconds()*part.PerSecond))
 }
 
