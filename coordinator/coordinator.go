@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -110,6 +111,9 @@ func (c *Coordinator) Register(ctx context.Context, programs ...saga.Program) er
 
 func (c *Coordinator) register(ctx context.Context, p saga.Program) error {
 	spec := p.Spec()
+	if err := c.opts.reaches(spec); err != nil {
+		return fmt.Errorf("register %s version %d: %w", spec.Saga, spec.Version, err)
+	}
 	if err := c.ledger.Describe(ctx, spec); err != nil {
 		return fmt.Errorf("register %s version %d: %w", spec.Saga, spec.Version, err)
 	}
@@ -130,6 +134,19 @@ func (c *Coordinator) register(ctx context.Context, p saga.Program) error {
 	return nil
 }
 
+// unused are the destinations that have a limit and that no step names.
+func (c *Coordinator) unused() (names []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for name, d := range c.destinations {
+		if len(d.runs) == 0 {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 // Run opens a session and works until ctx ends. Then it stops gracefully: nothing new is armed, attempts that
 // have not passed their send gate are recorded as not sent, those that have are awaited for at most
 // Options.Drain, and the session is buried so that other processes take over at once. It returns nil after a
@@ -139,6 +156,9 @@ func (c *Coordinator) Run(ctx context.Context) error {
 		return errors.New("this coordinator has run already; make a new one")
 	}
 	defer c.give()
+	if unused := c.unused(); len(unused) > 0 {
+		c.opts.Log.WithField("destinations", unused).Warn("Options.Destinations names what no step of the registered sagas goes to; is a name misspelt?")
+	}
 	watched, unwatch := context.WithCancel(ctx)
 	defer unwatch()
 	go c.watching(watched)

@@ -282,7 +282,7 @@ func TestACancelDoesNotWaitForALookup(t *testing.T) {
 			case a.work == "ahead":
 				return fault{slow: 10 * time.Minute}
 			case a.step == "invoice" && a.dir == saga.Forward:
-				return fault{cut: true}
+				return fault{broken: true} // so that its slot is free at once
 			default:
 				return fault{}
 			}

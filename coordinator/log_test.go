@@ -204,3 +204,35 @@ func TestOptionsReportEveryFault(t *testing.T) {
 		}
 	}
 }
+
+// "A .To that names no configured destination, and a configured one no step names, are reported at registration": the first is
+// an error, because its limit would be none; the second may belong to another process's sagas.
+func TestAMisspeltDestinationIsReported(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		out := &lines{}
+		c, err := coordinator.New(memory.New(nil), &coordinator.Options{
+			Log: out.logger(), Destinations: map[string]coordinator.Limit{"books": {Concurrent: 1}, "shop": {}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = c.Register(t.Context(), oneStep(t, "billing", "bokos", nil), oneStep(t, "shipping", "parcels", nil))
+		for _, want := range []string{`register billing version 1: step "make" goes to "bokos"`, `"parcels"`, "it names books, shop", "zero Limit"} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("the error does not say %s: %v", want, err)
+			}
+		}
+		if err := c.Register(t.Context(), oneStep(t, "billing", "shop", nil), oneStep(t, "news", "", nil)); err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		if err := c.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if log := out.String(); !strings.Contains(log, `"destinations":["books"]`) || !strings.Contains(log, "misspelt") {
+			t.Errorf("the log does not name it:\n%s", log)
+		}
+	})
+}

@@ -3,10 +3,15 @@ package coordinator
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/sirupsen/logrus"
+
+	"github.com/amends-dev/amends/saga"
 )
 
 // Options configures a [Coordinator]. The zero value, or nil, is a good configuration; each field says its
@@ -18,7 +23,8 @@ type Options struct {
 	Listener *Listener
 
 	// Destinations limits what is sent to whom, by the names given to Action.To. A limit holds for all processes of the
-	// ledger together, if all are told the same one: see [Limit].
+	// ledger together, if all are told the same one: see [Limit]. Where any is given, every name that a step uses has to be
+	// here, with a zero Limit if it has none: a misspelt one is an error when the saga is registered.
 	Destinations map[string]Limit
 
 	// MaxWorks is how many works this process holds at once, and MaxBytes how large their inputs and results are
@@ -65,6 +71,20 @@ type Limit struct {
 	PerSecond  float64 // sends a second; 0: no limit
 	Burst      int     // sends at once after a pause; at least 1
 	Concurrent int     // attempts at the same time; 0: no limit
+}
+
+// reaches reports every step that names a destination which is not configured, where any are: a misspelt name would have no
+// limit, silently.
+func (o *Options) reaches(spec *saga.Spec) error {
+	var faults []error
+	for i := range spec.Steps {
+		step := &spec.Steps[i]
+		if _, known := o.Destinations[step.To]; len(o.Destinations) > 0 && step.To != "" && !known {
+			faults = append(faults, fmt.Errorf("step %q goes to %q, which Options.Destinations does not name (it names %s); "+
+				"one without a limit is named with a zero Limit", step.Name, step.To, strings.Join(slices.Sorted(maps.Keys(o.Destinations)), ", ")))
+		}
+	}
+	return errors.Join(faults...)
 }
 
 // withDefaults returns a copy of o with every zero field filled in. o may be nil.

@@ -77,6 +77,7 @@ type fault struct {
 	drop    bool          // lost on the way: no effect, no answer
 	mute    bool          // takes effect, no answer
 	cut     bool          // takes effect, the connection breaks at once
+	broken  bool          // takes effect, is answered with a 500
 	slow    time.Duration // takes effect, is answered after that long
 	ignore  bool          // with slow: the action does not notice that its context has ended
 	late    time.Duration // no answer; takes effect after that long
@@ -87,6 +88,7 @@ var (
 	errRefused  = errors.New("422 the destination says no")
 	errNoRoute  = errors.New("connection refused")
 	errCut      = errors.New("connection reset by peer")
+	errBroken   = errors.New("500 the destination broke down")
 	errTooBusy  = errors.New("429 too many requests")
 	errDead     = errors.New("the process is dead")
 	errNoAnswer = errors.New("no answer")
@@ -125,6 +127,8 @@ func (w *world) request(ctx context.Context, a arrival) (thing, error) {
 		return thing{}, saga.HoldBack(saga.RetryAfter(f.after, errTooBusy))
 	case f.cut:
 		return thing{}, errCut
+	case f.broken:
+		return thing{}, saga.Answered(errBroken)
 	case f.mute:
 		<-ctx.Done()
 		return thing{}, errors.Join(errNoAnswer, ctx.Err())

@@ -132,9 +132,9 @@ func failed(g *Gate, err error) Outcome {
 	if class == Unknown && g != nil && g.Unsent() {
 		class = Unsent
 	}
-	o := Outcome{Class: class, Error: err.Error(), RetryAfter: after, HoldBack: holdsBack(err), Answered: answered(err)}
+	o := Outcome{Class: class, Error: err.Error(), RetryAfter: after, HoldBack: holdsBack(err), Answered: answered(err) || holdsBack(err)}
 	if g != nil && g.Again() { // CORE-20: the error is about the last request, and an earlier one may have taken effect
-		o.Maybe = class == Refused
+		o.Maybe, o.Answered = class == Refused, false
 		if class == Unsent {
 			o.Class = Unknown
 		}

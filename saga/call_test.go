@@ -273,6 +273,8 @@ func TestClassify(t *testing.T) {
 		{HoldBack(base), Unknown, 0},
 		{HoldBack(RetryAfter(time.Minute, NotSent(base))), Unsent, time.Minute},
 		{NotSent(HoldBack(RetryAfter(time.Minute, base))), Unsent, time.Minute},
+		{Answered(base), Unknown, 0},
+		{Answered(RetryAfter(time.Minute, Permanent(base))), Refused, time.Minute},
 	} {
 		class, after := Classify(c.err)
 		if class != c.class || after != c.after {
@@ -282,7 +284,7 @@ func TestClassify(t *testing.T) {
 			t.Errorf("%v hides its cause", c.err)
 		}
 	}
-	for _, err := range []error{Permanent(nil), NotSent(nil), RetryAfter(time.Second, nil), HoldBack(nil)} {
+	for _, err := range []error{Permanent(nil), NotSent(nil), RetryAfter(time.Second, nil), HoldBack(nil), Answered(nil)} {
 		if err != nil {
 			t.Errorf("marking no error gives %v", err)
 		}
@@ -300,6 +302,30 @@ func TestHoldBack(t *testing.T) {
 		o := run(t, func(context.Context, Call[string]) (thing, error) { return thing{}, err }, NewGate(nil))
 		if o.HoldBack != want || o.Error != err.Error() {
 			t.Errorf("%v: %+v", err, o)
+		}
+	}
+}
+
+// An attempt is answered when the destination has said so of its last request, and that was its only one.
+func TestAnswered(t *testing.T) {
+	t.Parallel()
+	base := errors.New("500")
+	again := NewGate(nil)
+	for range 2 {
+		if err := again.Pass(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for err, want := range map[error]bool{
+		base: false, Answered(base): true, fmt.Errorf("the books: %w", RetryAfter(time.Second, Answered(base))): true,
+		HoldBack(base): true, NotSent(base): false,
+	} {
+		act := func(context.Context, Call[string]) (thing, error) { return thing{}, err }
+		if o := run(t, act, NewGate(nil)); o.Answered != want {
+			t.Errorf("%v: %+v", err, o)
+		}
+		if o := failed(again, err); o.Answered {
+			t.Errorf("%v behind an earlier request: %+v", err, o)
 		}
 	}
 }
