@@ -26,6 +26,7 @@ var verbs = []func(*app) *cobra.Command{
 	(*app).resume,
 	(*app).cancel,
 	(*app).rerun,
+	(*app).destination,
 	(*app).inbox,
 	(*app).reconcile,
 	(*app).drift,
@@ -64,6 +65,7 @@ const example = `  export AMENDS_DB=/var/lib/shop/ledger.db      # or postgres:/
   amends show shop:order:10492                  # one work: steps, external ids, what to do
   amends show --external-id inv_5530            # who made inv_5530?
   amends history shop:order:10492               # everything that happened, record by record
+  amends destination list                       # what fails, what is paused, and what waits for it
   amends schedule list                          # which jobs reconcile, and is anything wrong?
   amends reconcile plan orders                  # what differs between source, ledger and destination?`
 

@@ -14,6 +14,7 @@ import (
 type knowledge struct {
 	live     int // sessions
 	versions map[ledger.Version]bool
+	flow     *flow // why works wait; nil: none that was read does
 }
 
 func whoKnows(ctx context.Context, s ledger.Reader) (*knowledge, error) {
@@ -49,6 +50,14 @@ func (k *knowledge) lacking(h *ledger.Head) string {
 		return ""
 	}
 	return definition(h.ID.Saga, h.Version, ended)
+}
+
+// because says why a work waits under a name.
+func (k *knowledge) because(name string) string {
+	if k == nil || k.flow == nil {
+		return "for " + name
+	}
+	return k.flow.because(name)
 }
 
 // definition names what a process has to register.

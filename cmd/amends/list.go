@@ -53,6 +53,7 @@ several sagas know the id, the saga follows behind a tab.`,
 	fl.StringVar(&reason, "reason", "", "works in review for this reason only: "+strings.Join(reasons, ", "))
 	fl.BoolVar(&review, "review", false, "works that wait for a person: --status review")
 	fl.StringVar(&f.Prefix, "prefix", "", "work ids that begin with this")
+	fl.StringVar(&f.WaitsFor, "waits-for", "", "works that wait for this destination, or for a pause: all, saga:NAME")
 	fl.StringVar(&f.ExternalID, "external-id", "", "works that recorded this external id")
 	fl.BoolVar(&f.Unconfirmed, "unconfirmed", false, "works with a step that counts as done because nobody can tell (after a rebuild)")
 	fl.IntVar(&f.Limit, "limit", 50, "at most this many")
@@ -102,6 +103,7 @@ type headJSON struct {
 	Reason   saga.Reason `json:"reason"`
 	Session  string      `json:"session"` // who holds it; "" nobody
 	Pending  int64       `json:"pendingSignals"`
+	WaitsFor string      `json:"waitsFor"` // a destination, or a pause (all, saga:NAME); "": nothing but its time
 	Unknown  bool        `json:"unknown"` // no live process knows the definition that it waits for
 	Started  *time.Time  `json:"startedAt"`
 	Updated  *time.Time  `json:"updatedAt"`
@@ -112,7 +114,7 @@ type headJSON struct {
 func headToJSON(h *ledger.Head, k *knowledge) headJSON {
 	return headJSON{
 		Number: h.Number, WorkID: h.ID.Work, Saga: h.ID.Saga, Version: h.Version, Revision: h.Revision,
-		Status: h.Status, Reason: h.Reason, Session: session(h.Session), Pending: h.Posted - h.Consumed, Unknown: k.lacking(h) != "",
+		Status: h.Status, Reason: h.Reason, Session: session(h.Session), Pending: h.Posted - h.Consumed, WaitsFor: h.WaitsFor, Unknown: k.lacking(h) != "",
 		Started: utc(h.Created), Updated: utc(h.Updated), Due: utc(h.Due), Finished: utc(h.Finished),
 	}
 }
@@ -194,6 +196,8 @@ func headNote(h *ledger.Head, k *knowledge) string {
 		notes = append(notes, "no live process knows "+lacking)
 	case h.Session != 0 && len(notes) == 0:
 		notes = append(notes, "held by "+h.Session.String())
+	case h.WaitsFor != "":
+		notes = append(notes, "waits: "+k.because(h.WaitsFor))
 	}
 	return strings.Join(notes, "; ")
 }
@@ -204,7 +208,12 @@ func (a *app) heads(ctx context.Context, f ledger.Filter) (heads []ledger.Head, 
 		if heads, err = s.List(ctx, f); err != nil {
 			return err
 		}
-		k, err = whoKnows(ctx, s)
+		if k, err = whoKnows(ctx, s); err != nil {
+			return err
+		}
+		if slices.ContainsFunc(heads, func(h ledger.Head) bool { return h.WaitsFor != "" }) {
+			k.flow, err = flowOf(ctx, s)
+		}
 		return err
 	})
 	return heads, k, err

@@ -242,6 +242,7 @@ var commands = map[string]func(ts *testscript.TestScript, neg bool, args []strin
 	"settles": settles,
 	"queued":  queued,
 	"stands":  stands,
+	"waits":   waitsFor,
 }
 
 // exitStatus runs a program and wants a certain exit status: exits 3 amends show nothing.
@@ -356,6 +357,16 @@ func queued(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	patiently(ts, func(ctx context.Context, l store) error {
 		return heard(ctx, l, args[0], func(h *ledger.Head) bool { return h.Posted-h.Consumed >= n })
+	})
+}
+
+// waitsFor waits until a work waits in the ledger for a destination or a pause: waits shop:order:3 saga:order-to-invoice.
+func waitsFor(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: waits WORK NAME")
+	}
+	patiently(ts, func(ctx context.Context, l store) error {
+		return heard(ctx, l, args[0], func(h *ledger.Head) bool { return h.WaitsFor == args[1] })
 	})
 }
 

@@ -10,25 +10,30 @@ import (
 )
 
 func (a *app) pause() *cobra.Command {
-	var o order
+	var o scope
 	cmd := &cobra.Command{
-		Use: "pause WORK... --reason WHY [flags]", Args: someWorks,
-		Short: "Hold a work where it is, until it is resumed or decided about",
+		Use:   "pause (WORK... | --destination NAME | --saga NAME | --all) --reason WHY [flags]",
+		Short: "Hold a work where it is, until it is resumed or decided about; or all that wants something",
 		Long: `Hold a work where it is, going forward or back: nothing is sent and nothing undone. An attempt that is under way is
 answered first, and a late answer lands. What its source says meanwhile is heard, and waits. "amends list --status
 paused" names what is held, and show says who holds it and why. It ends with resume, and with every word that a review
 takes: retry, skip, resolve, cancel.
 
-` + severalHelp,
-		Example: `  amends pause shop:order:10492 --reason "the customer disputes it" --wait 30s
+` + scopeHelp + "\n\n" + severalHelp,
+		Example: `  amends pause --destination books --reason "they are being moved"
+  amends pause shop:order:10492 --reason "the customer disputes it" --wait 30s
   amends list --prefix shop:order:104 --status retrying -o ids | amends pause - --reason "INC-77"`,
 	}
 	o.flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if wrong := o.faults(); len(wrong) > 0 {
+		works, wrong := o.works(cmd, args)
+		if len(wrong) > 0 {
 			return usage("try: amends pause --help", wrong...)
 		}
-		return a.speakToAll(cmd, &o, args, &words{plan: (*view).afterPause, post: func(op *coordinator.Operator, work saga.ID) error {
+		if !works {
+			return a.runScope(cmd.Context(), &o, true)
+		}
+		return a.speakToAll(cmd, &o.order, args, &words{plan: (*view).afterPause, post: func(op *coordinator.Operator, work saga.ID) error {
 			return op.Pause(cmd.Context(), work, o.by)
 		}})
 	}
@@ -46,22 +51,27 @@ func (v *view) afterPause() []string {
 }
 
 func (a *app) resume() *cobra.Command {
-	var o order
+	var o scope
 	cmd := &cobra.Command{
-		Use: "resume WORK... --reason WHY [flags]", Args: someWorks,
-		Short: "Let a paused work go on where it was",
+		Use:   "resume (WORK... | --destination NAME | --saga NAME | --all) --reason WHY [flags]",
+		Short: "Let what was paused go on where it was",
 		Long: `Let a paused work go on where it was, forward or back.
 
-` + severalHelp,
-		Example: `  amends resume shop:order:10492 --reason "the dispute is settled" --wait 30s
+` + scopeHelp + "\n\n" + severalHelp,
+		Example: `  amends resume --destination books --reason "they are back"
+  amends resume shop:order:10492 --reason "the dispute is settled" --wait 30s
   amends list --status paused -o ids | amends resume - --reason "INC-77 is over"`,
 	}
 	o.flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if wrong := o.faults(); len(wrong) > 0 {
+		works, wrong := o.works(cmd, args)
+		if len(wrong) > 0 {
 			return usage("try: amends resume --help", wrong...)
 		}
-		return a.speakToAll(cmd, &o, args, &words{plan: (*view).afterResume, post: func(op *coordinator.Operator, work saga.ID) error {
+		if !works {
+			return a.runScope(cmd.Context(), &o, false)
+		}
+		return a.speakToAll(cmd, &o.order, args, &words{plan: (*view).afterResume, post: func(op *coordinator.Operator, work saga.ID) error {
 			return op.Resume(cmd.Context(), work, o.by)
 		}})
 	}

@@ -59,6 +59,7 @@ A step's KEY is the idempotency key the destination was given: look for it in th
 type viewJSON struct {
 	saga.Summary
 	Number     int64           `json:"number"`
+	WaitsFor   string          `json:"waitsFor"` // a destination, or a pause (all, saga:NAME); "": nothing but its time
 	Session    string          `json:"session"`
 	Finished   *time.Time      `json:"finishedAt"`
 	Signals    []signalJSON    `json:"pendingSignals"`
@@ -96,7 +97,7 @@ func signalToJSON(s *saga.Signal) signalJSON {
 
 func (v *view) json() viewJSON {
 	j := viewJSON{
-		Summary: v.summary, Number: v.head.Number, Session: session(v.head.Session), Finished: utc(v.head.Finished),
+		Summary: v.summary, Number: v.head.Number, WaitsFor: v.head.WaitsFor, Session: session(v.head.Session), Finished: utc(v.head.Finished),
 		Signals: make([]signalJSON, len(v.pending)), Duplicates: make([]duplicateJSON, len(v.duplicates)),
 		Unknown: v.lacking != "", Heard: entryToJSON(v.heard, false),
 	}
@@ -128,6 +129,9 @@ func (a *app) printView(v *view) {
 	}
 	if v.head.Session != 0 {
 		a.field("held by", "session "+v.head.Session.String())
+	}
+	if v.head.WaitsFor != "" {
+		a.field("waits", v.knowledge.because(v.head.WaitsFor))
 	}
 	if v.lacking != "" {
 		a.field("missing", fmt.Sprintf("a process that registers %s: %s", v.lacking, v.knowledge.runs(s.Saga)))

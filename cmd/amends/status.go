@@ -34,14 +34,18 @@ the ledger's clock. What waits for a person is not among them: amends list --rev
 			return usage("", "--still is longer than nothing")
 		}
 		var o ledger.Overview
+		var f *flow
 		err := a.with(cmd.Context(), func(s store) (err error) {
-			o, err = s.Overview(cmd.Context())
+			if o, err = s.Overview(cmd.Context()); err != nil {
+				return err
+			}
+			f, err = flowIn(cmd.Context(), s, &o)
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		findings := findingsOf(&o, still)
+		findings := append(findingsOf(&o, still), f.findings()...)
 		if err := a.printStatus(&o, findings); err != nil || !exitCode || len(findings) == 0 {
 			return err
 		}
@@ -52,9 +56,45 @@ the ledger's clock. What waits for a person is not among them: amends list --rev
 
 // troubleJSON is one thing that does not move, and what to do about it.
 type troubleJSON struct {
-	Kind  string `json:"kind"` // no-coordinator, unknown-definition, still, ahead
+	Kind  string `json:"kind"` // no-coordinator, unknown-definition, still, ahead, destination, paused
 	Words string `json:"words"`
 	Next  string `json:"next"`
+}
+
+// findings are the destinations that are not healthy, and what is paused.
+func (f *flow) findings() (findings []troubleJSON) {
+	for i := range f.Paused {
+		p := &f.Paused[i]
+		findings = append(findings, troubleJSON{
+			Kind: "paused", Words: fmt.Sprintf("%s paused since %s, says %s: %s%s", scopeIs(p.Scope), iso(p.At), p.By.Actor, p.By.Reason, f.queue(p.Scope.String())),
+			Next: "when it may go on: amends resume " + flagOf(p.Scope.String()) + " --reason WHY",
+		})
+	}
+	for i := range f.Destinations {
+		d := &f.Destinations[i]
+		next := "it is tried again by itself; see: amends destination list"
+		switch d.State {
+		case "healthy":
+			continue
+		case "paused":
+			next = "when it may go on: amends resume --destination " + quote(d.Name) + " --reason WHY"
+		}
+		findings = append(findings, troubleJSON{Kind: "destination", Words: "destination " + f.because(d.Name) + f.queue(d.Name), Next: next})
+	}
+	return findings
+}
+
+// queue says how many works wait under a name.
+func (f *flow) queue(name string) string {
+	n := f.waiting[name].Works
+	switch {
+	case n == 0:
+		return ""
+	case n == 1:
+		return "; 1 work waits for it"
+	default:
+		return "; " + waits(n) + " works wait for it"
+	}
 }
 
 // findingsOf says what does not move.

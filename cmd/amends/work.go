@@ -166,6 +166,11 @@ func look(ctx context.Context, s store, id saga.ID) (*view, error) {
 	if v.knowledge, err = whoKnows(ctx, s); err != nil {
 		return nil, err
 	}
+	if v.head.WaitsFor != "" {
+		if v.knowledge.flow, err = flowOf(ctx, s); err != nil {
+			return nil, err
+		}
+	}
 	v.summary = saga.Summarize(v.spec, v.state)
 	if v.lacking = v.knowledge.lacking(&v.head); v.lacking != "" && v.state.Status.Live() {
 		v.summary.Next = startOne(v.lacking)

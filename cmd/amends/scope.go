@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/ledger"
+)
+
+// scope is more than one work that is paused or resumed at once.
+type scope struct {
+	order
+	destination string
+	all         bool
+}
+
+const scopeHelp = `Without a WORK it speaks of more at once: --destination NAME of what wants one, --saga NAME of a saga's works, --all of
+everything. That is kept in the ledger, and every process obeys it at its send gate within about a second. What waits there
+takes every word of a person all the same.`
+
+func (s *scope) flags(cmd *cobra.Command) {
+	s.order.flags(cmd)
+	cmd.Flags().StringVar(&s.destination, "destination", "", "instead of WORK: whatever wants this destination")
+	cmd.Flags().BoolVar(&s.all, "all", false, "instead of WORK: everything")
+	cmd.Flags().Lookup("saga").Usage = "the saga, where several know the work id; without WORK all its works"
+}
+
+// works reports whether the command line speaks of works, and what is wrong with it.
+func (s *scope) works(cmd *cobra.Command, args []string) (works bool, wrong []string) {
+	wrong = s.faults()
+	named := 0
+	for _, is := range []bool{s.destination != "", s.all, s.saga != "" && len(args) == 0} {
+		if is {
+			named++
+		}
+	}
+	switch {
+	case len(args) > 0 && named > 0:
+		wrong = append(wrong, "name works, or say --destination or --all, not both")
+	case len(args) == 0 && named == 0:
+		wrong = append(wrong, "say which: "+cmd.CommandPath()+" WORK… (or - to read ids from standard input), --destination NAME, --saga NAME or --all")
+	case named > 1:
+		wrong = append(wrong, "say one of --destination, --saga and --all")
+	case named == 1 && s.wait > 0:
+		wrong = append(wrong, "--wait is for works: what is paused or resumed as a whole is obeyed within about a second")
+	}
+	return len(args) > 0, wrong
+}
+
+// scopeJSON is what became of an order on more than one work.
+type scopeJSON struct {
+	Scope  string      `json:"scope"` // all, saga:NAME, or destination:NAME
+	DryRun bool        `json:"dryRun"`
+	Stored bool        `json:"stored"`
+	Before *pausedJSON `json:"before"` // who had paused it; null: nobody
+	Paused *pausedJSON `json:"paused"` // who has by now; null: nobody
+}
+
+// runScope pauses or resumes more than one work.
+func (a *app) runScope(ctx context.Context, s *scope, pause bool) error {
+	return a.with(ctx, func(st store) error {
+		f, err := flowOf(ctx, st)
+		if err != nil {
+			return err
+		}
+		which, name, err := s.find(ctx, st, f)
+		if err != nil {
+			return err
+		}
+		out := scopeJSON{Scope: name, DryRun: s.dryRun, Before: f.pauseOf(name)}
+		if !pause && out.Before == nil {
+			return &failure{exit: exitConflict, what: name + " is not paused", err: errors.New("nothing was stored"), next: "see what is: amends destination list"}
+		}
+		if out.Paused = out.Before; !s.dryRun {
+			if out.Paused, err = s.set(ctx, st, which, name, pause); err != nil {
+				return err
+			}
+			out.Stored = true
+		}
+		if a.json {
+			return a.printJSON(out)
+		}
+		a.printScope(s, f, &out, pause)
+		return nil
+	})
+}
+
+// set stores the order, and reads back what stands then.
+func (s *scope) set(ctx context.Context, st store, which coordinator.Scope, name string, pause bool) (*pausedJSON, error) {
+	op := coordinator.NewOperator(st)
+	do := op.ResumeScope
+	if pause {
+		do = op.PauseScope
+	}
+	if err := do(ctx, which, s.by); err != nil {
+		return nil, err
+	}
+	now, err := flowOf(ctx, st)
+	if err != nil {
+		return nil, err
+	}
+	return now.pauseOf(name), nil
+}
+
+// find is the scope that is meant. One that the ledger never heard of is a mistake.
+func (s *scope) find(ctx context.Context, st store, f *flow) (which coordinator.Scope, name string, err error) {
+	switch {
+	case s.all:
+		return coordinator.Everything(), "all", nil
+	case s.destination != "" && f.of(s.destination) == nil:
+		return which, "", &failure{
+			exit: exitNotFound, what: fmt.Sprintf("no definition names a destination %q", s.destination),
+			err: errors.New("the ledger never heard of it"), next: "see which there are: amends destination list",
+		}
+	case s.destination != "":
+		return coordinator.OfDestination(s.destination), "destination:" + s.destination, nil
+	}
+	definitions, err := st.Definitions(ctx)
+	if err != nil {
+		return which, "", err
+	}
+	if !slices.ContainsFunc(definitions, func(d ledger.Definition) bool { return d.Spec.Saga == s.saga }) {
+		return which, "", &failure{
+			exit: exitNotFound, what: fmt.Sprintf("there is no saga %q", s.saga),
+			err: errors.New("no process ever registered it on this ledger"), next: "see which there are: amends list",
+		}
+	}
+	return coordinator.OfSaga(s.saga), "saga:" + s.saga, nil
+}
+
+// pauseOf is who has paused a scope, or nil.
+func (f *flow) pauseOf(name string) *pausedJSON {
+	if p := f.paused(name); p != nil {
+		return &pausedJSON{name, utc(p.At), p.By.Actor, p.By.Reason}
+	}
+	if d := f.of(strings.TrimPrefix(name, "destination:")); d != nil && d.State == "paused" {
+		return &pausedJSON{name, utc(d.Since), d.Actor, d.Why}
+	}
+	return nil
+}
+
+func (a *app) printScope(s *scope, f *flow, out *scopeJSON, pause bool) {
+	verb, then := "resume", "it goes on where it was, but for what something else holds"
+	if pause {
+		verb, then = "pause", "nothing of it is sent and nothing undone until somebody says so; an attempt that is under way is answered"
+	}
+	a.field("scope", out.Scope)
+	if before := out.Before; before != nil {
+		a.field("stands at", fmt.Sprintf("paused, says %s: %s", before.Actor, before.Reason))
+	} else {
+		a.field("stands at", "not paused")
+	}
+	if n := f.waiting[strings.TrimPrefix(out.Scope, "destination:")].Works; n > 0 {
+		a.field("waiting", waits(n)+" in the ledger")
+	}
+	a.field("order", verb)
+	a.field("said by", s.by.Actor+": "+s.by.Reason)
+	a.field("then", then)
+	fmt.Fprintln(a.out)
+	switch {
+	case out.DryRun:
+		a.paragraph("", "Dry run: nothing was stored.")
+	case pause:
+		a.paragraph("", "Stored. Every process obeys it within about a second. It ends with:")
+		a.paragraph("  ", fmt.Sprintf("amends resume %s --reason WHY%s", flagOf(out.Scope), dbFlag(a.db)))
+	default:
+		a.paragraph("", "Stored. Every process obeys it within about a second.")
+	}
+}
+
+// flagOf is how a scope is named on the command line.
+func flagOf(scope string) string {
+	kind, name, named := strings.Cut(scope, ":")
+	if !named {
+		return "--all"
+	}
+	return "--" + kind + " " + quote(name)
+}

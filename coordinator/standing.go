@@ -1,0 +1,118 @@
+package coordinator
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/saga"
+)
+
+// Destination is where a destination stands, for people.
+type Destination struct {
+	Name   string
+	State  string            // healthy, limited, failing or paused
+	Since  time.Time         // failing, paused
+	Until  time.Time         // limited: until then; failing: when the next attempt finds out, zero while one does
+	Why    string            // what the latest failure said; paused: the person's words
+	Actor  string            // paused: who wants it so
+	Served time.Time         // when an instance was served there, to the minute; zero: not known
+	Parts  int               // of its limit; 0: it has none
+	Shares map[string]int    // how many of them each session has
+}
+
+// Paused is a saga, or everything, that a person holds.
+type Paused struct {
+	Scope Scope
+	By    By
+	At    time.Time
+}
+
+// Standing is what every process of a ledger obeys.
+type Standing struct {
+	Destinations []Destination // those that anything was ever told of, by name
+	Paused       []Paused      // but for destinations
+}
+
+// Standing reads what every process obeys, as of now by the ledger's clock.
+func (op *Operator) Standing(ctx context.Context, now time.Time) (Standing, error) {
+	var st Standing
+	all, _, err := op.ledger.Controls(ctx)
+	if err != nil {
+		return st, fmt.Errorf("read the controls: %w", err)
+	}
+	known := map[string]*Destination{}
+	of := func(name string) *Destination {
+		if known[name] == nil {
+			known[name] = &Destination{Name: name, State: healthy}
+		}
+		return known[name]
+	}
+	for i := range all {
+		switch c := &all[i]; {
+		case c.Kind == ledger.ControlDestination:
+			err = op.stands(ctx, of(c.Name), c, now)
+		case c.Kind == ledger.ControlShare:
+			of(c.Name).shared(c)
+		case c.Kind == ledger.ControlPause && len(c.Body) > 0:
+			st.Paused = append(st.Paused, Paused{Scope{c.Kind, c.Name}, *pausedBy(c), c.At})
+		}
+		if err != nil {
+			return st, err
+		}
+	}
+	for _, d := range known {
+		st.Destinations = append(st.Destinations, *d)
+	}
+	slices.SortFunc(st.Destinations, func(a, b Destination) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(st.Paused, func(a, b Paused) int { return cmp.Compare(a.Scope.name, b.Scope.name) })
+	return st, nil
+}
+
+// stands reads a destination's health.
+func (op *Operator) stands(ctx context.Context, d *Destination, c *ledger.Control, now time.Time) error {
+	var h health
+	if len(c.Body) > 0 {
+		if err := json.Unmarshal(c.Body, &h); err != nil {
+			return fmt.Errorf("the state of destination %s was written by another version of amends: %w", c.Name, err)
+		}
+	}
+	d.State, d.Since, d.Why, d.Served = h.state(saga.Moment{Earliest: now, Latest: now}), h.FailingSince, h.Why, h.ServedAt
+	switch d.State {
+	case healthy:
+		d.Since, d.Why = time.Time{}, ""
+	case limited:
+		d.Until = h.LimitedUntil
+	case failing:
+		if h.Prober == "" {
+			d.Until = h.NextProbe
+		}
+	case paused:
+		d.Actor, d.Why = h.PausedBy, h.PausedWhy
+		acts, err := op.ledger.Acts(ctx, c.Kind, c.Name, 1)
+		if err != nil {
+			return fmt.Errorf("read who paused %s: %w", c.Name, err)
+		}
+		if len(acts) > 0 {
+			d.Since = acts[0].At
+		}
+	}
+	return nil
+}
+
+// shared reads who has which part of a destination's limit. What another version of amends wrote is left out.
+func (d *Destination) shared(c *ledger.Control) {
+	var s share
+	if len(c.Body) == 0 || json.Unmarshal(c.Body, &s) != nil {
+		return
+	}
+	d.Parts, d.Shares = len(s.Parts), map[string]int{}
+	for token := range s.Wants {
+		d.Shares[token] = len(s.owned(token, len(s.Parts)))
+	}
+}
