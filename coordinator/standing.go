@@ -16,14 +16,14 @@ import (
 // Destination is where a destination stands, for people.
 type Destination struct {
 	Name   string
-	State  string            // healthy, limited, failing or paused
-	Since  time.Time         // failing, paused
-	Until  time.Time         // limited: until then; failing: when the next attempt finds out, zero while one does
-	Why    string            // what the latest failure said; paused: the person's words
-	Actor  string            // paused: who wants it so
-	Served time.Time         // when an instance was served there, to the minute; zero: not known
-	Parts  int               // of its limit; 0: it has none
-	Shares map[string]int    // how many of them each session has
+	State  string         // healthy, limited, failing or paused
+	Since  time.Time      // failing, paused
+	Until  time.Time      // limited: until then; failing: when the next attempt finds out, zero while one does
+	Why    string         // what the latest failure said; paused: the person's words
+	Actor  string         // paused: who wants it so
+	Served time.Time      // when an instance was served there, to the minute; zero: not known
+	Parts  int            // of its limit; 0: it has none
+	Shares map[string]int // how many of them each session has
 }
 
 // Paused is a saga, or everything, that a person holds.

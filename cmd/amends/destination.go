@@ -22,6 +22,7 @@ func (a *app) destination() *cobra.Command {
 		Short: "What the sagas talk to: does it work, and who holds it?",
 		Long: `A destination is what a step talks to: what its definition names with To, or one of its own, as in
 order-to-invoice/invoice. Every process obeys its state, which is kept in the ledger.`,
+		Example: `  amends destination list`,
 	}, []func(*app) *cobra.Command{(*app).destinationList})
 }
 

@@ -20,10 +20,11 @@
 //	retry       Try the step at issue again, under the key it has
 //	resolve     Decide on a step in review: it happened, or it did not
 //	skip        Say that the step at issue did not happen and will not, and go on without it
-//	pause       Hold a work where it is, until it is resumed or decided about
-//	resume      Let a paused work go on where it was
+//	pause       Hold a work where it is, until it is resumed or decided about; or all that wants something
+//	resume      Let what was paused go on where it was
 //	cancel      Give a work up: undo what it has done
 //	rerun       Run a work again that was undone, given up or completed
+//	destination What the sagas talk to: does it work, and who holds it?
 //	inbox       Show and replay what was heard from sources of truth
 //	reconcile   Compare source, ledger and destination, and repair what is safe to repair
 //	drift       Show the differences that last
@@ -38,7 +39,10 @@
 // amends itself never changes where a work stands. All take --dry-run and --wait. All but resolve and cancel take several
 // works, and "-" for ids from standard input, a line each as list -o ids prints them (WORK, or WORK, a tab and SAGA). Each
 // work is told of in a line of its own, what was refused on stderr; the exit status is that of the first that was
-// refused, or 0.
+// refused, or 0. Pause and resume speak of more at once with --destination, --saga and --all: that is kept in the ledger
+// beside the works, with who and why, and every process obeys it.
+//
+//	destination list  List destinations: which work, which fail, and what waits
 //
 //	inbox list     List deliveries, newest first
 //	inbox show     Show one delivery: what became of it, and what is safe to do next
@@ -86,9 +90,9 @@
 //	            unknown[]: saga, version, ended (they have a signal to be read: a newer version will do), works (1000
 //	            at most are counted), oldestDueAt: what waits for a definition that no live session knows
 //	            oldest[]: the fields of list, of the live works whose latest record is oldest, held or overdue
-//	            findings[]: kind (no-coordinator, unknown-definition, still, ahead), words, next
+//	            findings[]: kind (no-coordinator, unknown-definition, still, ahead, destination, paused), words, next
 //	list        items[]: number, workId, saga, version, revision, status, reason, session (who holds it),
-//	            pendingSignals (a count), unknown (no live process knows its definition), startedAt, updatedAt, dueAt,
+//	            pendingSignals (a count), waitsFor (a destination, all or saga:NAME), unknown (no live process knows its definition), startedAt, updatedAt, dueAt,
 //	            finishedAt
 //	            next: what to give to --after; null on the last page
 //	show        workId, saga, version, idempotencyKey (the root of the steps' keys), status, reason,
@@ -105,6 +109,7 @@
 //	            the signal is about a version of the source), happened (null where it does not speak of it),
 //	            externalId
 //	            duplicates[]: as below
+//	            waitsFor: as in list
 //	            unknown: no live process knows the definition that it waits for
 //	            heard: the fields of inbox objects, of the object the work is named by; null when nothing was heard
 //	history     workId, saga
@@ -123,9 +128,13 @@
 //	            status, reason, next: where the work stands now
 //	retry       items[], one for each work: the fields of resolve, and error: null, or as errors are with -o json. Where
 //	skip        nothing was stored: workId and error alone
-//	pause
-//	resume
+//	pause       with --destination, --saga or --all: scope (all, saga:NAME, destination:NAME), dryRun, stored, before and
+//	resume      paused (who had, and who has by now paused it: null, or scope, at, actor, reason)
 //	rerun
+//	destination list  items[]: destination, state (healthy, limited, failing, paused), since, until, why, actor, servedAt (to
+//	            the minute), waiting (works in the ledger, up to 1000), oldestDueAt, parts (of its limit, 0: none),
+//	            shares: session to parts
+//	            paused[]: sagas, or all: scope, at, actor, reason
 //	inbox list  items[]: number, receivedAt, workId, object: source, tenant, type, id; topic, eventId, at (by the
 //	            event's own word), payload (whole, delta, thin), deleted, version, secret (its name), copies,
 //	            lastAt (of the latest copy), judgedAt, verdict (while judgedAt is null the former one, or ""),

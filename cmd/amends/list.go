@@ -104,7 +104,7 @@ type headJSON struct {
 	Session  string      `json:"session"` // who holds it; "" nobody
 	Pending  int64       `json:"pendingSignals"`
 	WaitsFor string      `json:"waitsFor"` // a destination, or a pause (all, saga:NAME); "": nothing but its time
-	Unknown  bool        `json:"unknown"` // no live process knows the definition that it waits for
+	Unknown  bool        `json:"unknown"`  // no live process knows the definition that it waits for
 	Started  *time.Time  `json:"startedAt"`
 	Updated  *time.Time  `json:"updatedAt"`
 	Due      *time.Time  `json:"dueAt"`
