@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs the example with many orders, many edits and many kills, for fresh seeds on SQLite and on
 # PostgreSQL, and stops at the first audit that finds anything. The seed chooses the mode: webhooks and sweeps,
-# webhooks alone, sweeps alone, or a ledger that is lost half-way. One line of JSON per run. What a failed run leaves (its ledger, its errors) is kept under bin/.
+# webhooks alone, sweeps alone, a ledger that is lost half-way, or books that are out of order for a while. One line of JSON per run. What a failed run leaves (its ledger, its errors) is kept under bin/.
 #
 #   RUNS=20              how many fresh seeds
 #   SEEDS="7 4711"       these seeds instead
@@ -22,11 +22,12 @@ fresh_seed() { od -An -N4 -tu4 /dev/urandom | tr -d ' '; }
 
 # mode SEED: the flag of its mode.
 mode() {
-	case ${MODE:-$(($1 % 4))} in
+	case ${MODE:-$(($1 % 5))} in
 	0 | -) echo -tamper ;; # which is the default
 	1) echo -webhooks-only ;;
 	2) echo -reconcile-only ;;
 	3) echo -lose-ledger ;;
+	4) echo -outage ;;
 	*) echo "$MODE" ;;
 	esac
 }

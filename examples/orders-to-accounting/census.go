@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/amends-dev/amends/ledger"
@@ -12,6 +13,7 @@ type census struct {
 	works    int
 	live     int
 	finished int
+	back     int // of them compensated
 	review   []ledger.Head
 	first    string // the first by its id
 	undone   string // one of the works that were compensated, if any
@@ -43,8 +45,9 @@ func (c *census) add(h *ledger.Head) {
 		c.live++ // somebody has said something that nobody has read yet
 	case h.Status.Terminal():
 		c.finished++
-		if h.Status == saga.Compensated && c.undone == "" {
-			c.undone = h.ID.Work
+		if h.Status == saga.Compensated {
+			c.back++
+			c.undone = cmp.Or(c.undone, h.ID.Work)
 		}
 	case h.Status.Parked():
 		c.review = append(c.review, *h)

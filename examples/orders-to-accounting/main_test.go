@@ -113,6 +113,24 @@ func TestRunOnSweepsOnly(t *testing.T) {
 	checkLeftBehind(t, r)
 }
 
+// Half-way the books are out of order for longer than a step may be tried. What wants them waits: nothing is undone or given
+// up because of it, and all is well in the end.
+func TestOutage(t *testing.T) {
+	t.Parallel()
+	for name, args := range map[string][]string{"SQLite": nil, "Postgres": {"-db", pgtest.URL(t)}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := jsonRun(t, append(args, "-orders", "60", "-kills", "4", "-seed", strconv.Itoa(seed), "-outage", "-json")...)
+			o, ok := r["outage"].(map[string]any)
+			if !ok || o["waiting"] == float64(0) || o["requests"] == float64(0) || o["undone"] != float64(0) || o["review"] != float64(0) {
+				t.Errorf("the outage: %v", r["outage"])
+			}
+			checkDistrust(t, r)
+			checkLeftBehind(t, r)
+		})
+	}
+}
+
 // Half-way everything that the sync remembers is deleted. What it has made by then is learned again from shop and books:
 // no order gets a second invoice or receipt. The receipts that nobody can know of count as sent.
 func TestLoseLedger(t *testing.T) {

@@ -26,6 +26,7 @@ type options struct {
 	sweepsAlone bool // no webhook ever arrives
 	loseLedger  bool
 	tampers     bool
+	outage      bool
 }
 
 // flags are the flags that fill in o, and their defaults.
@@ -42,6 +43,7 @@ func (o *options) flags() *flag.FlagSet {
 	f.BoolVar(&o.sweepsAlone, "reconcile-only", false, "no webhook ever arrives; the reconciler finds every change by itself")
 	f.BoolVar(&o.loseLedger, "lose-ledger", false, "half-way the ledger is deleted, and rebuilt from shop and books")
 	f.BoolVar(&o.tampers, "tamper", true, "at the end people edit, void, delete and copy invoices in the books, and the reconciler finds them")
+	f.BoolVar(&o.outage, "outage", false, fmt.Sprintf("half-way the books are out of order for %s, as they might be for two hours", outageLasts))
 	f.IntVar(&o.workers, "workers", 0, "sync `processes`; 0 is 3 on Postgres and 1 on SQLite, which takes no more")
 	f.StringVar(&o.db, "db", "", "the `ledger`: a Postgres URL or a file; it must hold nothing yet (default a new file)")
 	f.BoolVar(&o.json, "json", false, "print one JSON object to standard output, and the rest to standard error")
@@ -140,6 +142,7 @@ func (o *options) check() (faults []error) {
 	wrong(!(o.chaos >= 0 && o.chaos <= 1), "-chaos must lie between 0 and 1")
 	wrong(o.deaf && o.sweepsAlone, "-webhooks-only and -reconcile-only: then nobody would ever hear of an order")
 	wrong(o.deaf && o.loseLedger, "-lose-ledger needs the sweeps that -webhooks-only switches off")
+	wrong(o.outage && o.loseLedger, "-outage and -lose-ledger: one disaster at a time")
 	wrong(o.kills < 0, "-kills must not be negative")
 	wrong(o.workers < 1, "-workers must be at least 1, or 0 for the default")
 	wrong(o.workers > 1 && !isPostgres(o.db), "-workers: a SQLite ledger takes one sync process; give a Postgres URL with -db for more")

@@ -61,6 +61,10 @@ func (p *play) syncs(ctx context.Context) error {
 			return p.amends.procs.start(ctx, p.workers) // not now: the processes outlive the syncs
 		}
 	}
+	if p.outage {
+		p.amends.disasterAt = p.orders / 2
+		p.amends.disaster = (&outage{p: p}).begin
+	}
 	if err := p.amends.procs.start(ctx, p.workers); err != nil {
 		return err
 	}

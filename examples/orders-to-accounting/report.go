@@ -32,6 +32,7 @@ type report struct {
 	Webhooks    hooks.Tally         `json:"webhooks"`
 	Changes     world.Changes       `json:"changes"`          // by customers, after the order was invoiced
 	Lost        *loss               `json:"lost,omitempty"`   // with -lose-ledger
+	Outage      *outageReport       `json:"outage,omitempty"` // with -outage
 	Reconciled  schedule.Outcome    `json:"reconciled"`       // the comparison of everything at the end
 	Repaired    int                 `json:"repaired"`         // by comparisons before that one: after a loss there may be something
 	Silent      []string            `json:"silent,omitempty"` // deleted in the shop without a word; listed for a person
@@ -49,10 +50,11 @@ var classes = map[world.Deed]drift.Class{
 	world.Copied: drift.Duplicate, world.Handmade: "",
 }
 
-// Clean reports whether the audit found nothing, and the reconciler found each deed and nothing else.
+// Clean reports whether the audit found nothing, an outage undid nothing, and the reconciler found each deed and nothing else.
 func (r *report) Clean() bool {
 	named := !slices.ContainsFunc(r.Found, func(f found) bool { return f.Class != classes[f.Deed] })
-	return r.Result.Clean() && r.Reconciled.Planned == 0 && named && len(r.Beside) == 0
+	waited := r.Outage == nil || r.Outage.Undone == 0 && r.Outage.Review == 0
+	return r.Result.Clean() && r.Reconciled.Planned == 0 && named && len(r.Beside) == 0 && waited
 }
 
 // naiveReport is the same audit of the run without a ledger.
@@ -74,6 +76,8 @@ func introduce(w io.Writer, o options) {
 	switch {
 	case o.sweepsAlone:
 		told = "Every\nwebhook of the shop is lost; a sweep every ten seconds finds what changed."
+	case o.outage:
+		told += fmt.Sprintf("\nHalf-way the books are out of order for %s, as they might be for two hours;\nthose of the sync without a ledger are not.", outageLasts)
 	case o.loseLedger:
 		told += "\nHalf-way everything that the sync remembers is deleted."
 	}
@@ -136,6 +140,9 @@ func (r *report) heard(w io.Writer) {
 
 // distrusted says what the reconciler found, and what became of a ledger that was lost.
 func (r *report) distrusted(w io.Writer) {
+	if r.Outage != nil {
+		r.Outage.told(w)
+	}
 	if r.Lost != nil {
 		fmt.Fprintf(w, "\nHalf-way the ledger was deleted, with %s in it. Rebuilt from shop and\nbooks it had %d; nothing was made or sent for that. %s count as sent,\nbecause nobody can know: %d of them were not.\n",
 			amount(r.Lost.Works, "work", "works"), r.Lost.Adopted, amount(r.Lost.Unconfirmed, "receipt", "receipts"), r.ReceiptsUnconfirmed)

@@ -134,11 +134,11 @@ func (s *stage) watch(ctx context.Context, progress func() (done int, finished b
 		s.show(done)
 		switch {
 		case s.disaster != nil && done >= s.disasterAt:
-			if err := s.disaster(ctx); err != nil {
+			strike := s.disaster
+			s.disaster = nil // unless it is not over yet
+			if err := strike(ctx); err != nil {
 				return err
 			}
-			s.disaster = nil
-			continue
 		case ended && !finished:
 			return fmt.Errorf("the %s process ended before its work did; its log is %s", s.procs.role, s.procs.log.Name())
 		case ended, finished && len(s.killAt) == 0 && !s.procs.once:

@@ -81,6 +81,7 @@ type World struct {
 	books   *books.Store
 	mailbox *mail.Mailbox
 	faults  *faults.Injector
+	outage  faults.Outage // of the books
 	crowd   *crowd
 	desk    desk
 	sender  *hooks.Sender  // nil: nobody hears
@@ -163,10 +164,10 @@ func (w *World) serve(ctx context.Context) error {
 		return err
 	}
 	w.closers = append(w.closers, shopServer.Close)
-	booksServer, err := rest.Listen(ctx, w.faults.HTTP(w.atBooks, books.NewHandler(w.books, books.Options{
+	booksServer, err := rest.Listen(ctx, w.outage.HTTP(w.faults.HTTP(w.atBooks, books.NewHandler(w.books, books.Options{
 		Hidden: faults.Hidden,
 		Booked: w.meanwhile,
-	})))
+	}))))
 	if err != nil {
 		return err
 	}
@@ -193,6 +194,12 @@ func (w *World) Close() error {
 
 // SetFaults changes the share of requests that meet a fault from now on.
 func (w *World) SetFaults(rate float64) { w.faults.SetRate(rate) }
+
+// BooksOut has the books be out of order, or in order again. What they have begun they finish.
+func (w *World) BooksOut(out bool) { w.outage.Set(out) }
+
+// BooksAsked returns how many requests came while the books were out of order.
+func (w *World) BooksAsked() int { return w.outage.Asked() }
 
 // Faults returns how often each fault was met so far.
 func (w *World) Faults() map[faults.Kind]int { return w.faults.Tally() }

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/saga"
+)
+
+// outageLasts is how long the books are out of order with -outage. A step may be tried twenty times, two seconds apart at
+// most: it stands for two hours with a policy that is as much longer.
+const outageLasts = 20 * time.Second
+
+// outageReport is what became of the works while the books were out of order.
+type outageReport struct {
+	Seconds  float64 `json:"seconds"`
+	Waiting  int     `json:"waiting"`  // works that waited for the books at its end
+	Requests int     `json:"requests"` // that met it, those of the sync without a ledger not among them
+	Undone   int     `json:"undone"`   // works that were compensated meanwhile
+	Review   int     `json:"review"`   // works in review at its end, but for receipts
+}
+
+// outage is the disaster of -outage.
+type outage struct {
+	p     *play
+	began time.Time
+	was   census
+}
+
+// begin takes the books out of order.
+func (o *outage) begin(ctx context.Context) (err error) {
+	if o.was, err = count(ctx, o.p.records.ledger); err != nil {
+		return err
+	}
+	o.began = time.Now()
+	o.p.amends.world.BooksOut(true)
+	o.p.amends.disaster = o.end
+	return nil
+}
+
+// end brings them back, when it is time.
+func (o *outage) end(ctx context.Context) error {
+	if time.Since(o.began) < outageLasts {
+		o.p.amends.disaster = o.end // not yet
+		return nil
+	}
+	r := &outageReport{Seconds: time.Since(o.began).Seconds(), Requests: o.p.amends.world.BooksAsked()}
+	is, err := count(ctx, o.p.records.ledger)
+	if err != nil {
+		return err
+	}
+	waiting, err := o.p.records.ledger.List(ctx, ledger.Filter{Saga: sagaName, WaitsFor: "books", Limit: o.p.orders})
+	if err != nil {
+		return err
+	}
+	r.Waiting, r.Undone = len(waiting), is.back-o.was.back
+	for i := range is.review {
+		if is.review[i].Reason != saga.ReasonInDoubt {
+			r.Review++
+		}
+	}
+	o.p.amends.world.BooksOut(false)
+	o.p.Outage = r
+	return nil
+}
+
+// told says what became of the outage.
+func (r *outageReport) told(w io.Writer) {
+	fmt.Fprintf(w, "\nHalf-way the books were out of order for %.0f seconds; times are short here, and it\nmight have been two hours. %s found that out, while %s waited.\nNothing was undone or given up because of it.\n",
+		r.Seconds, amount(r.Requests, "request", "requests"), amount(r.Waiting, "work", "works"))
+}
