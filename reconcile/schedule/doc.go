@@ -65,7 +65,8 @@
 //
 // A process that is told to stop ends the context of its work and waits for it. A run whose work returns an error then
 // goes on elsewhere at once: it is the same run, one attempt more, with what was reported last. So it is after a
-// crash, when the lease is over. Work is repeated from there; its own effects are to be safe to repeat.
+// crash, when the lease is over. A claim whose answer was lost is given back at the next look, or by the stop. Work is
+// repeated from there; its own effects are to be safe to repeat.
 //
 // # What counts as success
 //

@@ -209,6 +209,56 @@ func TestStopGivesBack(t *testing.T) {
 	})
 }
 
+// A claim whose answer is lost begins nothing, and what it claimed is given back: at the next look, and when the process
+// stops before that. So a stop leaves nothing that others have to wait for, at whatever moment it comes.
+func TestALostClaimIsGivenBack(t *testing.T) {
+	for name, stopped := range map[string]bool{"the process goes on": false, "the process stops": true} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
+				s.poll = time.Second
+				store := &losing{Store: s.Store, hangs: 5 * time.Second}
+				stop := s.runOn(store, s.job("0 * * * *", "", time.Second))
+				if s.until("2026-06-15T11:00:04Z"); !store.lost.Load() {
+					t.Fatal("no claim was lost")
+				}
+				if s.want("2026-06-15T11:00:00Z running"); stopped {
+					stop()
+					s.want("2026-06-15T11:00:00Z waiting")
+					s.run(s.job("0 * * * *", "", time.Second))
+				}
+				s.until("2026-06-15T11:00:30Z") // the lease of the lost claim is a minute
+				s.want("2026-06-15T11:00:00Z ok")
+				if r := s.last(); r.Crashes != 0 || r.Attempt != 2 {
+					t.Errorf("it took %d attempts, and a lost answer counts as %d crashes", r.Attempt, r.Crashes)
+				}
+			})
+		})
+	}
+}
+
+// losing stores the first claim, and its answer is lost.
+type losing struct {
+	schedule.Store
+
+	hangs time.Duration
+	lost  atomic.Bool
+}
+
+func (l *losing) Turn(ctx context.Context, job string, decide func(time.Time, *schedule.Agenda) error) error {
+	claimed := false
+	err := l.Store.Turn(ctx, job, func(now time.Time, a *schedule.Agenda) error {
+		err := decide(now, a)
+		for i := range a.Open {
+			claimed = claimed || a.Open[i].Running()
+		}
+		return err
+	})
+	if claimed && err == nil && !l.lost.Swap(true) {
+		return errors.Join(errSevered, rest(ctx, l.hangs))
+	}
+	return err
+}
+
 // What an attempt reported is there for every later one, until one reports something else.
 func TestReportsOutliveAttempts(t *testing.T) {
 	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {

@@ -78,7 +78,7 @@ type worker struct {
 
 // run looks what is due and does it, until ctx ends.
 func (w *worker) run(ctx context.Context) {
-	for ctx.Err() == nil {
+	for ctx.Err() == nil { // at its top this worker has nothing in hand
 		began := time.Now()
 		claimed, t, err := w.look(ctx)
 		switch {
@@ -87,6 +87,8 @@ func (w *worker) run(ctx context.Context) {
 			pause(ctx, min(w.opts.Poll, time.Second))
 		case err == nil && claimed != nil:
 			w.attempt(ctx, claimed, &t.agenda.State, began)
+		case err != nil: // the stop came first, and what was asked for may be stored all the same
+			w.leave(ctx)
 		case err == nil:
 			pause(ctx, min(t.agenda.quiet(t.now, w.text), w.opts.Poll))
 		}
@@ -138,6 +140,7 @@ func (w *worker) look(ctx context.Context) (claimed *RunRow, t turned, err error
 	defer cancel()
 	sweep := w.opts.Keep > 0 && (w.swept.IsZero() || time.Since(w.swept) > day)
 	t, err = w.turn(ctx, func(now time.Time, a *Agenda) error {
+		w.giveBack(now, a)
 		if claimed = claim(now, a, w.holder, w.job.Lease); claimed != nil {
 			row := *claimed
 			claimed = &row
@@ -156,6 +159,30 @@ func (w *worker) look(ctx context.Context) (claimed *RunRow, t turned, err error
 	}
 	return claimed, t, nil
 }
+
+// giveBack gives back what the worker holds on record and has not in hand: it was claimed, and the answer was lost.
+func (w *worker) giveBack(now time.Time, a *Agenda) {
+	for i := range a.Open {
+		if r := &a.Open[i]; r.Running() && r.Holder == w.holder {
+			release(now, r, r.Outcome)
+		}
+	}
+}
+
+// leave gives back what the worker may have claimed just before it stopped, so that others need not wait for a lease.
+func (w *worker) leave(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(w.job.Lease, lastWord))
+	defer cancel()
+	for ctx.Err() == nil {
+		if _, err := w.turn(ctx, func(now time.Time, a *Agenda) error { w.giveBack(now, a); return nil }); err == nil {
+			return
+		}
+		pause(ctx, w.job.Lease/20)
+	}
+}
+
+// lastWord is how long a stop waits for a database that does not answer.
+const lastWord = 5 * time.Second
 
 // quiet is for how long nothing will be due: a hint, since all that counts is the database's clock at the next turn.
 func (a *Agenda) quiet(now time.Time, text Schedule) time.Duration {
