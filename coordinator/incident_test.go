@@ -42,7 +42,7 @@ func (b *books) create(ctx context.Context, c saga.Call[order]) (thing, error) {
 		return thing{}, err
 	}
 	err := b.request(ctx)
-	var kept *answerLost
+	var kept *lostAnswerError
 	if err == nil || errors.As(err, &kept) {
 		b.mu.Lock()
 		b.made[c.Work]++
@@ -51,10 +51,10 @@ func (b *books) create(ctx context.Context, c saga.Call[order]) (thing, error) {
 	return thing{ID: "inv_" + c.Work}, err
 }
 
-// answerLost is an answer that got lost behind its effect.
-type answerLost struct{}
+// lostAnswerError is an answer that got lost behind its effect.
+type lostAnswerError struct{}
 
-func (*answerLost) Error() string { return "connection reset" }
+func (*lostAnswerError) Error() string { return "connection reset" }
 
 func (b *books) find(ctx context.Context, c saga.Call[order]) (saga.Finding[thing], error) {
 	if err := b.request(ctx); err != nil {
@@ -102,7 +102,7 @@ func TestTwoHoursWithoutTheBooks(t *testing.T) {
 			return saga.HoldBack(saga.RetryAfter(5*time.Minute, saga.NotSent(errors.New("503 Service Unavailable"))))
 		},
 		"no answer":        func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
-		"answers get lost": func(context.Context) error { return &answerLost{} },
+		"answers get lost": func(context.Context) error { return &lostAnswerError{} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -99,7 +99,7 @@ func (k *kept[T]) set(ctx context.Context, s *session, name string, over int64, 
 	if err != nil {
 		return true // what is kept always marshals
 	}
-	c := ledger.Control{Kind: k.kind, Name: name, Version: over, Body: body, Nonce: rand.Int64()} //nolint:gosec // it guards nothing
+	c := ledger.Control{Kind: k.kind, Name: name, Version: over, Body: body, Nonce: rand.Int64()}
 	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		stored, err := k.ledger.SetControl(ctx, s.token, c)
 		switch {

@@ -67,7 +67,7 @@ func (op *Operator) setScope(ctx context.Context, verb string, s Scope, by By, p
 		if c.Body, err = pausedBody(&c, by, pause); err != nil {
 			return fmt.Errorf("%s %s: %w", verb, s, err)
 		}
-		c.Actor, c.Reason, c.Nonce = by.Actor, by.Reason, rand.Int64() //nolint:gosec // it guards nothing
+		c.Actor, c.Reason, c.Nonce = by.Actor, by.Reason, rand.Int64()
 		if _, err = op.ledger.SetControl(ctx, 0, c); err == nil || !errors.Is(err, ledger.ErrChanged) {
 			if err != nil {
 				return fmt.Errorf("%s %s: %w", verb, s, err)

@@ -52,7 +52,7 @@ func limitedStep(p *process, name, to string, c *counter, cuts bool) saga.Step[o
 		if err := call.Sending(); err != nil || p.isDead() {
 			return thing{}, errors.Join(err, errDead)
 		}
-		if cuts && rand.IntN(10) == 0 { //nolint:gosec // the dice decide what is cut off
+		if cuts && rand.IntN(10) == 0 {
 			c.arrive(shareTimeout + shareSettle - time.Second)
 			return thing{}, errors.New("the connection was cut")
 		}
@@ -100,7 +100,7 @@ func TestALimitHoldsForAllProcesses(t *testing.T) {
 				}
 				ps[0].starts("sync", 60)
 				for i := range 30 {
-					pass(time.Duration(1+rand.IntN(40)) * time.Second) //nolint:gosec // the dice decide when
+					pass(time.Duration(1+rand.IntN(40)) * time.Second)
 					if old := ps[i%3]; i%2 == 0 {
 						old.kill()
 					} else if err := old.halt(); err != nil {

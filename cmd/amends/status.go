@@ -86,11 +86,10 @@ func (f *flow) findings() (findings []troubleJSON) {
 
 // queue says how many works wait under a name.
 func (f *flow) queue(name string) string {
-	n := f.waiting[name].Works
-	switch {
-	case n == 0:
+	switch n := f.waiting[name].Works; n {
+	case 0:
 		return ""
-	case n == 1:
+	case 1:
 		return "; 1 work waits for it"
 	default:
 		return "; " + waits(n) + " works wait for it"
