@@ -66,6 +66,9 @@ func TestGoneAndBack(t *testing.T) {
 			d.hears(thin(n1), Hint).asks(shows(n1, "a"), "a second look").later(2*time.Second).asks(shows(n1, "a"), "accepted").holds(n1, "a", 3)
 		}},
 	} {
-		t.Run(row.name, func(t *testing.T) { row.story(newDesk(t, row.policy)) })
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			row.story(newDesk(t, row.policy))
+		})
 	}
 }

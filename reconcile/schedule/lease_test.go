@@ -212,6 +212,7 @@ func TestStopGivesBack(t *testing.T) {
 // A claim whose answer is lost begins nothing, and what it claimed is given back: at the next look, and when the process
 // stops before that. So a stop leaves nothing that others have to wait for, at whatever moment it comes.
 func TestALostClaimIsGivenBack(t *testing.T) {
+	t.Parallel()
 	for name, stopped := range map[string]bool{"the process goes on": false, "the process stops": true} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {

@@ -89,7 +89,7 @@ func (w *worker) run(ctx context.Context) {
 			w.attempt(ctx, claimed, &t.agenda.State, began)
 		case err != nil: // the stop came first, and what was asked for may be stored all the same
 			w.leave(ctx)
-		case err == nil:
+		default:
 			pause(ctx, min(t.agenda.quiet(t.now, w.text), w.opts.Poll))
 		}
 	}
