@@ -20,7 +20,9 @@ type claimer struct {
 	c    *Coordinator
 	s    *session
 	wait func() // set while a claim has no answer
-	owed int    // places of earlier claims of which new works have not had their quarter
+	// failed: the latest had none, or was not made on a lease in question.
+	failed bool
+	owed   int // places of earlier claims of which new works have not had their quarter
 }
 
 // answered ends the wait for the answer of a claim.
@@ -35,7 +37,7 @@ func (k *claimer) answered() {
 // there may be more.
 func (k *claimer) claim() (more bool) {
 	c, s := k.c, k.s
-	if s.trusted() != nil {
+	if k.failed = true; s.trusted() != nil {
 		return false // a lease in question claims nothing; it is renewed or ends by itself
 	}
 	limit := c.hand.room()
@@ -58,6 +60,7 @@ func (k *claimer) claim() (more bool) {
 		return false
 	}
 	k.answered()
+	k.failed = false
 	c.outage.answered(callClaim)
 	c.controls.heard(s, got.Controls)
 	heads := got.Heads

@@ -298,10 +298,10 @@ func TestABadValueCostsOnlyItself(t *testing.T) {
 		}
 		d, err := saga.Define("s", 1, saga.Do("call", func(_ context.Context, call saga.Call[string]) (string, error) {
 			if call.Work == "bad" {
-				return "", errors.New("said \x00 \xff")
+				return "", saga.Permanent(errors.New("said \x00 \xff"))
 			}
 			return "fine", nil
-		}).Idempotent().NoUndo("none").ID(func(string) string { return "id-1" }).Retry(saga.Retry{Attempts: 1}))
+		}).Idempotent().NoUndo("none").ID(func(string) string { return "id-1" }))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -313,7 +313,7 @@ func TestABadValueCostsOnlyItself(t *testing.T) {
 		ended := make(chan error)
 		go func() { ended <- c.Run(ctx) }()
 		synctest.Wait()
-		for work, want := range map[string]saga.Status{"good": saga.Completed, "worse": saga.Completed, "bad": saga.Review} {
+		for work, want := range map[string]saga.Status{"good": saga.Completed, "worse": saga.Completed, "bad": saga.Compensated} {
 			if _, err := c.Start(ctx, "s", work, "in", nil); err != nil {
 				t.Fatal(err)
 			}

@@ -208,7 +208,11 @@ func (c *Coordinator) serve(ctx context.Context, s *session) {
 			flushed = time.Now()
 			c.flushDuplicates()
 		}
-		if !c.rest(ctx, s) {
+		woken := c.woken
+		if k.failed { // whoever has room asks again at once, and a ledger that is away is not helped by that
+			woken = nil
+		}
+		if !c.rest(ctx, s, woken) {
 			return
 		}
 	}
@@ -216,12 +220,12 @@ func (c *Coordinator) serve(ctx context.Context, s *session) {
 
 // rest waits for the next poll, or until there may be something to claim. It reports false when ctx or the
 // session ended.
-func (c *Coordinator) rest(ctx context.Context, s *session) bool {
+func (c *Coordinator) rest(ctx context.Context, s *session, woken <-chan struct{}) bool {
 	t := time.NewTimer(c.opts.Poll)
 	defer t.Stop()
 	select {
 	case <-t.C:
-	case <-c.woken:
+	case <-woken:
 	case <-ctx.Done():
 		return false
 	case <-s.ended:

@@ -78,14 +78,20 @@ func (b *books) during(from, to time.Time) (n int) {
 }
 
 // invoices is the saga of an order-to-invoice sync, as a newcomer writes it: no policy, no limit, no destination named.
-func invoices(t testing.TB, b *books) saga.Program {
-	t.Helper()
+func invoices(p *process, b *books) saga.Program {
+	p.t.Helper()
+	create := func(ctx context.Context, c saga.Call[order]) (thing, error) {
+		if p.isDead() {
+			return thing{}, errDead
+		}
+		return b.create(ctx, c)
+	}
 	gone := func(context.Context, saga.Call[order], thing) error { panic("an order was undone") }
 	d, err := saga.Define("order-to-invoice", 1,
-		saga.Do("invoice", b.create).Find(b.find).Undo(gone),
+		saga.Do("invoice", create).Find(b.find).Undo(gone),
 		saga.Do("mark", func(context.Context, saga.Call[order]) (thing, error) { return thing{ID: "marked"}, nil }).Idempotent().NoUndo("none").Pivot())
 	if err != nil {
-		t.Fatal(err)
+		p.t.Fatal(err)
 	}
 	return d
 }
@@ -114,7 +120,7 @@ func TestTwoHoursWithoutTheBooks(t *testing.T) {
 func twoHours(t *testing.T, l ledgertest.Store, away func(context.Context) error) { //nolint:thelper // it is the test itself, once for each case
 	const before, during = 100, 900
 	b := &books{away: away, made: map[string]int{}}
-	p := boot(t, l, &world{}, config{opts: coordinator.Options{Lease: 15 * time.Second}, program: func(*process) saga.Program { return invoices(t, b) }})
+	p := boot(t, l, &world{}, config{opts: coordinator.Options{Lease: 15 * time.Second, Poll: 2 * time.Second}, program: func(p *process) saga.Program { return invoices(p, b) }})
 	synctest.Wait()
 	for i := range before { // one every two seconds
 		begin(t, p, i)
