@@ -38,8 +38,12 @@ func TestTwoHoursWithoutTheBooksOnSQLite(t *testing.T) {
 	})
 }
 
+// It takes three minutes, nearly all of it for the database: at night.
 func TestTwoHoursWithoutTheBooksOnPostgres(t *testing.T) {
 	t.Parallel()
+	if !nightly() {
+		t.Skip("at night")
+	}
 	address := virtually(t, pgtest.URL(t))
 	synctest.Test(t, func(t *testing.T) {
 		db, err := sqlx.Open("postgres", address)
