@@ -164,12 +164,13 @@ func (m *meter) advance(now time.Time) {
 	}
 }
 
-// busiest is the rate of the busiest minute of late, in sends a second.
+// busiest is the rate of the busiest minute of late, in sends a second. The minute that is not over counts for as long as it
+// lasted, ten seconds at least: a process may have begun only now.
 func (m *meter) busiest(now time.Time) float64 {
 	m.advance(now)
-	most := m.n
+	most := float64(m.n) / max(10, now.Sub(m.minute).Seconds())
 	for _, n := range m.past {
-		most = max(most, n)
+		most = max(most, float64(n)/60)
 	}
-	return float64(most) / 60
+	return most
 }
