@@ -1,0 +1,95 @@
+package coordinator
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// known is a destination whose health is h, and is stored when the test says so.
+func known(t *testing.T, h health) (d *destination, store func()) {
+	t.Helper()
+	var changes []func(health) (health, bool)
+	c := alone()
+	c.change = func(f func(health) (health, bool)) { changes = append(changes, f) }
+	d = newDestination("books", Limit{}, time.Hour, 100, func() {}, c, sharing{})
+	d.obey(h)
+	return d, func() {
+		for _, f := range changes {
+			if changed, ok := f(h); ok {
+				h = changed
+			}
+		}
+		changes = nil
+		d.obey(h)
+	}
+}
+
+// Several instances that fail make a destination failing, and only when none was served for a while: one that fails now and
+// then serves others between.
+func TestWhenADestinationFails(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d, store := known(t, health{})
+		fail := func(numbers ...int64) string {
+			for _, n := range numbers {
+				d.failedBy(n, "500")
+			}
+			store()
+			return d.health.state(d.now())
+		}
+		time.Sleep(time.Minute) //nolint:forbidigo // virtual
+		d.answered()
+		store()
+		if is := fail(1, 2, 3); is != healthy {
+			t.Errorf("it is %s at once, although it has just served", is)
+		}
+		d.answered()
+		time.Sleep(unservedFor) //nolint:forbidigo // virtual
+		if is := fail(1, 1, 1, 2, 2); is != healthy {
+			t.Errorf("it is %s because of two instances", is)
+		}
+		if is := fail(3); is != failing {
+			t.Errorf("it is %s when three have failed and none was served", is)
+		}
+	})
+}
+
+// One attempt at a time finds out whether a failing destination is back: when the probe has failed, no second one leaves before
+// that is known to all; and who has nothing to send gives the probe back.
+func TestOneProbeAtATime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d, store := known(t, health{}.failed(alone().now(), "500"))
+		if d.try(rank{}) {
+			t.Error("an attempt leaves before the time of a probe")
+		}
+		time.Sleep(firstProbe) //nolint:forbidigo // virtual
+		turn := d.join(rank{})
+		store()
+		if <-turn.over; !turn.taken || d.try(rank{}) {
+			t.Error("the probe was not given once")
+		}
+		d.failedBy(1, "500")
+		d.release(time.Millisecond)
+		if d.try(rank{}) {
+			t.Error("a second attempt leaves before the failed probe is stored")
+		}
+		store()
+		time.Sleep(2 * firstProbe) //nolint:forbidigo // virtual
+		turn = d.join(rank{})      // it asks for the next probe, and leaves before it has it
+		if d.leave(turn, errWoken) == nil {
+			t.Fatal("the probe was given before it was stored")
+		}
+		d.none()
+		store()
+		if d.health.Prober == "" {
+			t.Fatal("the probe was not taken")
+		}
+		d.offer()
+		store()
+		if d.health.Prober != "" {
+			t.Error("a probe that nobody wants is kept")
+		}
+	})
+}
