@@ -106,6 +106,12 @@ func (s *simulation) report(t *testing.T) {
 	for _, f := range s.faults {
 		t.Error(f)
 	}
+	for _, f := range s.sites.over {
+		t.Error(f)
+	}
+	if len(s.tap.order) == 0 {
+		t.Error("nothing was started: the checkers saw nothing")
+	}
 	if len(s.faults) > 0 {
 		again := fmt.Sprintf("AMENDS_SEED=%d go test ./coordinator -run 'TestFleet/%s'", s.seed, strings.ReplaceAll(s.scene.name, " ", "_"))
 		if nightly() {

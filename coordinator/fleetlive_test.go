@@ -332,11 +332,13 @@ func (t *tap) line(w *trace) time.Duration {
 		return 0
 	}
 	ahead := t.wanting(w)
-	each := (t.s.sites.byName[w.to].think + time.Duration(t.s.scene.rules.trouble*float64(simTimeout))) / time.Duration(limit.Concurrent)
+	each := (t.s.sites.byName[w.to].think + time.Duration(t.s.scene.rules.trouble*float64(simTimeout+simSettle))) / time.Duration(limit.Concurrent)
 	if limit.PerSecond > 0 {
 		each = max(each, time.Duration(float64(time.Second)/limit.PerSecond))
 	}
-	return 2*time.Duration(ahead)*each + 3*simTimeout
+	// Three that nobody answers keep their slots until they have settled; and a process that dies, or does not heed its end, keeps
+	// its part of the limit for a lease and as long as its last request.
+	return 2*time.Duration(ahead)*each + 3*(simTimeout+simSettle) + simLease + simTimeout + simSettle
 }
 
 // wanting is how many works want the destination of w, itself among them, that may go before it.

@@ -50,6 +50,18 @@ var (
 	parcels1 = ledger.Version{Saga: parcelSaga, Version: 1}
 )
 
+// limits are those of the scene. A site without one is named, too, because a step that names another is refused.
+func (s *simulation) limits() map[string]coordinator.Limit {
+	if len(s.scene.limits) == 0 {
+		return nil
+	}
+	limits := map[string]coordinator.Limit{}
+	for name := range s.sites.byName {
+		limits[name] = s.scene.limits[name]
+	}
+	return limits
+}
+
 // join starts a process that knows the given definitions.
 func (s *simulation) join(knows ...ledger.Version) {
 	s.mu.Lock()
@@ -60,7 +72,7 @@ func (s *simulation) join(knows ...ledger.Version) {
 	m.link = &link{Store: s.tap, m: m}
 	o := coordinator.Options{
 		Lease: simLease, Poll: simPoll, Hold: simHold, Drain: 10 * time.Second, Label: m.name, Log: silent(),
-		MaxWorks: s.scene.maxWorks, Destinations: s.scene.limits,
+		MaxWorks: s.scene.maxWorks, Destinations: s.limits(),
 	}
 	c, err := coordinator.New(m.link, &o)
 	if err != nil {

@@ -185,6 +185,7 @@ func play(t *testing.T, sc scene, seed uint64, broken ...string) *simulation {
 	synctest.Test(t, func(*testing.T) {
 		s.tap = newTap(s)
 		s.sites = newSites(seed, sc.rules, s.broken)
+		s.sites.limits = sc.limits
 		sc.dress(s)
 		done := make(chan struct{})
 		var watch sync.WaitGroup

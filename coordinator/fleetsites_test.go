@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -16,6 +17,9 @@ import (
 // their dice say: refused connections, 429 and 503 with Retry-After, answers that are lost, effects that arrive late,
 // lookups that lag or lie.
 type sites struct {
+	limits map[string]coordinator.Limit
+	over   []string // when a limit was exceeded
+
 	seed  uint64
 	rules siteRules
 	clash map[string]string // what is broken on purpose, see [breaks]
@@ -180,7 +184,8 @@ func (w *sites) send(ctx context.Context, r *request, to string, settle time.Dur
 	if err := w.enter(ctx, s, r, &f); err != nil {
 		return thing{}, err
 	}
-	defer w.leave(s)
+	leave := sync.OnceFunc(func() { w.leave(s) })
+	defer leave()
 	<-time.After(s.think)
 	switch {
 	case f.refused:
@@ -210,6 +215,7 @@ func (w *sites) send(ctx context.Context, r *request, to string, settle time.Dur
 		return thing{}, errors.Join(errNoAnswer, ctx.Err())
 	case f.overtime > 0:
 		<-ctx.Done()
+		leave() // what it has to do is done; only its answer is late
 		<-time.After(f.overtime)
 		return thing{ID: id}, nil // its attempt is closed by now
 	}
@@ -254,6 +260,9 @@ func (w *sites) enter(ctx context.Context, s *site, r *request, f *fate) error {
 	w.mu.Lock()
 	if s.state == siteOpen && (s.capacity == 0 || s.busy < s.capacity) {
 		s.busy++
+		if n := w.limits[s.name].Concurrent; n > 0 && s.busy > n { // "limits hold for all processes of a ledger"
+			w.over = append(w.over, fmt.Sprintf("%d requests at once at %s, which takes %d: %s", s.busy, s.name, n, r.purpose()))
+		}
 		w.mu.Unlock()
 		return nil
 	}
