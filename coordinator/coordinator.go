@@ -77,7 +77,12 @@ func New(l ledger.Ledger, opts *Options) (*Coordinator, error) {
 
 // newDestination gives a line no more than a quarter of the places in hand, so that others find room beside it.
 func (c *Coordinator) newDestination(name string, l Limit) *destination {
-	return newDestination(name, l, c.opts.Hold, c.opts.MaxWorks/4, c.wake, condition{
+	wake := func() {
+		if c.hand.room() > 0 { // else whoever leaves the hand makes room for a claim
+			c.wake()
+		}
+	}
+	return newDestination(name, l, c.opts.Hold, c.opts.MaxWorks/4, wake, condition{
 		now: c.clock.now,
 		who: func() saga.Token {
 			if s := c.current.Load(); s != nil && s.why() == nil {

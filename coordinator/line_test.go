@@ -37,7 +37,7 @@ func TestAWaitingDestinationStarvesNoOther(t *testing.T) {
 		limit coordinator.Limit
 		n     int
 	}{
-		"hushed for ten minutes": {hushed, coordinator.Limit{}, 6000},
+		"hushed for ten minutes": {hushed, coordinator.Limit{}, 1500},
 		"silent":                 {silent, coordinator.Limit{Concurrent: 2}, 6000},
 		"one at a time":          {silent, coordinator.Limit{Concurrent: 1}, 300},
 		"once an hour":           {hushed, coordinator.Limit{PerSecond: 1.0 / 3600}, 300},
@@ -62,9 +62,9 @@ func TestAWaitingDestinationStarvesNoOther(t *testing.T) {
 					t.Errorf("%d works wait in memory for a destination that is away, with room for 400", n)
 				}
 				if name == "hushed for ten minutes" {
-					pass(2 * time.Hour) // it has no limit, and served nobody before: it gets one a second
+					pass(40 * time.Minute) // it has no limit, and served nobody before: it gets one a second
 					if n := in(t, l, "invoices")[saga.Completed]; n != c.n {
-						t.Errorf("%d of %d are completed two hours later", n, c.n)
+						t.Errorf("%d of %d are completed forty minutes later", n, c.n)
 					}
 				}
 				p.kill() // nothing is awaited of a destination that does not answer
