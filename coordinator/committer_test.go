@@ -366,3 +366,13 @@ func TestWhatDoesNotFoldIsNotSent(t *testing.T) {
 		t.Errorf("it was answered %+v, %v, and %d batches were sent", a, err, len(s.batches))
 	}
 }
+
+// A start that was withdrawn was because its caller's context had ended: it says so, whichever is heard of first.
+func TestAWithdrawnStartSaysWhy(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := (&started{err: errWithdrawn}).failure(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("the caller is told: %v", err)
+	}
+}

@@ -69,8 +69,8 @@ func (c *Coordinator) Start(ctx context.Context, sagaName, work string, input an
 	go func() { c.begin(in, ctx.Done(), first, reply) }() // what was sent does not end with its caller
 	select {
 	case r := <-reply:
-		if r.err != nil {
-			return Started{}, fmt.Errorf("start %s: %w", in.id, r.err)
+		if err := r.failure(ctx); err != nil {
+			return Started{}, fmt.Errorf("start %s: %w", in.id, err)
 		}
 		if !r.exists {
 			return Started{Summary: r.summary}, nil
@@ -150,6 +150,15 @@ type started struct {
 	summary saga.Summary
 	exists  bool
 	err     error
+}
+
+// failure is why there is no answer, or nil. A start is withdrawn because its caller's ctx has ended, which is what the caller
+// has to be told, whichever of the two it hears of first.
+func (s *started) failure(ctx context.Context) error {
+	if errors.Is(s.err, errWithdrawn) {
+		return fmt.Errorf("%w: %w", s.err, ctx.Err())
+	}
+	return s.err
 }
 
 func (c *Coordinator) accept(sagaName, work string, input any, o *StartOptions) (intake, error) {
