@@ -68,8 +68,7 @@ func (in *incident) tell(t *testing.T, b blow, n int) (hit bool) {
 	lives := boot(t, l, &world{}, config{opts: slow, program: program})
 	synctest.Wait()
 	op := coordinator.NewOperator(l)
-	bk.begin = time.Now()
-	bk.end = bk.begin.Add(time.Minute)
+	end := bk.leaves(time.Minute)
 	if in.acts != nil {
 		if err := in.acts(op, true); err != nil {
 			t.Fatal(err)
@@ -84,9 +83,9 @@ func (in *incident) tell(t *testing.T, b blow, n int) (hit bool) {
 		}
 		cancel()
 	}
-	pass(time.Until(bk.end))
+	pass(time.Until(end))
 	if in.acts != nil {
-		if n := len(bk.heard); n > 0 {
+		if n := bk.during(time.Time{}, end); n > 0 {
 			t.Errorf("%d requests while the books were paused", n)
 		}
 		if err := in.acts(op, false); err != nil {
@@ -96,8 +95,8 @@ func (in *incident) tell(t *testing.T, b blow, n int) (hit bool) {
 	pass(5 * time.Minute)
 	for i := range 4 {
 		work := fmt.Sprintf("o%05d", i)
-		if st := stateOf(t, l, work); st.Status != saga.Completed || bk.made[work] != 1 {
-			t.Errorf("%s is %s and has %d invoices", work, st.Status, bk.made[work])
+		if st := stateOf(t, l, work); st.Status != saga.Completed || bk.invoices()[work] != 1 {
+			t.Errorf("%s is %s and has %d invoices", work, st.Status, bk.invoices()[work])
 		}
 	}
 	ledgertest.MustCheck(t, l)

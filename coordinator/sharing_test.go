@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -37,6 +38,20 @@ func (c *counter) arrive(d time.Duration) {
 	}
 	c.most = max(c.most, n)
 	c.until, c.at = append(c.until, now.Add(d)), append(c.at, now)
+}
+
+// times are when requests arrived.
+func (c *counter) times() []time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.at)
+}
+
+// worst is how many were at work at the same time, at most.
+func (c *counter) worst() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.most
 }
 
 // shareTimeout and shareSettle are those of the steps here: a request is at work for no longer than both.
@@ -109,8 +124,8 @@ func TestALimitHoldsForAllProcesses(t *testing.T) {
 					ps[i%3] = sharing(t, l, limit, c, true, 1)
 				}
 				pass(2 * time.Hour)
-				if c.most > limit.Concurrent {
-					t.Errorf("%d requests were at work at once, of at most %d", c.most, limit.Concurrent)
+				if c.worst() > limit.Concurrent {
+					t.Errorf("%d requests were at work at once, of at most %d", c.worst(), limit.Concurrent)
 				}
 				if got := in(t, l, "sync"); got[saga.Completed] != 60 {
 					t.Errorf("of 60: %v", got)
@@ -136,9 +151,9 @@ func TestARateHoldsForAllProcesses(t *testing.T) {
 		pass(time.Minute)
 		begun := time.Now()
 		pass(time.Minute)
-		spaced(t, c.at, limit)
+		spaced(t, c.times(), limit)
 		n := 0
-		for _, at := range c.at {
+		for _, at := range c.times() {
 			if at.After(begun) {
 				n++
 			}
@@ -148,7 +163,7 @@ func TestARateHoldsForAllProcesses(t *testing.T) {
 		}
 		p.kill()
 		pass(10 * time.Minute)
-		spaced(t, c.at, limit)
+		spaced(t, c.times(), limit)
 		if got := in(t, l, "sync"); got[saga.Completed] != 400 {
 			t.Errorf("of 400: %v", got)
 		}
@@ -177,8 +192,8 @@ func TestALimitIsSharedByVersions(t *testing.T) {
 			t.Errorf("after forty seconds: %v", got)
 		}
 		pass(10 * time.Minute)
-		if got := in(t, l, "sync"); got[saga.Completed] != 40 || c.most > 1 {
-			t.Errorf("of 40: %v; %d at once", got, c.most)
+		if got := in(t, l, "sync"); got[saga.Completed] != 40 || c.worst() > 1 {
+			t.Errorf("of 40: %v; %d at once", got, c.worst())
 		}
 	})
 }
@@ -195,9 +210,9 @@ func TestAStopLeavesTheLimit(t *testing.T) {
 		if err := p.halt(); err != nil {
 			t.Fatal(err)
 		}
-		n, stopped := len(c.at), time.Now()
+		n, stopped := len(c.times()), time.Now()
 		sharing(t, l, limit, c, false, 1)
-		for len(c.at) == n && time.Since(stopped) < time.Minute {
+		for len(c.times()) == n && time.Since(stopped) < time.Minute {
 			pass(100 * time.Millisecond)
 		}
 		if took := time.Since(stopped); took > time.Second+quick().Poll {
