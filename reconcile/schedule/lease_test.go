@@ -237,6 +237,35 @@ func TestALostClaimIsGivenBack(t *testing.T) {
 	}
 }
 
+// An attempt whose end cannot be recorded is no lost claim: its lease runs out, and it counts as a crash, so that what can never
+// be recorded is not worked on for ever.
+func TestWhatCannotBeRecordedFailsAtLast(t *testing.T) {
+	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
+		s.poll = time.Second
+		s.runOn(&refusing{s.Store}, s.job("0 * * * *", "", time.Second))
+		s.until("2026-06-15T11:30:00Z")
+		s.want("2026-06-15T11:00:00Z failed")
+		if r := s.last(); r.Crashes != 5 || r.Attempt != 5 {
+			t.Errorf("it failed after %d crashes in %d attempts", r.Crashes, r.Attempt)
+		}
+	})
+}
+
+// refusing is a store that records no good end.
+type refusing struct{ schedule.Store }
+
+func (r *refusing) Turn(ctx context.Context, job string, decide func(time.Time, *schedule.Agenda) error) error {
+	return r.Store.Turn(ctx, job, func(now time.Time, a *schedule.Agenda) error {
+		err := decide(now, a)
+		for i := range a.Open {
+			if a.Open[i].Verdict == schedule.OK {
+				return errSevered
+			}
+		}
+		return err
+	})
+}
+
 // losing stores the first claim, and its answer is lost.
 type losing struct {
 	schedule.Store

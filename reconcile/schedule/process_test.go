@@ -99,7 +99,7 @@ func takenOver(t *testing.T, s database, left map[string]int64) <-chan time.Time
 	return over
 }
 
-// held are the runs that somebody holds, each under its fence.
+// held are the runs that a process holds, or held when it was killed, each under its fence.
 func held(t *testing.T, s database) map[string]int64 {
 	t.Helper()
 	held := map[string]int64{}

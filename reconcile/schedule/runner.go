@@ -69,6 +69,7 @@ type worker struct {
 
 	job       *Job
 	described bool
+	begun     int64     // fence of the latest attempt of this worker
 	swept     time.Time // when old runs were last deleted, by our clock
 	looked    time.Time // when it was last asked whether the job is stale, by our clock
 	stale     bool
@@ -78,7 +79,7 @@ type worker struct {
 
 // run looks what is due and does it, until ctx ends.
 func (w *worker) run(ctx context.Context) {
-	for ctx.Err() == nil { // at its top this worker has nothing in hand
+	for ctx.Err() == nil {
 		began := time.Now()
 		claimed, t, err := w.look(ctx)
 		switch {
@@ -86,6 +87,7 @@ func (w *worker) run(ctx context.Context) {
 			w.opts.Log.WithField("job", w.job.Name).WithError(err).Warn("looking what is due failed; trying again")
 			pause(ctx, min(w.opts.Poll, time.Second))
 		case err == nil && claimed != nil:
+			w.begun = claimed.Fence
 			w.attempt(ctx, claimed, &t.agenda.State, began)
 		case err != nil: // the stop came first, and what was asked for may be stored all the same
 			w.leave(ctx)
@@ -160,10 +162,11 @@ func (w *worker) look(ctx context.Context) (claimed *RunRow, t turned, err error
 	return claimed, t, nil
 }
 
-// giveBack gives back what the worker holds on record and has not in hand: it was claimed, and the answer was lost.
+// giveBack gives back what the worker has claimed without hearing of it: its answer was lost. An attempt that was begun and
+// whose end could not be recorded is another matter: it keeps its lease, and counts as a crash.
 func (w *worker) giveBack(now time.Time, a *Agenda) {
 	for i := range a.Open {
-		if r := &a.Open[i]; r.Running() && r.Holder == w.holder {
+		if r := &a.Open[i]; r.Running() && r.Holder == w.holder && r.Fence > w.begun {
 			release(now, r, r.Outcome)
 		}
 	}
