@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/saga"
 )
 
 // U3: that an object is gone is proven by a whole listing, two questions by id, and an earlier run that found the same
@@ -31,6 +32,28 @@ func TestAbsenceIsProvenThrice(t *testing.T) {
 		}
 		if len(w.live(keyOf(7))) != 1 || len(w.delivered) > 0 {
 			t.Error("something was done about it")
+		}
+	})
+}
+
+// U3: the ledger has no say in it. A work whose adoption was cut off is listed as one that is held back, and its object may
+// be gone when the adoption is taken up again.
+func TestAbsenceOfWhatWasHalfAdopted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		for n := range 30 {
+			w.done(keyOf(n))
+		}
+		key := keyOf(7)
+		w.works[key].Status, w.cutOff = saga.Paused, map[string]bool{key: true}
+		delete(w.orders, key)
+		j := w.job(t, many)
+		j.mustRun()
+		w.pass(25 * time.Hour)
+		j.mustRun()
+		if row := j.row(key); row.Class != drift.Orphan || row.Do != drift.Ask {
+			t.Errorf("%s, %s (%s)", row.Class, row.Do, row.Why)
 		}
 	})
 }

@@ -31,7 +31,7 @@ func (w ledger) Heads(_ context.Context, after string, limit int) ([]repair.Head
 
 func (w ledger) Known(_ context.Context, key string) (*drift.Known, error) {
 	defer w.lock()()
-	if w.works[key] == nil {
+	if w.works[key] == nil || w.cutOff[key] {
 		return nil, nil
 	}
 	k := *w.works[key]

@@ -260,11 +260,13 @@ func (p *planning) looked(ctx context.Context, fs []drift.Finding) (now []drift.
 }
 
 // orphansAmong returns the keys that an earlier run found to be without an object, and whether that was longer than the
-// grace ago. Together with the complete listing and two looks by the id that proves that the object is gone (U3).
+// grace ago. Together with the complete listing and two looks by the id that proves that the object is gone (U3). What the
+// listing made of a key does not matter, as long as it has no version for it: a head in the ledger may be all that is left
+// of an adoption that was cut off, and the look passes over it.
 func (p *planning) orphansAmong(ctx context.Context, fs []drift.Finding) (map[string]bool, error) {
 	orphans := map[string]bool{}
 	for _, f := range fs {
-		if f.Class != drift.Orphan {
+		if f.Revision != "" {
 			continue
 		}
 		ds, err := p.drifts.Drifts(ctx, drift.DriftQuery{Job: p.name, Key: f.Key, Class: drift.Orphan, Limit: 1})

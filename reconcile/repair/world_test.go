@@ -25,6 +25,7 @@ type world struct {
 	orders map[string]*order       // by key
 	docs   []*drift.Document       // at the destination
 	works  map[string]*drift.Known // the ledger, by key
+	cutOff map[string]bool         // works whose adoption was cut off: the ledger lists them, and knows nothing of them
 	mails  map[string]int          // by key
 	last   int                     // document made
 

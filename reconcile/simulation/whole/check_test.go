@@ -62,12 +62,16 @@ func (s *scene) settled(t *testing.T, p *process, told func(*order) bool) {
 		case o.wanted() && s.post.mails[o.key] != 1 && !s.unconfirmed(t, o.key):
 			mails = append(mails, fmt.Sprintf("%d mails about %s", s.post.mails[o.key], o.key))
 		case !o.wanted() && len(live) > 0 && !s.asked(t, o):
-			risen = append(risen, fmt.Sprintf("%s is %v, its invoices say %v, its work is %+v", o.key, *o.last(), live, k))
+			risen = append(risen, fmt.Sprintf("%s is %v, its invoices say %v, its work is %+v, and its drifts are %+v", o.key, *o.last(), live, k, s.drifts(t, o.key)))
 		}
 	}
 	broken(t, s, "I-1: not one invoice per paid order, as it should be", one)
 	broken(t, s, "I-2: not one mail, and nothing about it is unknown", mails)
 	broken(t, s, "I-5: an invoice stands for an order that is gone", risen)
+	if len(risen) > 0 {
+		plan, err := s.store.Latest(t.Context(), "orders")
+		t.Logf("the newest plan: %+v, %v", plan, err)
+	}
 }
 
 // unconfirmed reports whether nobody can tell if the mail was sent, because the ledger that knew it was lost.
@@ -83,6 +87,16 @@ func (s *scene) unconfirmed(t *testing.T, key string) bool {
 		t.Fatal(err)
 	}
 	return slices.Contains(st.Unconfirmed(), "receipt")
+}
+
+// drifts are what the store remembers of a key.
+func (s *scene) drifts(t *testing.T, key string) []drift.Drift {
+	t.Helper()
+	ds, err := s.store.Drifts(t.Context(), drift.DriftQuery{Job: "orders", Key: key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ds
 }
 
 // asked reports whether a person is asked about an order that was deleted without a word that reached us: its invoice is
