@@ -28,10 +28,10 @@ func (w *work) act(cmd saga.Command) saga.Outcome {
 	o, tried := w.attempt(cmd)
 	o.Shutdown = w.c.isStopping()
 	if d := w.destination(cmd.Step); d != nil && tried && !o.Shutdown { // before the slot goes to the next in line
-		switch o.Class {
-		case saga.Unknown, saga.Unsent:
+		switch {
+		case o.Class == saga.Fault, o.Stack != "": // the program is at fault, and nothing is known of the destination
+		case o.Class == saga.Unknown, o.Class == saga.Unsent:
 			o.Outage = w.heed(d, cmd, o.HoldBack, o.RetryAfter, o.Error)
-		case saga.Fault:
 		default: // done or refused: the destination works
 			d.answered()
 		}
@@ -232,7 +232,7 @@ func (w *work) look(cmd saga.Command) (saga.Event, bool) {
 		}
 	}
 	f.Step = cmd.Step
-	if d := w.destination(cmd.Step); d != nil && f.Kind == saga.KindUnclear && w.s.idle.Err() == nil {
+	if d := w.destination(cmd.Step); d != nil && f.Kind == saga.KindUnclear && f.Stack == "" && w.s.idle.Err() == nil {
 		f.Outage = w.heed(d, cmd, f.HoldBack, f.RetryAfter, f.Error)
 	}
 	return saga.Event{Evidence: &f}, w.s.idle.Err() == nil

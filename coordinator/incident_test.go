@@ -232,3 +232,44 @@ func TestABadOrderAmongGoodOnesIsInReviewSoon(t *testing.T) {
 		}
 	})
 }
+
+// F29: a step that panics is the program's own fault, though it be the only one that asks there: it is in review within
+// hours, and its destination is not called failing.
+func TestAPanicIsNoOutage(t *testing.T) {
+	t.Parallel()
+	for name, sends := range map[string]bool{"before it says that it sends": false, "behind that": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l := memory.New(nil)
+				act := func(_ context.Context, c saga.Call[order]) (thing, error) {
+					if sends {
+						if err := c.Sending(); err != nil {
+							return thing{}, err
+						}
+					}
+					panic("assignment to entry in nil map")
+				}
+				d, err := saga.Define("order-to-invoice", 1, saga.Do("invoice", act).Idempotent().NoUndo("none"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				p := boot(t, l, &world{}, config{program: func(*process) saga.Program { return d }})
+				synctest.Wait()
+				for i := range 5 {
+					begin(t, p, i)
+				}
+				pass(3 * time.Hour)
+				if got := in(t, l, "order-to-invoice"); got[saga.Review] != 5 {
+					t.Errorf("%v", got)
+				}
+				if st, err := p.Standing(t.Context(), time.Now()); err != nil || len(st.Destinations) > 0 {
+					t.Errorf("%+v, %v", st.Destinations, err)
+				}
+				if err := p.halt(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}

@@ -174,6 +174,8 @@
 //     of that time is stale: it may have been followed already, so somebody must look again.
 //   - F28: what failed while the destination served nobody else ([Outcome].Outage) spends no attempt and no lookup: an
 //     outage is not the work's fault. The waits between grow all the same, and Within ends it (adoption A1).
+//   - F29: a panic is the program's fault: it spends an attempt even where nothing was sent, and says nothing of the
+//     destination.
 //
 // # Compensation
 //

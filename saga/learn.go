@@ -38,7 +38,9 @@ func (m *machine) learnOutcome(o *Outcome) error {
 		r.Kind, r.Class = KindDone, ""
 		r.bring(o.ExternalID, o.Output, o.Dropped)
 	case Unsent:
-		r.Kind = KindNotSent
+		if r.Kind = KindNotSent; o.Stack != "" {
+			r.Class = Fault
+		}
 	case Refused:
 		r.Kind = KindRefused
 		if o.Maybe {

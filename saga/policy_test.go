@@ -231,6 +231,18 @@ func TestF28Outage(t *testing.T) {
 	})
 }
 
+// "F29: a panic ... spends an attempt even where nothing was sent". Nothing being sent stays known.
+func TestF29Panic(t *testing.T) {
+	for _, class := range []Class{Unsent, Unknown} {
+		d := begin(t, "a idempotent undo attempts=2")
+		panicked := Outcome{Class: class, Error: "panic: nil map", Stack: "goroutine 1"}
+		d.outcome(panicked).due().outcome(panicked).review(ReasonExhausted)
+		if e := d.st.Step("a").Forward; e.Tries != 2 || e.Unanswered.IsZero() != (class == Unsent) {
+			t.Errorf("%s: %+v", class, e)
+		}
+	}
+}
+
 // "F23": that the saga turned is on record before anything is done about it, so that nothing goes forward
 // again (C10) when the evidence comes.
 func TestF23TurningIsRecorded(t *testing.T) {

@@ -251,7 +251,7 @@ func (ss *StepState) learn(e *Effort, r *Record) error {
 }
 
 func (ss *StepState) endAttempt(e *Effort, r *Record) {
-	if r.Class == stopped || r.Class == outage || r.Kind == KindNotSent {
+	if r.Class == stopped || r.Class == outage || r.Kind == KindNotSent && r.Class != Fault {
 		e.Tries--
 	}
 	e.failed(r)
