@@ -167,7 +167,7 @@ func (h *Hearer) tryReserve() bool {
 func (h *Hearer) claim(ctx context.Context, free int) (full bool) {
 	began := time.Now()
 	c := claim{h: h}
-	entries, err := h.gate.Claim(ctx, free, c.decide)
+	entries, err := h.gate.Lease(ctx, free, c.decide)
 	for range free - len(entries) {
 		<-h.slots
 	}

@@ -25,9 +25,9 @@ type Gate interface {
 	// the store sets when they were judged. It returns how many there were.
 	Judge(ctx context.Context, limit int, decide func(now time.Time, ds []Delivery, es map[Object]*Entry) error) (int, error)
 
-	// Claim hands up to limit entries that are due and whose lease, if any, is over. Those are returned that the
+	// Lease hands up to limit entries that are due and whose lease, if any, is over. Those are returned that the
 	// callback leaves with a Holder and a lease in the future.
-	Claim(ctx context.Context, limit int, decide func(now time.Time, e *Entry) error) ([]Entry, error)
+	Lease(ctx context.Context, limit int, decide func(now time.Time, e *Entry) error) ([]Entry, error)
 
 	// Update hands one entry, an empty one when there is none.
 	Update(ctx context.Context, o Object, decide func(now time.Time, e *Entry) error) error

@@ -40,8 +40,8 @@ func (w *watched) Judge(ctx context.Context, limit int, decide func(time.Time, [
 	})
 }
 
-func (w *watched) Claim(ctx context.Context, limit int, decide func(time.Time, *reconcile.Entry) error) ([]reconcile.Entry, error) {
-	return w.Gate.Claim(ctx, limit, func(now time.Time, e *reconcile.Entry) error {
+func (w *watched) Lease(ctx context.Context, limit int, decide func(time.Time, *reconcile.Entry) error) ([]reconcile.Entry, error) {
+	return w.Gate.Lease(ctx, limit, func(now time.Time, e *reconcile.Entry) error {
 		before := *e
 		defer func() { w.compare(&before, e, now) }()
 		return decide(now, e)

@@ -100,9 +100,9 @@ func (c *crashable) Judge(ctx context.Context, limit int, decide func(time.Time,
 	return n, err
 }
 
-func (c *crashable) Claim(ctx context.Context, limit int, decide func(time.Time, *reconcile.Entry) error) (es []reconcile.Entry, err error) {
+func (c *crashable) Lease(ctx context.Context, limit int, decide func(time.Time, *reconcile.Entry) error) (es []reconcile.Entry, err error) {
 	err = c.p.around(func() error {
-		es, err = c.gate.Claim(ctx, limit, func(now time.Time, e *reconcile.Entry) error {
+		es, err = c.gate.Lease(ctx, limit, func(now time.Time, e *reconcile.Entry) error {
 			return errors.Join(decide(now, e), c.p.boundary())
 		})
 		return err

@@ -152,8 +152,8 @@ func (s *storePort) Judge(ctx context.Context, limit int, decide judging) (int, 
 	})
 }
 
-func (s *storePort) Claim(ctx context.Context, limit int, decide deciding) ([]reconcile.Entry, error) {
-	return write(s.p, func() ([]reconcile.Entry, error) { return s.Store.Claim(ctx, limit, s.watched(decide)) })
+func (s *storePort) Lease(ctx context.Context, limit int, decide deciding) ([]reconcile.Entry, error) {
+	return write(s.p, func() ([]reconcile.Entry, error) { return s.Store.Lease(ctx, limit, s.watched(decide)) })
 }
 
 func (s *storePort) Update(ctx context.Context, o reconcile.Object, decide deciding) error {

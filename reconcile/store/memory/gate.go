@@ -43,11 +43,11 @@ func (s *Store) Judge(ctx context.Context, limit int, decide func(time.Time, []r
 	return len(ds), nil
 }
 
-// Claim hands out "entries that are due and whose lease, if any, is over", those first that are due longest.
-func (s *Store) Claim(ctx context.Context, limit int, decide func(time.Time, *reconcile.Entry) error) ([]reconcile.Entry, error) {
+// Lease hands out "entries that are due and whose lease, if any, is over", those first that are due longest.
+func (s *Store) Lease(ctx context.Context, limit int, decide func(time.Time, *reconcile.Entry) error) ([]reconcile.Entry, error) {
 	now, unlock, err := s.enter(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("claim entries: %w", err)
+		return nil, fmt.Errorf("lease entries: %w", err)
 	}
 	defer unlock()
 	due := s.due(now, limit)

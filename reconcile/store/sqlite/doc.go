@@ -11,7 +11,7 @@
 //
 // WAL with synchronous=FULL: what Accept answered survives a power cut. Accept and Update gather what arrives while
 // a commit is on its way and write it as one transaction. When something in it fails, each call gets a transaction
-// of its own, so that none fails for another. Judge and Claim are transactions of their own; for as long as one of
+// of its own, so that none fails for another. Judge and Lease are transactions of their own; for as long as one of
 // them runs nobody else writes, so a batch of a few hundred is better than one of thousands.
 //
 // Accept returns when its context ends, whatever the database does: what was on its way then may have been stored,

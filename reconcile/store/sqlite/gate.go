@@ -58,8 +58,8 @@ func (s *Store) Judge(ctx context.Context, limit int, decide func(time.Time, []r
 	return n, nil
 }
 
-// Claim hands out entries that are due and nobody works on.
-func (s *Store) Claim(ctx context.Context, limit int, decide func(time.Time, *reconcile.Entry) error) ([]reconcile.Entry, error) {
+// Lease hands out entries that are due and nobody works on.
+func (s *Store) Lease(ctx context.Context, limit int, decide func(time.Time, *reconcile.Entry) error) ([]reconcile.Entry, error) {
 	if limit <= 0 {
 		return nil, nil
 	}
@@ -95,7 +95,7 @@ func (s *Store) Claim(ctx context.Context, limit int, decide func(time.Time, *re
 	case refused != nil:
 		return nil, refused
 	case err != nil:
-		return nil, fmt.Errorf("claim entries: %w", err)
+		return nil, fmt.Errorf("lease entries: %w", err)
 	}
 	return claimed, nil
 }

@@ -56,7 +56,7 @@ func same(b *bench, what string, got, want reconcile.Entry) {
 	}
 }
 
-// "Claim hands up to limit entries that are due and whose lease, if any, is over".
+// "Lease hands up to limit entries that are due and whose lease, if any, is over".
 func claimDue(b *bench) {
 	now := b.clock()
 	for id, due := range map[string]time.Time{
@@ -67,7 +67,7 @@ func claimDue(b *bench) {
 	}
 	b.put(object("old"), func(e *reconcile.Entry) { e.Holder, e.Until = "somebody who is gone", now.Add(-time.Minute) })
 	for _, want := range []string{"[oldest older]", "[old]", "[]"} {
-		es, err := b.Claim(b.Context(), 2, take("me"))
+		es, err := b.Lease(b.Context(), 2, take("me"))
 		if err != nil || ids(es) != want {
 			b.Fatalf("claimed %s, %v; want %s", ids(es), err, want)
 		}
@@ -83,16 +83,16 @@ func claimDue(b *bench) {
 // G5: nobody claims what somebody works on.
 func claimLeased(b *bench) {
 	b.put(object("1"), overdue(b))
-	if es, err := b.Claim(b.Context(), 10, take("me")); err != nil || ids(es) != "[1]" {
+	if es, err := b.Lease(b.Context(), 10, take("me")); err != nil || ids(es) != "[1]" {
 		b.Fatalf("claimed %s, %v", ids(es), err)
 	}
-	if es, err := b.Claim(b.Context(), 10, take("you")); err != nil || len(es) != 0 {
+	if es, err := b.Lease(b.Context(), 10, take("you")); err != nil || len(es) != 0 {
 		b.Errorf("claimed %s, %v; I have it", ids(es), err)
 	}
 	end := b.clock().Add(5 * time.Millisecond)
 	b.put(object("1"), func(e *reconcile.Entry) { e.Until = end })
 	b.until(end)
-	if es, err := b.Claim(b.Context(), 10, take("you")); err != nil || ids(es) != "[1]" || es[0].Fence != 2 {
+	if es, err := b.Lease(b.Context(), 10, take("you")); err != nil || ids(es) != "[1]" || es[0].Fence != 2 {
 		b.Errorf("claimed %+v, %v; my lease is over", es, err)
 	}
 }
@@ -103,7 +103,7 @@ func claimReturned(b *bench) {
 	for i, id := range []string{"a", "b", "c"} {
 		b.put(object(id), func(e *reconcile.Entry) { e.Due = now.Add(time.Duration(i-10) * time.Hour) })
 	}
-	es, err := b.Claim(b.Context(), 10, func(now time.Time, e *reconcile.Entry) error {
+	es, err := b.Lease(b.Context(), 10, func(now time.Time, e *reconcile.Entry) error {
 		switch e.Object.ID {
 		case "a":
 			e.Due = time.Time{} // nothing to do after all
@@ -128,7 +128,7 @@ func claimError(b *bench) {
 		b.put(object(id), overdue(b))
 	}
 	n := 0
-	es, err := b.Claim(b.Context(), 10, func(now time.Time, e *reconcile.Entry) error {
+	es, err := b.Lease(b.Context(), 10, func(now time.Time, e *reconcile.Entry) error {
 		if n++; n == 2 {
 			return errRefused
 		}
@@ -137,7 +137,7 @@ func claimError(b *bench) {
 	if err != errRefused || len(es) != 0 { //nolint:errorlint // as it is
 		b.Errorf("got %s and %v, want the callback's own error", ids(es), err)
 	}
-	if es, err := b.Claim(b.Context(), 10, take("you")); err != nil || len(es) != 2 || es[0].Fence != 1 || es[1].Fence != 1 {
+	if es, err := b.Lease(b.Context(), 10, take("you")); err != nil || len(es) != 2 || es[0].Fence != 1 || es[1].Fence != 1 {
 		b.Errorf("then %+v, %v", es, err)
 	}
 }
@@ -212,7 +212,7 @@ func updateFence(b *bench) {
 	other := b.again()
 	o := object("1")
 	b.put(o, overdue(b))
-	mine, err := b.Claim(b.Context(), 1, take("me"))
+	mine, err := b.Lease(b.Context(), 1, take("me"))
 	if err != nil || len(mine) != 1 {
 		b.Fatalf("claimed %v, %v", mine, err)
 	}

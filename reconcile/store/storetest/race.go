@@ -14,7 +14,7 @@ var raceCases = []testCase{
 	{"one row of many identical deliveries", raceIdentical},
 	{"two bodies of one event", raceConflict},
 	{"two processes judge one inbox", raceJudge},
-	{"two processes claim", raceClaim},
+	{"two processes lease", raceLease},
 	{"everything at once", raceAll},
 }
 
@@ -112,7 +112,7 @@ func raceJudge(b *bench) {
 }
 
 // G5: of what is due every entry is claimed by one.
-func raceClaim(b *bench) {
+func raceLease(b *bench) {
 	stores := []Store{b.Store, b.again()}
 	const n = 60
 	for i := range n {
@@ -124,7 +124,7 @@ func raceClaim(b *bench) {
 	for i := range 6 {
 		wg.Go(func() {
 			for empty := 0; empty < 3; {
-				es, err := stores[i%2].Claim(b.Context(), 5, take(fmt.Sprint(i)))
+				es, err := stores[i%2].Lease(b.Context(), 5, take(fmt.Sprint(i)))
 				if err != nil {
 					b.Error(err)
 					return
@@ -141,7 +141,7 @@ func raceClaim(b *bench) {
 		})
 	}
 	wg.Wait()
-	es, err := b.Claim(b.Context(), n, take("the rest"))
+	es, err := b.Lease(b.Context(), n, take("the rest"))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -199,11 +199,11 @@ func raceAll(b *bench) {
 					e.Delivered, e.Due = e.Accepted, now
 					return nil
 				}))
-				_, err = s.Claim(b.Context(), 3, func(_ time.Time, e *reconcile.Entry) error {
+				_, err = s.Lease(b.Context(), 3, func(_ time.Time, e *reconcile.Entry) error {
 					e.Due = time.Time{}
 					return nil
 				})
-				fail("claim", err)
+				fail("lease", err)
 			}
 		})
 	}

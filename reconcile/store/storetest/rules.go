@@ -284,7 +284,7 @@ func (s stubborn) Judge(ctx context.Context, limit int, decide decision) (int, e
 
 type thief struct{ Store }
 
-func (t thief) Claim(ctx context.Context, limit int, decide func(time.Time, *reconcile.Entry) error) ([]reconcile.Entry, error) {
+func (t thief) Lease(ctx context.Context, limit int, decide func(time.Time, *reconcile.Entry) error) ([]reconcile.Entry, error) {
 	held, err := t.Entries(ctx, reconcile.EntryFilter{})
 	if err != nil {
 		return nil, err
