@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/amends-dev/amends/ledger/ledgertest"
-	"github.com/amends-dev/amends/ledger/memory"
-	"github.com/amends-dev/amends/ledger/sqlite"
+	"github.com/amends-dev/amends/store/memory"
+	"github.com/amends-dev/amends/store/sqlite"
 )
 
 // Several who adopt the same works at the same time come to one chain, on every kind of ledger.

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/ledger/memory"
 	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store/memory"
 )
 
 // BenchmarkSagas measures what the coordinator itself costs: four steps that do nothing, on the ledger in memory.

@@ -14,9 +14,9 @@ import (
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/ledger/ledgertest"
-	"github.com/amends-dev/amends/ledger/memory"
-	"github.com/amends-dev/amends/ledger/sqlite"
 	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store/memory"
+	"github.com/amends-dev/amends/store/sqlite"
 )
 
 // Every boundary, by count: the canonical saga is run with one thing going wrong at its n-th call of the ledger or

@@ -9,8 +9,8 @@ import (
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/ledger/ledgertest"
-	"github.com/amends-dev/amends/ledger/memory"
 	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store/memory"
 )
 
 // Realworld 1 and 2: a process that is killed every eight seconds, with six steps of half a second at a destination that takes

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/ledger/memory"
 	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store/memory"
 )
 
 // F2: "no step is armed until its send slot is in hand". So whatever is armed is sent at that very moment, even

@@ -14,9 +14,9 @@ import (
 	"github.com/amends-dev/amends/internal/pgtest"
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/ledger/ledgertest"
-	"github.com/amends-dev/amends/ledger/postgres"
-	"github.com/amends-dev/amends/ledger/sqlite"
 	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store/postgres"
+	"github.com/amends-dev/amends/store/sqlite"
 )
 
 // The two hours on the ledgers with a database, which stands still for virtual time while it works. Its time is virtual, too.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/ledger/memory"
 	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store/memory"
 )
 
 // CORE-7, T3: works that wait for one destination never take the places of others. It asks for ten minutes of silence,

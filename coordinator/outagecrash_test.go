@@ -10,8 +10,8 @@ import (
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/ledger/ledgertest"
-	"github.com/amends-dev/amends/ledger/memory"
 	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store/memory"
 )
 
 // incident is something that keeps four orders from the books for a minute.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/amends-dev/amends/internal/pgtest"
 	"github.com/amends-dev/amends/ledger/ledgertest"
-	"github.com/amends-dev/amends/ledger/postgres"
 	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store/postgres"
 )
 
 // openPostgres opens the ledger at url for the length of the test, as one process does.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/ledger/memory"
 	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store/memory"
 )
 
 // CORE-15: a backlog is not worked off at MaxWorks per Poll: what is let go makes room, and room is claimed at once.

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/ledger/memory"
 	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store/memory"
 )
 
 // gate lets calls of one method through, or fails them, or keeps them without an answer and without heeding their

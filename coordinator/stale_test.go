@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/ledger/memory"
 	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store/memory"
 )
 
 // "Feed what was learned to the machine again": what a stale answer rejected is decided again, on the chain as it is now,

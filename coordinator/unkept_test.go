@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/ledger/memory"
 	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store/memory"
 )
 
 // lined returns the lines that say message.

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/ledger/memory"
 	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store/memory"
 )
 
 // CORE-9, T3: "compensations, then what is furthest along, then first come" holds for works that were turned away from a

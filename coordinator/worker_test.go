@@ -18,9 +18,9 @@ import (
 	"github.com/amends-dev/amends/effect"
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/ledger/ledgertest"
-	"github.com/amends-dev/amends/ledger/postgres"
-	"github.com/amends-dev/amends/ledger/sqlite"
 	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store/postgres"
+	"github.com/amends-dev/amends/store/sqlite"
 )
 
 // The test binary runs itself as a worker: a real process that can be killed. The world stays in the parent and is

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/store/memory"
+	"github.com/amends-dev/amends/store/memory/heard"
 )
 
 // bench is a store, a source whose answers a test scripts, and what was delivered.

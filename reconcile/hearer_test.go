@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/store/memory"
+	"github.com/amends-dev/amends/store/memory/heard"
 )
 
 // Rows E*, G* and D17 of the checklist, as the hearer holds them. All of it runs in virtual time on the memory

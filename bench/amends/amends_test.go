@@ -10,9 +10,9 @@ import (
 	"github.com/amends-dev/amends/bench/workload"
 	"github.com/amends-dev/amends/internal/pgtest"
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/ledger/postgres"
-	"github.com/amends-dev/amends/ledger/sqlite"
 	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store/postgres"
+	"github.com/amends-dev/amends/store/sqlite"
 )
 
 // variant is an engine on an empty ledger, and how to read that ledger.

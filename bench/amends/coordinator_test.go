@@ -7,7 +7,7 @@ import (
 
 	"github.com/amends-dev/amends/bench/workload"
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/ledger/memory"
+	"github.com/amends-dev/amends/store/memory"
 )
 
 // BenchmarkCoordinator is the coordinator's own share: sagas over a ledger that

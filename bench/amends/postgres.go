@@ -5,7 +5,7 @@ import (
 
 	"github.com/amends-dev/amends/bench/workload"
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/ledger/postgres"
+	"github.com/amends-dev/amends/store/postgres"
 )
 
 // singleWriters is how many transactions of one record each run at a time when

@@ -5,7 +5,7 @@ import (
 
 	"github.com/amends-dev/amends/bench/workload"
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/ledger/sqlite"
+	"github.com/amends-dev/amends/store/sqlite"
 )
 
 // SQLite opens amends on a database file that does not exist yet.

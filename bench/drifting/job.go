@@ -12,16 +12,16 @@ import (
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/ledger"
-	ledgerpostgres "github.com/amends-dev/amends/ledger/postgres"
-	ledgersqlite "github.com/amends-dev/amends/ledger/sqlite"
 	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/drift"
 	"github.com/amends-dev/amends/reconcile/repair"
-	"github.com/amends-dev/amends/reconcile/store/postgres"
-	"github.com/amends-dev/amends/reconcile/store/sqlite"
 	"github.com/amends-dev/amends/reconcile/sweep"
 	"github.com/amends-dev/amends/reconcile/works"
 	"github.com/amends-dev/amends/saga"
+	ledgerpostgres "github.com/amends-dev/amends/store/postgres"
+	"github.com/amends-dev/amends/store/postgres/heard"
+	ledgersqlite "github.com/amends-dev/amends/store/sqlite"
+	"github.com/amends-dev/amends/store/sqlite/heard"
 )
 
 // The databases.

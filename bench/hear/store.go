@@ -10,8 +10,8 @@ import (
 
 	"github.com/amends-dev/amends/bench/cost"
 	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/store/postgres"
-	"github.com/amends-dev/amends/reconcile/store/sqlite"
+	"github.com/amends-dev/amends/store/postgres/heard"
+	"github.com/amends-dev/amends/store/sqlite/heard"
 )
 
 // Acceptor makes deliveries durable.

@@ -13,12 +13,12 @@ import (
 	"strings"
 
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/ledger/postgres"
-	"github.com/amends-dev/amends/ledger/sqlite"
 	"github.com/amends-dev/amends/migrations"
 	"github.com/amends-dev/amends/reconcile"
-	hearpostgres "github.com/amends-dev/amends/reconcile/store/postgres"
-	hearsqlite "github.com/amends-dev/amends/reconcile/store/sqlite"
+	"github.com/amends-dev/amends/store/postgres"
+	hearpostgres "github.com/amends-dev/amends/store/postgres/heard"
+	"github.com/amends-dev/amends/store/sqlite"
+	hearsqlite "github.com/amends-dev/amends/store/sqlite/heard"
 )
 
 // store is an open ledger with both its sides.

@@ -22,13 +22,13 @@ import (
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/internal/pgtest"
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/ledger/postgres"
-	"github.com/amends-dev/amends/ledger/sqlite"
 	"github.com/amends-dev/amends/migrations"
 	"github.com/amends-dev/amends/reconcile/schedule"
-	hearpostgres "github.com/amends-dev/amends/reconcile/store/postgres"
-	hearsqlite "github.com/amends-dev/amends/reconcile/store/sqlite"
 	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store/postgres"
+	hearpostgres "github.com/amends-dev/amends/store/postgres/heard"
+	"github.com/amends-dev/amends/store/sqlite"
+	hearsqlite "github.com/amends-dev/amends/store/sqlite/heard"
 )
 
 var update = flag.Bool("update", false, "write what the commands print into the scripts")

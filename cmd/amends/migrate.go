@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/amends-dev/amends/ledger/sqlite"
 	"github.com/amends-dev/amends/migrations"
+	"github.com/amends-dev/amends/store/sqlite"
 )
 
 func (a *app) migrate() *cobra.Command {

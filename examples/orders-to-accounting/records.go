@@ -11,14 +11,14 @@ import (
 	_ "github.com/lib/pq" // the driver by which a ledger on Postgres is dropped
 
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/ledger/postgres"
-	"github.com/amends-dev/amends/ledger/sqlite"
 	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/drift"
 	"github.com/amends-dev/amends/reconcile/schedule"
-	heardpg "github.com/amends-dev/amends/reconcile/store/postgres"
-	heardlite "github.com/amends-dev/amends/reconcile/store/sqlite"
 	"github.com/amends-dev/amends/reconcile/sweep"
+	"github.com/amends-dev/amends/store/postgres"
+	heardpg "github.com/amends-dev/amends/store/postgres/heard"
+	"github.com/amends-dev/amends/store/sqlite"
+	heardlite "github.com/amends-dev/amends/store/sqlite/heard"
 )
 
 // store is a ledger with both of its sides.

@@ -21,8 +21,8 @@ import (
 	"github.com/amends-dev/amends/examples/orders-to-accounting/mail"
 	"github.com/amends-dev/amends/examples/orders-to-accounting/shop"
 	"github.com/amends-dev/amends/examples/orders-to-accounting/world"
-	"github.com/amends-dev/amends/ledger/memory"
 	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store/memory"
 )
 
 // nobody is an address at which no server answers.

@@ -7,8 +7,8 @@ import (
 	"fmt"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/ledger/sqlite"
 	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store/sqlite"
 )
 
 type Trip struct{ From, To string }

@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/amends-dev/amends/coordinator"
-	ledgers "github.com/amends-dev/amends/ledger/sqlite"
 	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/schedule"
-	"github.com/amends-dev/amends/reconcile/store/sqlite"
 	"github.com/amends-dev/amends/reconcile/sweep"
+	ledgers "github.com/amends-dev/amends/store/sqlite"
+	"github.com/amends-dev/amends/store/sqlite/heard"
 )
 
 // process is what runs beside the shop and the books: a coordinator, a hearer and the jobs, over one file.

@@ -7,8 +7,8 @@ import (
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/store/sqlite"
 	"github.com/amends-dev/amends/reconcile/webhook"
+	"github.com/amends-dev/amends/store/sqlite/heard"
 )
 
 // hear turns the shop's webhooks into work: a door for the HTTP server, and a hearer that is to be run.

@@ -18,9 +18,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/amends-dev/amends/coordinator"
-	ledgers "github.com/amends-dev/amends/ledger/sqlite"
-	"github.com/amends-dev/amends/reconcile/store/sqlite"
 	"github.com/amends-dev/amends/saga"
+	ledgers "github.com/amends-dev/amends/store/sqlite"
+	"github.com/amends-dev/amends/store/sqlite/heard"
 )
 
 func main() {

@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/amends-dev/amends/reconcile/drift"
-	"github.com/amends-dev/amends/reconcile/store/memory"
 	"github.com/amends-dev/amends/reconcile/sweep"
+	"github.com/amends-dev/amends/store/memory/heard"
 )
 
 // counting counts the questions to a store.

@@ -13,9 +13,9 @@ import (
 	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/drift"
 	"github.com/amends-dev/amends/reconcile/repair"
-	"github.com/amends-dev/amends/reconcile/store/memory"
 	"github.com/amends-dev/amends/reconcile/sweep"
 	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store/memory/heard"
 )
 
 // mess is a world with a difference of every kind that three sides can have. Most of it is well.

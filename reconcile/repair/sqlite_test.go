@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/reconcile/drift"
-	"github.com/amends-dev/amends/reconcile/store/memory"
-	"github.com/amends-dev/amends/reconcile/store/sqlite"
+	"github.com/amends-dev/amends/store/memory/heard"
+	"github.com/amends-dev/amends/store/sqlite/heard"
 )
 
 // A job does in a database what it does in memory: it plans, does and notes the same.

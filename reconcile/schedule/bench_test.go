@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/reconcile/schedule"
-	"github.com/amends-dev/amends/reconcile/store/memory"
+	"github.com/amends-dev/amends/store/memory/heard"
 )
 
 // stage is a store on a clock of its own and the processes that run jobs on it, in a bubble of virtual time.

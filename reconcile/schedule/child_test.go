@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/reconcile/schedule"
-	"github.com/amends-dev/amends/reconcile/store/postgres"
-	"github.com/amends-dev/amends/reconcile/store/sqlite"
+	"github.com/amends-dev/amends/store/postgres/heard"
+	"github.com/amends-dev/amends/store/sqlite/heard"
 )
 
 // These variables make a test binary a child that runs jobs until it is killed.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/reconcile/schedule"
-	"github.com/amends-dev/amends/reconcile/store/memory"
+	"github.com/amends-dev/amends/store/memory/heard"
 )
 
 var ann = schedule.Ask{What: "plan", By: "ann", Why: "to see"}

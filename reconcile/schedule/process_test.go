@@ -17,8 +17,8 @@ import (
 
 	"github.com/amends-dev/amends/internal/pgtest"
 	"github.com/amends-dev/amends/reconcile/schedule"
-	"github.com/amends-dev/amends/reconcile/store/postgres"
-	"github.com/amends-dev/amends/reconcile/store/sqlite"
+	"github.com/amends-dev/amends/store/postgres/heard"
+	"github.com/amends-dev/amends/store/sqlite/heard"
 )
 
 // R1, R2, R6 with real processes that are killed at random moments.

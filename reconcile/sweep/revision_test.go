@@ -6,8 +6,8 @@ import (
 
 	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/drift"
-	"github.com/amends-dev/amends/reconcile/store/memory"
 	"github.com/amends-dev/amends/reconcile/sweep"
+	"github.com/amends-dev/amends/store/memory/heard"
 )
 
 // Where Want leaves the revision to the object's version, a listing has it, too: otherwise a comparison would take every

@@ -14,10 +14,10 @@ import (
 
 	"github.com/amends-dev/amends/internal/pgtest"
 	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/store/memory"
-	"github.com/amends-dev/amends/reconcile/store/postgres"
-	"github.com/amends-dev/amends/reconcile/store/sqlite"
 	"github.com/amends-dev/amends/reconcile/sweep"
+	"github.com/amends-dev/amends/store/memory/heard"
+	"github.com/amends-dev/amends/store/postgres/heard"
+	"github.com/amends-dev/amends/store/sqlite/heard"
 )
 
 // store is what a store of package reconcile is to these tests.

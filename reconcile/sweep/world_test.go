@@ -15,8 +15,8 @@ import (
 
 	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/drift"
-	"github.com/amends-dev/amends/reconcile/store/memory"
 	"github.com/amends-dev/amends/reconcile/sweep"
+	"github.com/amends-dev/amends/store/memory/heard"
 )
 
 // order is one object of the shop. Its states are listed from the moment they can be seen.

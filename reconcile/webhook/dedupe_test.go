@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/store/memory"
+	"github.com/amends-dev/amends/store/memory/heard"
 )
 
 // digestOf is the dedupe digest of the only event of a delivery.

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/store/memory"
 	"github.com/amends-dev/amends/reconcile/webhook"
+	"github.com/amends-dev/amends/store/memory/heard"
 )
 
 // A shop of our own signs as Standard Webhooks does; its orders count their versions.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/store/memory"
+	"github.com/amends-dev/amends/store/memory/heard"
 )
 
 // hall is a door with a real store behind it, and the gate behind that.

@@ -7,12 +7,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	ledgers "github.com/amends-dev/amends/ledger/memory"
 	"github.com/amends-dev/amends/reconcile/drift"
 	"github.com/amends-dev/amends/reconcile/repair"
-	"github.com/amends-dev/amends/reconcile/store/memory"
 	"github.com/amends-dev/amends/reconcile/sweep"
 	"github.com/amends-dev/amends/reconcile/works"
+	ledgers "github.com/amends-dev/amends/store/memory"
+	"github.com/amends-dev/amends/store/memory/heard"
 )
 
 // reader is a process whose works can read what the document of an input should say.

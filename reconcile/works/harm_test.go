@@ -11,13 +11,13 @@ import (
 
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/ledger/ledgertest"
-	ledgers "github.com/amends-dev/amends/ledger/memory"
 	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/drift"
 	"github.com/amends-dev/amends/reconcile/repair"
-	"github.com/amends-dev/amends/reconcile/store/memory"
 	"github.com/amends-dev/amends/reconcile/sweep"
 	"github.com/amends-dev/amends/saga"
+	ledgers "github.com/amends-dev/amends/store/memory"
+	"github.com/amends-dev/amends/store/memory/heard"
 )
 
 // sale has thirty orders invoiced, by a process whose ledger is lost.

@@ -15,11 +15,11 @@ import (
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/ledger/ledgertest"
-	ledgers "github.com/amends-dev/amends/ledger/memory"
 	"github.com/amends-dev/amends/reconcile/drift"
 	"github.com/amends-dev/amends/reconcile/repair"
-	"github.com/amends-dev/amends/reconcile/store/memory"
 	"github.com/amends-dev/amends/saga"
+	ledgers "github.com/amends-dev/amends/store/memory"
+	"github.com/amends-dev/amends/store/memory/heard"
 )
 
 // event is one thing that happens to an order.

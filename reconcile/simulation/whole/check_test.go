@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
-	ledgers "github.com/amends-dev/amends/ledger/memory"
 	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/drift"
 	"github.com/amends-dev/amends/reconcile/repair"
-	"github.com/amends-dev/amends/reconcile/store/memory"
 	"github.com/amends-dev/amends/saga"
+	ledgers "github.com/amends-dev/amends/store/memory"
+	"github.com/amends-dev/amends/store/memory/heard"
 )
 
 // broken fails with at most three of a list.

@@ -11,9 +11,9 @@ import (
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/drift"
-	"github.com/amends-dev/amends/reconcile/store/memory"
 	"github.com/amends-dev/amends/reconcile/sweep"
 	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store/memory/heard"
 )
 
 // power is what a process dies without: at its n-th boundary everything it does comes to nothing from then on. A

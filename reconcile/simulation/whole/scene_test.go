@@ -13,11 +13,11 @@ import (
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/ledger"
-	ledgers "github.com/amends-dev/amends/ledger/memory"
 	"github.com/amends-dev/amends/reconcile/drift"
 	"github.com/amends-dev/amends/reconcile/repair"
-	"github.com/amends-dev/amends/reconcile/store/memory"
 	"github.com/amends-dev/amends/saga"
+	ledgers "github.com/amends-dev/amends/store/memory"
+	"github.com/amends-dev/amends/store/memory/heard"
 )
 
 // scene is one history of one world.

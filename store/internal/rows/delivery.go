@@ -1,0 +1,121 @@
+package rows
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/store/internal/column"
+)
+
+// DeliveryColumns are what a [Delivery] is read from: the tables as d, their bodies as b, their digests as g.
+const DeliveryColumns = `d.number, d.received, d.at, d.judged, d.epoch, d.n, d.step, d.deleted, d.dedupe, d.fingerprint,
+	d.source, d.tenant, d.type, d.id, d.clock, d.topic, d.event, d.payload, d.secret, d.verdict, d.why, d.outcome, d.because,
+	b.body, g.copies, g.last`
+
+// BesideDelivery joins what [DeliveryColumns] needs beside d. A digest that was given to a later event is not d's.
+const BesideDelivery = `
+	LEFT JOIN amends_bodies AS b ON b.number = d.number
+	LEFT JOIN amends_digests AS g ON g.key = d.key AND g.number = d.number`
+
+// Delivery is a row of the inbox.
+type Delivery struct {
+	Number                                             int64
+	Received, At, Judged, Last                         column.Moment
+	Epoch, N, Step, Copies                             column.Number
+	Deleted                                            column.Flag
+	Dedupe, Fingerprint                                []byte
+	Source, Tenant, Type, ID                           string
+	Clock, Topic, Event, Payload, Secret, Verdict, Why column.Text
+	Outcome, Because, Body                             column.Text
+}
+
+// Delivery returns what the row says.
+func (r *Delivery) Delivery() reconcile.Delivery {
+	d := reconcile.Delivery{
+		Number:  r.Number,
+		Copies:  max(1, int(r.Copies)),
+		Last:    r.Last.Time(),
+		Judged:  r.Judged.Time(),
+		Outcome: reconcile.Verdict(r.Outcome),
+		Because: string(r.Because),
+		Event: reconcile.Event{
+			Object:      reconcile.Object{Source: r.Source, Tenant: r.Tenant, Type: r.Type, ID: r.ID},
+			Topic:       string(r.Topic),
+			ID:          string(r.Event),
+			Dedupe:      asDigest(r.Dedupe),
+			Payload:     reconcile.Payload(r.Payload),
+			Deleted:     bool(r.Deleted),
+			Version:     version(r.Epoch, r.Clock, r.N, r.Step),
+			Body:        body(r.Body),
+			Fingerprint: asDigest(r.Fingerprint),
+			At:          r.At.Time(),
+			Received:    r.Received.Time(),
+			Secret:      string(r.Secret),
+			Verdict:     reconcile.Verdict(r.Verdict),
+			Why:         string(r.Why),
+		},
+	}
+	if d.Last.IsZero() { // the digest is gone
+		d.Last = d.Received
+	}
+	return d
+}
+
+// Deliveries returns what rows say.
+func Deliveries(rows []Delivery) []reconcile.Delivery {
+	ds := make([]reconcile.Delivery, len(rows))
+	for i := range rows {
+		ds[i] = rows[i].Delivery()
+	}
+	return ds
+}
+
+// Census is a row that counts deliveries by verdict.
+type Census struct {
+	Source  string
+	Verdict column.Text
+	Count   int64
+	Last    column.Moment
+}
+
+// Row returns what the row says.
+func (c *Census) Row() reconcile.Count {
+	return reconcile.Count{Source: c.Source, Verdict: reconcile.Verdict(c.Verdict), Count: c.Count, Last: c.Last.Time()}
+}
+
+// Stopped is a row that counts deliveries of an object that came to nothing.
+type Stopped struct {
+	Source, Tenant, Type, ID string
+	Copies, Known            int64
+	First, Last              column.Moment
+}
+
+// Row returns what the row says.
+func (s *Stopped) Row() reconcile.Stopped {
+	return reconcile.Stopped{
+		Object: reconcile.Object{Source: s.Source, Tenant: s.Tenant, Type: s.Type, ID: s.ID},
+		Copies: s.Copies, Known: s.Known, First: s.First.Time(), Last: s.Last.Time(),
+	}
+}
+
+// OutcomeColumns are what Judge changes in a row of the inbox, in the order of [Outcome].
+var OutcomeColumns = []Column{{"number", Bigint}, {"outcome", Words}, {"because", Words}}
+
+// Outcome returns the values of [OutcomeColumns].
+func Outcome(d *reconcile.Delivery) []any {
+	return []any{d.Number, text(string(d.Outcome)), text(d.Because)}
+}
+
+func version(epoch column.Number, clock column.Text, n, step column.Number) reconcile.Version {
+	return reconcile.Version{
+		Epoch: int64(epoch), Clock: reconcile.Clock(clock), N: int64(n), Step: time.Duration(step),
+	}
+}
+
+func body(t column.Text) json.RawMessage {
+	if t == "" {
+		return nil
+	}
+	return json.RawMessage(t)
+}

@@ -1,0 +1,241 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store/internal/valid"
+)
+
+// Claim "buries expired sessions and releases what dead ones held, then gives session t up to c.Limit works that are
+// due and known to it", and returns them "together with the works t already holds that have an unread signal".
+func (l *Ledger) Claim(ctx context.Context, t saga.Token, c ledger.Claim) (ledger.Claimed, error) {
+	now, unlock, err := l.enter(ctx)
+	if err != nil {
+		return ledger.Claimed{}, fmt.Errorf("claim for session %s: %w", t, err)
+	}
+	defer unlock()
+	if err := l.same(t); err != nil {
+		return ledger.Claimed{}, fmt.Errorf("claim for session %s: %w", t, err)
+	}
+	for _, s := range l.sessions {
+		s.dead = s.dead || !s.expires.After(now)
+	}
+	if !l.live(t, now) {
+		return ledger.Claimed{}, fmt.Errorf("claim for session %s: %w", t, ledger.ErrSessionDead)
+	}
+	var free, held []*ledger.Head
+	for _, w := range l.works {
+		h := &w.head
+		if l.lost(h.Session) {
+			w.release(l.since(h, now), now, "")
+		}
+		switch {
+		case h.Session == t && h.Posted > h.Consumed:
+			held = append(held, h)
+		case due(h, now) && knows(c.Known, h):
+			free = append(free, h)
+		}
+	}
+	chosen := choose(free, c)
+	for _, h := range chosen {
+		h.Session, h.Due, h.WaitsFor = t, time.Time{}, ""
+	}
+	return ledger.Claimed{Heads: copyHeads(append(chosen, held...)), Controls: l.version}, nil
+}
+
+// choose picks works in the order of a claim: "what is to be undone goes before all else, whichever line it stands in; then
+// the lines take turns".
+func choose(free []*ledger.Head, c ledger.Claim) []*ledger.Head {
+	lines := make(map[string][]*ledger.Head) // by what they wait for
+	for _, h := range free {
+		lines[h.WaitsFor] = append(lines[h.WaitsFor], h)
+	}
+	turns := make(map[*ledger.Head]int, len(free))
+	free = free[:0]
+	for name, line := range lines {
+		slices.SortStableFunc(line, inLine)
+		if name != "" { // "those that wait for one that is not named, or has no room, are left alone"
+			line = line[:min(len(line), max(c.Rooms[name], 0))]
+		}
+		for turn, h := range line {
+			turns[h] = turn
+		}
+		free = append(free, line...)
+	}
+	slices.SortFunc(free, func(a, b *ledger.Head) int {
+		return cmp.Or(order(class(a) != ledger.ClassCompensating, class(b) != ledger.ClassCompensating),
+			cmp.Compare(turns[a], turns[b]), a.Due.Compare(b.Due), cmp.Compare(a.Number, b.Number))
+	})
+	var first, others []*ledger.Head // "up to this many go first to works that have not begun and wait for no destination"
+	for _, h := range free {
+		if len(first) < c.Fresh && class(h) == ledger.ClassUnbegun && h.WaitsFor == "" {
+			first = append(first, h)
+		} else {
+			others = append(others, h)
+		}
+	}
+	return slices.Concat(first, others)[:min(len(free), max(c.Limit, 0))]
+}
+
+// inLine is the order of works that wait for the same: of a destination in that "of their starting", else "the longest
+// due first".
+func inLine(a, b *ledger.Head) int {
+	if a.WaitsFor != "" {
+		return cmp.Or(cmp.Compare(class(a), class(b)), cmp.Compare(a.Number, b.Number))
+	}
+	return cmp.Or(cmp.Compare(class(a), class(b)), a.Due.Compare(b.Due))
+}
+
+// class is where a work stands in the order of claims: "works that have ended and have an unread signal count as begun".
+func class(h *ledger.Head) ledger.Class {
+	if h.Status.Terminal() {
+		return ledger.ClassBegun
+	}
+	return h.Class
+}
+
+// due reports whether no session holds the work and it wants attention.
+func due(h *ledger.Head, now time.Time) bool {
+	return h.Session == 0 && !h.Due.IsZero() && !h.Due.After(now)
+}
+
+// knows reports whether a process that knows vs can take the work.
+func knows(vs []ledger.Version, h *ledger.Head) bool {
+	return slices.ContainsFunc(vs, func(v ledger.Version) bool {
+		return v.Saga == h.ID.Saga && (v.Version == h.Version || h.Status.Terminal() && v.Version > h.Version)
+	})
+}
+
+// since is when a work whose holder is lost began to wait for another: at the end of its lease.
+func (l *Ledger) since(h *ledger.Head, now time.Time) time.Time {
+	s := l.sessions[h.Session]
+	switch {
+	case s == nil:
+		return h.Updated
+	case s.expires.After(now):
+		return now
+	default:
+		return s.expires
+	}
+}
+
+// release takes a work from its holder: "a live work becomes due at the time the return says, and waits for the destination
+// it names; with an unread signal it is due at once and waits for nothing. One that is parked or has ended is due only
+// for an unread signal".
+func (w *work) release(due, now time.Time, waitsFor string) {
+	h := &w.head
+	h.Session, h.Due, h.WaitsFor = 0, time.Time{}, ""
+	switch unread := h.Posted > h.Consumed; {
+	case unread && due.After(now):
+		h.Due = now
+	case unread:
+		h.Due = due
+	case h.Status.Live():
+		h.Due, h.WaitsFor = due, waitsFor
+	}
+}
+
+// GiveBack releases works that t holds. "A live work that is released already becomes due at that time when it would be
+// due later, and waits for what it waited for before. Others are left alone".
+func (l *Ledger) GiveBack(ctx context.Context, t saga.Token, works []ledger.Return) error {
+	now, unlock, err := l.enter(ctx)
+	if err != nil {
+		return fmt.Errorf("give back %d works: %w", len(works), err)
+	}
+	defer unlock()
+	if err := l.same(t); err != nil {
+		return fmt.Errorf("give back %d works: %w", len(works), err)
+	}
+	if err := valid.Returns(works); err != nil {
+		return fmt.Errorf("give back %d works: %w", len(works), err)
+	}
+	for _, r := range works {
+		if r.Due.IsZero() {
+			r.Due = now
+		}
+		r.Due = r.Due.UTC().Truncate(time.Microsecond)
+		switch w := l.number(r.Number); {
+		case w == nil:
+		case w.head.Session != 0 && w.head.Session == t:
+			w.release(r.Due, now, r.WaitsFor)
+		case w.head.Session == 0 && w.head.Status.Live() && w.head.Due.After(r.Due):
+			w.release(r.Due, now, w.head.WaitsFor)
+		}
+	}
+	return nil
+}
+
+// CatchUp "mends what a clock that ran ahead left behind".
+func (l *Ledger) CatchUp(ctx context.Context) (works, sessions int64, err error) {
+	now, unlock, err := l.enter(ctx)
+	if err != nil {
+		return 0, 0, fmt.Errorf("catch up with the clock: %w", err)
+	}
+	defer unlock()
+	for _, w := range l.works {
+		if ahead(&w.head, now) {
+			w.head.Due = now
+			works++
+		}
+	}
+	for _, s := range l.sessions {
+		if !s.dead && s.renewed.After(now) {
+			s.renewed, s.expires = now, now.Add(s.expires.Sub(s.renewed))
+			sessions++
+		}
+	}
+	return works, sessions, nil
+}
+
+// ahead reports whether a work is due at a time that only a clock which ran ahead explains.
+func ahead(h *ledger.Head, now time.Time) bool {
+	return h.Session == 0 && h.Due.After(now) && h.Updated.After(now)
+}
+
+// stray are the works that t holds and does not have in hand.
+func (l *Ledger) stray(t saga.Token, inHand []int64) []ledger.Head {
+	has := make(map[int64]bool, len(inHand))
+	for _, n := range inHand {
+		has[n] = true
+	}
+	var heads []ledger.Head
+	for _, w := range l.works {
+		if w.head.Session == t && !has[w.head.Number] && len(heads) < ledger.MaxStray {
+			heads = append(heads, w.head)
+		}
+	}
+	return heads
+}
+
+// Load returns chains "from the latest snapshot on". "Works that do not exist are left out".
+func (l *Ledger) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, error) {
+	now, unlock, err := l.enter(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("load %d works: %w", len(ids), err)
+	}
+	defer unlock()
+	var chains []ledger.Chain
+	for _, id := range ids {
+		w := l.byID[id]
+		if w == nil {
+			continue
+		}
+		c := ledger.Chain{Head: w.head, Records: copyRecords(w.records[w.head.Base-1:]), At: now}
+		c.Signals = copySignals(slices.DeleteFunc(slices.Clone(w.signals), func(s saga.Signal) bool { return w.read[s.ID] }))
+		c.Changed = l.changed(w.at(w.length()))
+		chains = append(chains, c)
+	}
+	return chains, nil
+}
+
+// byLast orders duplicates: "the most recent first".
+func byLast(a, b ledger.Duplicate) int {
+	return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(a.ID.Saga, b.ID.Saga),
+		cmp.Compare(a.ID.Work, b.ID.Work), cmp.Compare(a.Source, b.Source))
+}

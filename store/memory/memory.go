@@ -1,0 +1,280 @@
+// Package memory is the readable reference of [ledger.Ledger]: one mutex, a few maps, no database. It follows
+// the contract sentence by sentence, so where a SQL ledger surprises, compare it with this one.
+//
+// It forgets everything when the process ends. Use it for tests (its clock can be set, and it works inside a
+// testing/synctest bubble), for trying a saga out, and for reading.
+package memory
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store/internal/valid"
+)
+
+// Options sets what a test may want to decide. The zero value is ready to use.
+type Options struct {
+	// Now is the ledger's clock, the only one it ever reads. Default: time.Now.
+	Now func() time.Time
+}
+
+// Ledger is a ledger in memory. It implements [ledger.Ledger] and [ledger.Reader].
+type Ledger struct {
+	now func() time.Time
+
+	mu       sync.Mutex // guards everything below
+	closed   bool
+	identity string                // who the "database" is
+	opened   map[saga.Token]string // on which database each session was opened
+	begun    map[string]time.Time  // when the first session was opened on each
+	state
+}
+
+// state is what a database would hold.
+type state struct {
+	sessions    map[saga.Token]*session
+	works       []*work // works[i] has number i+1
+	byID        map[saga.ID]*work
+	signals     int64 // the last signal's number
+	duplicates  map[counter]ledger.Duplicate
+	definitions map[ledger.Version]ledger.Definition
+	controls    map[control]ledger.Control
+	acts        []ledger.Control
+	version     int64 // the newest of the controls
+}
+
+type session struct {
+	label                    string
+	opened, renewed, expires time.Time
+	dead                     bool
+	knows                    []ledger.Version
+}
+
+type work struct {
+	head    ledger.Head
+	records []saga.Record // records[i] has seq i+1
+	signals []saga.Signal
+	read    map[int64]bool // signals that a record has consumed
+}
+
+type counter struct {
+	id     saga.ID
+	source string
+}
+
+var errClosed = errors.New("the ledger is closed")
+
+var (
+	_ ledger.Ledger = (*Ledger)(nil)
+	_ ledger.Reader = (*Ledger)(nil)
+)
+
+// New returns an empty ledger. Nil options mean the defaults.
+func New(o *Options) *Ledger {
+	l := &Ledger{
+		now:      time.Now,
+		identity: identity(),
+		opened:   make(map[saga.Token]string),
+		begun:    make(map[string]time.Time),
+		state: state{
+			sessions:    make(map[saga.Token]*session),
+			byID:        make(map[saga.ID]*work),
+			duplicates:  make(map[counter]ledger.Duplicate),
+			definitions: make(map[ledger.Version]ledger.Definition),
+			controls:    make(map[control]ledger.Control),
+		},
+	}
+	if o != nil && o.Now != nil {
+		l.now = o.Now
+	}
+	return l
+}
+
+// Close ends the use of l. Every later call fails, as on a closed database.
+func (l *Ledger) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	return nil
+}
+
+// enter locks l for one method and reads the clock: every method sees one moment, as a statement does. The
+// caller defers unlock when err is nil.
+func (l *Ledger) enter(ctx context.Context) (now time.Time, unlock func(), err error) {
+	if err := ctx.Err(); err != nil {
+		return time.Time{}, nil, err
+	}
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return time.Time{}, nil, errClosed
+	}
+	// Microseconds, in UTC and without a monotonic part: what a database would give back.
+	return l.now().UTC().Truncate(time.Microsecond), l.mu.Unlock, nil
+}
+
+// OpenSession begins a lease under a fresh random token.
+func (l *Ledger) OpenSession(ctx context.Context, ttl time.Duration, label string, knows []ledger.Version) (ledger.Lease, error) {
+	now, unlock, err := l.enter(ctx)
+	if err != nil {
+		return ledger.Lease{}, fmt.Errorf("open session: %w", err)
+	}
+	defer unlock()
+	t := saga.Token(random())
+	for l.sessions[t] != nil || t == 0 { // zero means nobody
+		t = saga.Token(random())
+	}
+	l.sessions[t] = &session{label: label, opened: now, renewed: now, expires: now.Add(ttl), knows: slices.Clone(knows)}
+	l.opened[t] = l.identity
+	if _, known := l.begun[l.identity]; !known {
+		l.begun[l.identity] = now
+	}
+	return ledger.Lease{Token: t, At: now, TTL: ttl, Database: l.identity, Live: l.unburied(), Controls: l.version}, nil
+}
+
+// Renew extends a lease to r.TTL from now. "A session that is dead or has expired is not revived".
+func (l *Ledger) Renew(ctx context.Context, t saga.Token, r ledger.Renewal) (ledger.Lease, error) {
+	now, unlock, err := l.enter(ctx)
+	if err != nil {
+		return ledger.Lease{}, fmt.Errorf("renew session %s: %w", t, err)
+	}
+	defer unlock()
+	if err := l.same(t); err != nil {
+		return ledger.Lease{}, fmt.Errorf("renew session %s: %w", t, err)
+	}
+	if !l.live(t, now) {
+		return ledger.Lease{}, fmt.Errorf("renew session %s: %w", t, ledger.ErrSessionDead)
+	}
+	s := l.sessions[t]
+	s.renewed, s.expires, s.knows = now, now.Add(r.TTL), slices.Clone(r.Knows)
+	return ledger.Lease{Token: t, At: now, TTL: r.TTL, Database: l.identity, Stray: l.stray(t, r.InHand), Live: l.unburied(), Controls: l.version}, nil
+}
+
+// Bury marks a session dead. "Burying a dead session is not an error".
+func (l *Ledger) Bury(ctx context.Context, t saga.Token) error {
+	now, unlock, err := l.enter(ctx)
+	if err != nil {
+		return fmt.Errorf("bury session %s: %w", t, err)
+	}
+	defer unlock()
+	if s := l.sessions[t]; s != nil && !s.dead {
+		s.dead = true
+		if s.expires.After(now) {
+			s.expires = now
+		}
+	}
+	return nil
+}
+
+// live reports whether t may arm: not dead, and its lease ends after now.
+func (l *Ledger) live(t saga.Token, now time.Time) bool {
+	s := l.sessions[t]
+	return s != nil && !s.dead && s.expires.After(now)
+}
+
+// unburied returns "the sessions that nobody has buried yet".
+func (l *Ledger) unburied() (ts []saga.Token) {
+	for t, s := range l.sessions {
+		if !s.dead {
+			ts = append(ts, t)
+		}
+	}
+	return ts
+}
+
+// lost reports whether the holder of a work is gone.
+func (l *Ledger) lost(t saga.Token) bool {
+	s := l.sessions[t]
+	return t != 0 && (s == nil || s.dead)
+}
+
+// Post inserts a signal and makes the work due "at the latest now". "A signal whose Key the work has already received
+// changes nothing".
+func (l *Ledger) Post(ctx context.Context, id saga.ID, s saga.Signal) error {
+	now, unlock, err := l.enter(ctx)
+	if err != nil {
+		return fmt.Errorf("post %s to %s: %w", s.Kind, id, err)
+	}
+	defer unlock()
+	if err := valid.Signal(&s); err != nil {
+		return fmt.Errorf("post %s to %s: %w", s.Kind, id, err)
+	}
+	w := l.byID[id]
+	if w == nil {
+		return fmt.Errorf("post %s to %s: %w", s.Kind, id, ledger.ErrNotFound)
+	}
+	for _, known := range w.signals {
+		if known.Key == s.Key {
+			return nil
+		}
+	}
+	l.signals++
+	s = copySignal(s)
+	s.ID, s.At = l.signals, now
+	w.signals = append(w.signals, s)
+	w.head.Posted++
+	w.head.WaitsFor = ""                                                      // "a signal reaches a process whatever the destination's state"
+	if h := &w.head; h.Session == 0 && (h.Due.IsZero() || h.Due.After(now)) { // a held work keeps its holder: Claim tells that holder
+		h.Due = now
+	}
+	return nil
+}
+
+// Describe stores a definition's structure or compares it with the stored one.
+func (l *Ledger) Describe(ctx context.Context, spec *saga.Spec) error {
+	now, unlock, err := l.enter(ctx)
+	if err != nil {
+		return fmt.Errorf("describe %s version %d: %w", spec.Saga, spec.Version, err)
+	}
+	defer unlock()
+	d, err := definition(spec, now)
+	if err != nil {
+		return fmt.Errorf("describe %s version %d: %w", spec.Saga, spec.Version, err)
+	}
+	key := ledger.Version{Saga: spec.Saga, Version: spec.Version}
+	known, ok := l.definitions[key]
+	if !ok {
+		l.definitions[key] = d
+		return nil
+	}
+	if known.Structure != d.Structure {
+		return fmt.Errorf("describe %s version %d: %w; raise the version", spec.Saga, spec.Version, ledger.ErrDefinitionChanged)
+	}
+	return nil
+}
+
+// Count adds blocked duplicates to their counters, stamped by the ledger's clock.
+func (l *Ledger) Count(ctx context.Context, ds []ledger.Duplicate) error {
+	now, unlock, err := l.enter(ctx)
+	if err != nil {
+		return fmt.Errorf("count duplicates: %w", err)
+	}
+	defer unlock()
+	for _, d := range ds {
+		key := counter{d.ID, valid.Cut(d.Source)}
+		sum, ok := l.duplicates[key]
+		if !ok {
+			sum = ledger.Duplicate{ID: d.ID, Source: key.source, First: now}
+		}
+		sum.Count += d.Count
+		sum.Last = now
+		l.duplicates[key] = sum
+	}
+	return nil
+}
+
+func identity() string { return fmt.Sprintf("memory-%016x", uint64(random())) }
+
+func random() int64 {
+	var b [8]byte
+	rand.Read(b[:]) // never fails: crypto/rand ends the program instead
+	return int64(binary.BigEndian.Uint64(b[:]))
+}

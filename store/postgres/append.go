@@ -1,0 +1,341 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store/internal/engine"
+)
+
+// pending is an entry on its way: its row, and where its answer goes.
+type pending struct {
+	*ledger.Entry
+
+	row    []any
+	answer *ledger.Answer
+}
+
+// writing are the prepared statements of the write path.
+type writing struct {
+	follow, followOne, places *sqlx.Stmt
+	consume, consumeOne       *sqlx.Stmt // follow with signals
+	locked                    *sqlx.Stmt
+	start, startOne           *sqlx.Stmt
+	startBlocked              *sqlx.Stmt
+	startPlaces               *sqlx.Stmt
+	claims, release           *sqlx.Stmt
+}
+
+func prepare(ctx context.Context, l *lanes) (w writing, err error) {
+	for _, s := range []struct {
+		stmt **sqlx.Stmt
+		lane *sqlx.DB
+		text string
+	}{
+		{&w.follow, l.records, followText(many(followColumns), false)},
+		{&w.followOne, l.records, followText(one(followColumns), false)},
+		{&w.consume, l.records, followText(many(followColumns), true)},
+		{&w.consumeOne, l.records, followText(one(followColumns), true)},
+		{&w.places, l.records, placesText},
+		{&w.locked, l.records, lockedText},
+		{&w.start, l.starts, startText(many(startColumns), "")},
+		{&w.startOne, l.starts, startText(one(startColumns), "")},
+		{&w.startBlocked, l.blocked, startText(one(startColumns), "")},
+		{&w.startPlaces, l.starts, startPlacesText("")},
+		{&w.claims, l.claiming, claimText},
+		{&w.release, l.claiming, releaseText},
+	} {
+		if *s.stmt, err = s.lane.PreparexContext(ctx, s.text); err != nil { //nolint:sqlclosecheck // they live as long as the pool
+			return w, fmt.Errorf("prepare the statements: %w", err)
+		}
+	}
+	return w, nil
+}
+
+// Append stores records and answers each at its own index. Starts and other records have connections of their
+// own, and so have starts that were blocked before; a caller who must not let the ones wait for the others gives them in
+// calls of their own.
+func (l *Ledger) Append(ctx context.Context, t saga.Token, entries []ledger.Entry) ([]ledger.Answer, error) {
+	answers := make([]ledger.Answer, len(entries))
+	err := l.sameDatabase(t)
+	if err == nil {
+		err = l.append(ctx, t, entries, answers)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("append %d records: %w", len(entries), explain(ctx, err))
+	}
+	return answers, nil
+}
+
+func (l *Ledger) append(ctx context.Context, t saga.Token, entries []ledger.Entry, answers []ledger.Answer) error {
+	b := l.collect(entries, answers)
+	for len(b.starts)+len(b.follows) > 0 {
+		again := b.repeated()
+		if err := l.round(ctx, t, b); err != nil {
+			return err
+		}
+		b = again
+	}
+	return nil
+}
+
+// round stores entries that are all of different works.
+func (l *Ledger) round(ctx context.Context, t saga.Token, b batch) error {
+	var g errgroup.Group
+	starts, blocked := l.waits.split(b.starts)
+	if len(starts) > 0 {
+		g.Go(func() error {
+			return l.inParts(starts, func(ps []*pending) error {
+				return divide(ps, func(ps []*pending) error { return l.storeStarts(ctx, t, l.start, l.startOne, ps) })
+			})
+		})
+	}
+	if len(blocked) > 0 {
+		g.Go(func() error {
+			for _, p := range blocked {
+				store := func(ps []*pending) error { return l.storeStarts(ctx, t, nil, l.startBlocked, ps) }
+				if err := divide([]*pending{p}, store); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if len(b.follows) > 0 {
+		g.Go(func() error {
+			return l.inParts(b.follows, func(ps []*pending) error { return l.storeRecords(ctx, t, ps) })
+		})
+	}
+	err := g.Wait()
+	l.waits.note(b.starts)
+	return err
+}
+
+// storeRecords stores records behind their predecessors. When a lock is not had in time, those whose works are locked are
+// answered so, and the others stored without them: one locked row holds up no other.
+func (l *Ledger) storeRecords(ctx context.Context, t saga.Token, ps []*pending) error {
+	store := func(ps []*pending) error { return l.storeFollows(ctx, t, ps) }
+	err := store(ps)
+	if !contended(err) || len(ps) == 1 {
+		return split(ps, err, store)
+	}
+	free, err := l.passLocked(ctx, ps, err)
+	if err != nil || len(free) == 0 {
+		return err
+	}
+	return divide(free, store)
+}
+
+// passLocked answers the records whose works another transaction has locked and returns the others.
+func (l *Ledger) passLocked(ctx context.Context, ps []*pending, why error) ([]*pending, error) {
+	numbers := make(pq.Int64Array, len(ps))
+	for i, p := range ps {
+		numbers[i] = p.Head
+	}
+	var locked []int64
+	if err := l.locked.SelectContext(ctx, &locked, numbers); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(slices.Clone(ps), func(p *pending) bool {
+		held := slices.Contains(locked, p.Head)
+		if held {
+			*p.answer = ledger.Answer{Result: ledger.Blocked, Err: why}
+		}
+		return held
+	}), nil
+}
+
+// batch is what one call stores, in the order in which rows are locked.
+type batch struct{ starts, follows []*pending }
+
+// statementBytes is how much one statement carries at most; a record that is larger by itself is refused. At a message
+// of a gigabyte the server hangs up, and the same batch would be sent again for ever (core.md D5). What is quoted in
+// an array may take twice the room.
+const statementBytes = 256 << 20
+
+// inParts stores entries in as many statements as their size demands.
+func (l *Ledger) inParts(ps []*pending, store func([]*pending) error) error {
+	for len(ps) > 0 {
+		n, bytes := 1, ps[0].size()
+		for ; n < len(ps) && bytes+ps[n].size() <= l.most; n++ {
+			bytes += ps[n].size()
+		}
+		if err := store(ps[:n]); err != nil {
+			return err
+		}
+		ps = ps[n:]
+	}
+	return nil
+}
+
+// size is about how many bytes the entry takes in a statement.
+func (p *pending) size() (n int) {
+	r := &p.Record
+	return 1024 + len(r.Body) + len(r.Snapshot) + len(r.Error) + 20*len(r.Signals)
+}
+
+// collect makes rows of entries and answers those that no database takes.
+func (l *Ledger) collect(entries []ledger.Entry, answers []ledger.Answer) batch {
+	var b batch
+	for i := range entries {
+		p := &pending{Entry: &entries[i], answer: &answers[i]}
+		values, err := engine.Values(p.Entry)
+		if n := p.size(); n > l.most {
+			err = errors.Join(err, fmt.Errorf("it takes %d bytes, the limit is %d", n, l.most))
+		}
+		switch {
+		case err != nil:
+			answers[i] = ledger.Answer{Result: ledger.Invalid, Err: err}
+		case p.Record.Seq == 1:
+			p.row = append([]any{p.ID.Saga, p.ID.Work}, values[1:]...)
+			b.starts = append(b.starts, p)
+		default:
+			p.row = append([]any{p.Prev[:]}, values...)
+			b.follows = append(b.follows, p)
+		}
+	}
+	slices.SortStableFunc(b.starts, func(a, b *pending) int {
+		return cmp.Or(cmp.Compare(a.ID.Work, b.ID.Work), cmp.Compare(a.ID.Saga, b.ID.Saga))
+	})
+	slices.SortStableFunc(b.follows, func(a, b *pending) int { return cmp.Compare(a.Head, b.Head) })
+	return b
+}
+
+// repeated takes every second entry of the same work out of b and returns them: they are answered from the
+// first.
+func (b *batch) repeated() (again batch) {
+	b.starts, again.starts = firsts(b.starts, func(p *pending) saga.ID { return p.ID })
+	b.follows, again.follows = firsts(b.follows, func(p *pending) int64 { return p.Head })
+	return again
+}
+
+// firsts splits a sorted list into the first of each key and the others.
+func firsts[K comparable](ps []*pending, key func(*pending) K) (first, others []*pending) {
+	for i, p := range ps {
+		if i > 0 && key(ps[i-1]) == key(p) {
+			others = append(others, p)
+		} else {
+			first = append(first, p)
+		}
+	}
+	return first, others
+}
+
+// divide stores entries at once and, when the database refuses one of them or one is waiting for a lock, in
+// halves, so that the others are stored whatever that one is.
+func divide(ps []*pending, store func([]*pending) error) error { return split(ps, store(ps), store) }
+
+// split goes on behind an attempt to store entries at once.
+func split(ps []*pending, err error, store func([]*pending) error) error {
+	switch {
+	case err == nil || !refused(err) && !contended(err):
+		return err
+	case len(ps) > 1:
+		half := len(ps) / 2
+		return errors.Join(divide(ps[:half], store), divide(ps[half:], store))
+	case refused(err):
+		*ps[0].answer = ledger.Answer{Result: ledger.Invalid, Err: err}
+	default:
+		*ps[0].answer = ledger.Answer{Result: ledger.Blocked, Err: err}
+	}
+	return nil
+}
+
+// attempts is how often an entry is tried that was not stored though nothing speaks against it: another
+// transaction was in its way and is gone.
+const attempts = 4
+
+// storeFollows stores records behind their predecessors.
+func (l *Ledger) storeFollows(ctx context.Context, t saga.Token, ps []*pending) error {
+	ps = slices.Clone(ps) // it shrinks
+	for range attempts {
+		var live bool
+		var from, to engine.Moment
+		var stored pq.Int64Array
+		batch, single := l.follow, l.followOne
+		if slices.ContainsFunc(ps, func(p *pending) bool { return len(p.Record.Signals) > 0 }) {
+			batch, single = l.consume, l.consumeOne
+		}
+		err := l.run(ctx, t, batch, single, ps).Scan(&live, &from, &to, &stored)
+		if err != nil {
+			return err
+		}
+		heads := make(map[int64]bool, len(stored))
+		for _, head := range stored {
+			heads[head] = true
+		}
+		ps = slices.DeleteFunc(ps, func(p *pending) bool {
+			done := heads[p.Head] && from == to
+			if done {
+				*p.answer = ledger.Answer{Result: ledger.Appended, At: to.Time(), Head: p.Head}
+			}
+			return done
+		})
+		if len(ps) == 0 {
+			return nil
+		}
+		if ps, err = l.judge(ctx, ps, live, heads); err != nil || len(ps) == 0 {
+			return err
+		}
+	}
+	return fmt.Errorf("record %d of %s was not stored in %d attempts, and nothing is in its way", ps[0].Record.Seq, ps[0].ID, attempts)
+}
+
+// run executes the form of a statement for a batch or for a single row.
+func (l *Ledger) run(ctx context.Context, t saga.Token, batch, single *sqlx.Stmt, ps []*pending) *sqlx.Row {
+	args := []any{l.now(), int64(t)}
+	if len(ps) == 1 {
+		return single.QueryRowxContext(ctx, append(args, ps[0].row...)...)
+	}
+	for n := range ps[0].row {
+		args = append(args, array(ps, n))
+	}
+	return batch.QueryRowxContext(ctx, args...)
+}
+
+// placeRow is a row of placesText.
+type placeRow struct {
+	I        int
+	Head     int64
+	Own      []byte
+	OwnAt    engine.Moment
+	Previous []byte
+}
+
+// judge answers entries from what stands at their places and returns those that can be tried again. Those in
+// stored were stored by us, at a time of their own because the clock went back.
+func (l *Ledger) judge(ctx context.Context, ps []*pending, live bool, stored map[int64]bool) ([]*pending, error) {
+	numbers, heads, seqs := make([]int32, len(ps)), make([]int64, len(ps)), make([]int64, len(ps))
+	for i, p := range ps {
+		numbers[i], heads[i], seqs[i] = int32(i), p.Head, p.Record.Seq
+	}
+	var rows []placeRow
+	err := l.places.SelectContext(ctx, &rows, pq.Int32Array(numbers), pq.Int64Array(heads), pq.Int64Array(seqs))
+	if err != nil {
+		return nil, err
+	}
+	var again []*pending
+	for _, r := range rows {
+		p := ps[r.I]
+		place := engine.Place{Head: r.Head, Own: r.Own, OwnAt: r.OwnAt, Previous: r.Previous}
+		a, ok := place.Judge(p.Entry, live)
+		if !ok {
+			again = append(again, p)
+			continue
+		}
+		if a.Result == ledger.Mine && stored[p.Head] {
+			a.Result = ledger.Appended
+		}
+		*p.answer = a
+	}
+	return again, nil
+}

@@ -1,0 +1,217 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/amends-dev/amends/store/internal/engine"
+)
+
+// claimRow is a row of claimText. The one without a number says how the session stands.
+type claimRow struct {
+	engine.HeadRow
+
+	Live     engine.Flag   // the session may claim
+	Lost     engine.Flag   // a dead session holds works
+	Controls engine.Number // their newest version
+}
+
+// claim gives a session works: one statement, so that no connection can go silent in the middle of it. Only when a dead
+// session holds works they are released first, and claimed by a second look.
+func (l *Ledger) claim(ctx context.Context, c engine.ClaimArgs) (engine.ClaimAnswer, error) {
+	a, lost, err := l.look(ctx, c, false)
+	if err != nil || !a.Live || !lost {
+		return a, err
+	}
+	if _, err := l.release.ExecContext(ctx, l.now(), engine.MaxRelease); err != nil {
+		return engine.ClaimAnswer{}, err
+	}
+	a, _, err = l.look(ctx, c, true)
+	return a, err
+}
+
+// look runs claimText. While a dead session holds works it takes nothing, unless told to.
+func (l *Ledger) look(ctx context.Context, c engine.ClaimArgs, anyway bool) (a engine.ClaimAnswer, lost bool, err error) {
+	var all []claimRow
+	err = l.claims.SelectContext(ctx, &all, l.now(), c.Known, c.Limit, c.Token, c.Fresh, anyway, c.Rooms)
+	for i := range all {
+		if all[i].Number == 0 {
+			a.Live, a.Controls, lost = bool(all[i].Live), int64(all[i].Controls), bool(all[i].Lost)
+			continue
+		}
+		a.Rows = append(a.Rows, all[i].HeadRow)
+	}
+	return a, lost, err
+}
+
+// giveBack releases works that a session holds.
+func (l *Ledger) giveBack(ctx context.Context, token int64, works string) error {
+	_, err := l.rest.ExecContext(ctx, giveBackText, l.now(), token, works)
+	return err
+}
+
+// post stores a signal and wakes its work: one statement, for the same reason.
+func (l *Ledger) post(ctx context.Context, p engine.PostArgs) (found bool, err error) {
+	err = sqlx.GetContext(ctx, l.rest, &found, postText,
+		l.now(), p.ID.Saga, p.ID.Work, p.Kind, p.Key, p.Actor, p.Reason, p.Verdict)
+	return found, err
+}
+
+// claimText gives a session works. The parameters: $1 the clock, $2 known versions, $3 limit, $4 the session, $5 how many
+// go first to works that have not begun, $6 whether works are taken while a dead session still holds some, $7 the rooms.
+//
+// A place is one range of the index of what is due: a saga, a version, a class. The first of every place are looked at
+// without a lock and put in the order of claims, which tells how many are wanted of each place; as many are then locked
+// there, past those that another process has locked. So nothing is locked that is not taken, no claimer waits for
+// another, and works that are not known here are never met. What waits for a destination is of places of its own, one for
+// each destination with room, saga and version; destinations for which nothing waits are put aside with one look at each.
+//
+//nolint:dupword // columns that are null, one after the other
+const claimText = `WITH RECURSIVE ` + engine.Holders + `,
+	clock AS MATERIALIZED (SELECT ` + clock + ` AS now),
+	buried AS (
+		UPDATE amends_sessions SET dead = true WHERE token IN (
+			SELECT s.token FROM amends_sessions AS s
+			WHERE NOT s.dead AND s.expires <= (SELECT now FROM clock) FOR NO KEY UPDATE SKIP LOCKED)),
+	state AS MATERIALIZED (
+		SELECT EXISTS (SELECT FROM amends_sessions WHERE token = $4 AND NOT dead AND expires > clock.now) AS live,
+			EXISTS (SELECT FROM holder LEFT JOIN amends_sessions AS s ON s.token = holder.session
+				WHERE holder.session IS NOT NULL AND (s.token IS NULL OR s.dead OR s.expires <= clock.now)) AS lost
+		FROM clock),
+	known AS MATERIALIZED (
+		SELECT value ->> 0 AS saga, (value ->> 1)::integer AS version
+		FROM state CROSS JOIN json_array_elements($2::json) AS value
+		WHERE $3 > 0 AND state.live AND ($6::boolean OR NOT state.lost)),
+	newest AS MATERIALIZED (SELECT saga, max(version) AS version FROM known GROUP BY saga),
+	place AS MATERIALIZED (SELECT known.saga, known.version, class.rank FROM known CROSS JOIN (VALUES (0::smallint), (1), (2)) AS class (rank)),
+	room AS MATERIALIZED (
+		SELECT value ->> 0 AS destination, least((value ->> 1)::integer, $3) AS places
+		FROM state CROSS JOIN json_array_elements($7::json) AS value
+		WHERE $3 > 0 AND state.live AND ($6::boolean OR NOT state.lost)
+			AND EXISTS (SELECT FROM amends_heads AS h WHERE h.waits_for = value ->> 0)),
+	line AS MATERIALIZED (
+		SELECT *, row_number() OVER (PARTITION BY destination ORDER BY rank, number) AS turn
+		FROM (
+			SELECT room.destination, room.places, known.saga, known.version, h.rank, h.number, h.due
+			FROM room CROSS JOIN known CROSS JOIN LATERAL (
+				SELECT h.rank, h.number, h.due FROM amends_heads AS h
+				WHERE h.waits_for = room.destination AND h.saga = known.saga AND h.version = known.version AND ` + waits + `
+				ORDER BY h.rank, h.number LIMIT room.places) AS h) AS waiting),
+	seen AS MATERIALIZED (
+		SELECT place.saga, place.version, place.rank, h.due
+		FROM place CROSS JOIN LATERAL (
+			SELECT h.due FROM amends_heads AS h
+			WHERE h.saga = place.saga AND h.version = place.version AND h.rank = place.rank AND ` + ripe + `
+			ORDER BY h.due LIMIT $3) AS h
+		UNION ALL
+		SELECT newest.saga, NULL, 1, h.due
+		FROM newest CROSS JOIN LATERAL (
+			SELECT h.due FROM amends_heads AS h WHERE h.saga = newest.saga AND h.version <= newest.version AND ` + news + `
+			ORDER BY h.due LIMIT $3) AS h),
+	wanted AS MATERIALIZED (
+		SELECT destination, saga, version, CASE WHEN destination IS NULL THEN rank END AS rank, count(*) AS n
+		FROM (
+			SELECT * FROM (
+				SELECT NULL AS destination, saga, version, rank, due, row_number() OVER (ORDER BY rank, due) AS turn,
+					rank = 2 AND row_number() OVER (PARTITION BY rank = 2 ORDER BY due) <= $5 AS fresh
+				FROM seen
+				UNION ALL
+				SELECT destination, saga, version, rank, due, turn, false FROM line WHERE turn <= places) AS lines
+			ORDER BY NOT fresh, rank > 0, turn, due LIMIT $3) AS chosen
+		GROUP BY 1, 2, 3, 4),
+	free AS MATERIALIZED (
+		SELECT h.number, h.due, NULL AS waited
+		FROM wanted CROSS JOIN LATERAL (
+			SELECT h.number, h.due FROM amends_heads AS h
+			WHERE h.saga = wanted.saga AND h.version = wanted.version AND h.rank = wanted.rank AND ` + ripe + `
+			ORDER BY h.due LIMIT wanted.n FOR NO KEY UPDATE OF h SKIP LOCKED) AS h
+		WHERE wanted.destination IS NULL AND wanted.version IS NOT NULL),
+	called AS MATERIALIZED (
+		SELECT h.number, h.due, wanted.destination AS waited
+		FROM wanted CROSS JOIN LATERAL (
+			SELECT h.number, h.due FROM amends_heads AS h
+			WHERE h.waits_for = wanted.destination AND h.saga = wanted.saga AND h.version = wanted.version AND ` + waits + `
+			ORDER BY h.rank, h.number LIMIT wanted.n FOR NO KEY UPDATE OF h SKIP LOCKED) AS h
+		WHERE wanted.destination IS NOT NULL),
+	spoken AS MATERIALIZED (
+		SELECT h.number, h.due, NULL AS waited
+		FROM wanted JOIN newest USING (saga) CROSS JOIN LATERAL (
+			SELECT h.number, h.due FROM amends_heads AS h WHERE h.saga = newest.saga AND h.version <= newest.version AND ` + news + `
+			ORDER BY h.due LIMIT wanted.n FOR NO KEY UPDATE OF h SKIP LOCKED) AS h
+		WHERE wanted.version IS NULL),
+	taken AS (
+		UPDATE amends_heads AS h SET session = $4, due = NULL, waits_for = NULL
+		FROM (SELECT * FROM free UNION ALL SELECT * FROM called UNION ALL SELECT * FROM spoken) AS locked WHERE h.number = locked.number
+		RETURNING ` + engine.HeadColumns + `, locked.due AS since, locked.waited)
+	SELECT taken.*, NULL::boolean AS live, NULL::boolean AS lost, NULL::bigint AS controls FROM taken
+	UNION ALL
+	SELECT ` + engine.HeadColumns + `, NULL, NULL, NULL, NULL, NULL FROM amends_heads AS h
+		WHERE h.session = $4 AND h.posted > h.consumed
+	UNION ALL
+	SELECT 0, '', '', 0, NULL, '', NULL, 0, NULL, NULL, 0, 0, 0, now, now, NULL, NULL, NULL, NULL, live, lost, (SELECT controls FROM amends_database)
+		FROM clock CROSS JOIN state`
+
+// What is due: works that go on, those that wait for a destination, and works that have ended and have an unread signal.
+const (
+	ripe  = `h.session IS NULL AND h.finished IS NULL AND h.waits_for IS NULL AND h.due <= (SELECT now FROM clock)`
+	waits = `h.due <= (SELECT now FROM clock)`
+	news  = `h.session IS NULL AND h.finished IS NOT NULL AND h.due <= (SELECT now FROM clock)`
+)
+
+// releaseText takes works from dead sessions: due since the end of the lease, or not at all when they are at rest. The
+// parameters: $1 the clock, $2 how many at most.
+const releaseText = `WITH RECURSIVE ` + engine.Holders + `,
+	clock AS MATERIALIZED (SELECT ` + clock + ` AS now),
+	lost AS MATERIALIZED (
+		SELECT holder.session, s.expires
+		FROM holder LEFT JOIN amends_sessions AS s ON s.token = holder.session
+		WHERE holder.session IS NOT NULL AND (s.token IS NULL OR s.dead)),
+	orphan AS MATERIALIZED (
+		SELECT h.number, least(coalesce(lost.expires, h.updated), (SELECT now FROM clock)) AS since
+		FROM lost CROSS JOIN LATERAL (
+			SELECT h.number, h.updated FROM amends_heads AS h WHERE h.session = lost.session
+			LIMIT $2 FOR NO KEY UPDATE OF h SKIP LOCKED) AS h
+		LIMIT $2)
+	UPDATE amends_heads AS h SET session = NULL,
+		due = CASE WHEN h.posted > h.consumed OR h.status ` + isLive + ` THEN orphan.since END
+	FROM orphan WHERE h.number = orphan.number`
+
+// giveBackText releases works that a session holds, and makes released ones due earlier, in the order in which appends
+// lock them. The parameters: $1 the clock, $2 the session, $3 number, due time and destination of each. A released one is
+// not taken from the line in which it stands.
+const giveBackText = `WITH
+	clock AS MATERIALIZED (SELECT ` + clock + ` AS now),
+	given AS MATERIALIZED (
+		SELECT (value ->> 0)::bigint AS number,
+			'epoch'::timestamptz + (value ->> 1)::bigint * interval '1 microsecond' AS due, value ->> 2 AS destination
+		FROM json_array_elements($3::json) AS value),
+	locked AS MATERIALIZED (
+		SELECT h.number, coalesce(given.due, (SELECT now FROM clock)) AS due,
+			CASE WHEN h.session = $2 THEN given.destination ELSE h.waits_for END AS destination
+		FROM given JOIN amends_heads AS h ON h.number = given.number
+		WHERE h.session = $2
+			OR h.session IS NULL AND h.status ` + isLive + ` AND h.due > coalesce(given.due, (SELECT now FROM clock))
+		ORDER BY h.number FOR NO KEY UPDATE OF h)
+	UPDATE amends_heads AS h SET session = NULL, due = CASE
+		WHEN h.posted > h.consumed THEN least(locked.due, (SELECT now FROM clock))
+		WHEN h.status ` + isLive + ` THEN locked.due
+	END,
+	waits_for = CASE WHEN h.posted = h.consumed AND h.status ` + isLive + ` THEN locked.destination END
+	FROM locked WHERE h.number = locked.number`
+
+// postText stores a signal, once for each key, and makes its work due. A held work keeps its holder: Claim tells that
+// holder. It answers whether there is such a work.
+const postText = `WITH
+	clock AS MATERIALIZED (SELECT ` + clock + ` AS now),
+	work AS MATERIALIZED (SELECT number FROM amends_heads WHERE work = $3 AND saga = $2),
+	signal AS (
+		INSERT INTO amends_signals (head, at, kind, key, actor, reason, verdict)
+		SELECT work.number, clock.now, $4, $5, $6, $7, $8 FROM work CROSS JOIN clock
+		ON CONFLICT (head, key) DO NOTHING
+		RETURNING head, at),
+	counted AS (
+		UPDATE amends_heads AS h SET posted = h.posted + 1,
+			due = CASE WHEN h.session IS NULL THEN least(h.due, signal.at) ELSE h.due END, waits_for = NULL
+		FROM signal WHERE h.number = signal.head)
+	SELECT EXISTS (SELECT FROM work)`

@@ -1,0 +1,92 @@
+package postgres_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/amends-dev/amends/internal/pgtest"
+	"github.com/amends-dev/amends/ledger/ledgertest"
+	"github.com/amends-dev/amends/store/postgres"
+)
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	ledgertest.Harness{
+		Open: func(t *testing.T) ledgertest.Store {
+			t.Helper()
+			return open(t, migrated.URL(t))
+		},
+		Again: func(t *testing.T, s ledgertest.Store) ledgertest.Store {
+			t.Helper()
+			return open(t, where(t, s))
+		},
+		Change: func(t *testing.T, s ledgertest.Store) { // the sessions that were are of another server
+			t.Helper()
+			connect(t, where(t, s)).MustExecContext(t.Context(), `UPDATE amends_sessions SET database = 'another'`)
+		},
+		Newer: func(t *testing.T, s ledgertest.Store) {
+			t.Helper()
+			connect(t, where(t, s)).MustExecContext(t.Context(), `INSERT INTO amends_schema (version_id, is_applied) VALUES (99, true)`)
+		},
+		DB: func(t *testing.T, s ledgertest.Store) *sqlx.DB {
+			t.Helper()
+			return connect(t, where(t, s))
+		},
+	}.Run(t)
+}
+
+// migrated is a database with an empty ledger.
+var migrated = &pgtest.Template{Prepare: func(ctx context.Context, address string) error {
+	l, err := postgres.Open(ctx, address, &postgres.Options{Migrate: true})
+	if err != nil {
+		return err
+	}
+	return l.Close()
+}}
+
+// store remembers where its database is.
+type store struct {
+	*postgres.Ledger
+
+	url string
+}
+
+func where(t *testing.T, s ledgertest.Store) string {
+	t.Helper()
+	l, ok := s.(*store)
+	if !ok {
+		t.Fatalf("a store of the suite is a %T", s)
+	}
+	return l.url
+}
+
+func open(t *testing.T, url string) *store {
+	t.Helper()
+	l, err := postgres.Open(t.Context(), url, &postgres.Options{Migrate: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &store{Ledger: l, url: url}
+}
+
+// connect opens a pool of the test's own.
+func connect(t *testing.T, url string) *sqlx.DB {
+	t.Helper()
+	db, err := sqlx.ConnectContext(t.Context(), "postgres", url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}
+
+func TestConformanceCatches(t *testing.T) {
+	t.Parallel()
+	ledgertest.Prove(t, "TestConformance")
+}

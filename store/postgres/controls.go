@@ -1,0 +1,65 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store/internal/engine"
+)
+
+// SetControl stores a control if it still has the version it was decided on. The session must be of this database.
+func (l *Ledger) SetControl(ctx context.Context, t saga.Token, c ledger.Control) (ledger.Control, error) {
+	if err := l.sameDatabase(t); err != nil {
+		return ledger.Control{}, fmt.Errorf("set %s %q: %w", c.Kind, c.Name, explain(ctx, err))
+	}
+	return l.store.SetControl(ctx, t, c)
+}
+
+// setControl stores a control: one statement, so that no connection can go silent in the middle of it.
+func (l *Ledger) setControl(ctx context.Context, c engine.ControlArgs) (version int64, at engine.Moment, stored bool, err error) {
+	err = l.rest.QueryRowxContext(ctx, setControlText,
+		l.now(), c.Token, c.Kind, c.Name, c.Version, c.Body, c.Actor, c.Reason, c.Nonce).Scan(&version, &at)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, at, false, nil
+	}
+	return version, at, err == nil, err
+}
+
+// setControlText stores a control and answers its version and time, or no row. The parameters: $1 the clock, $2 the
+// session, $3 kind, $4 name, $5 the version it was decided on, $6 body, $7 actor, $8 reason, $9 nonce.
+//
+// The row of the counter is locked first, until the end: so versions become visible in their order, and who sees one sees
+// all before it. Then the session's row is locked, too, and judged by the clock as it is then: whoever buries the session
+// does so before that, and it is refused, or after this was stored. What this statement saw before it had the locks
+// does not count: a row that changed since is judged again as it is now.
+const setControlText = `WITH
+	counter AS MATERIALIZED (SELECT controls FROM amends_database FOR NO KEY UPDATE),
+	clock AS MATERIALIZED (SELECT ` + clock + ` AS now, controls + 1 AS version FROM counter),
+	setter AS MATERIALIZED (
+		SELECT FROM clock CROSS JOIN amends_sessions AS s
+		WHERE s.token = $2::bigint AND NOT s.dead AND s.expires > clock.now
+		FOR SHARE OF s),
+	changed AS (
+		UPDATE amends_controls AS c SET version = clock.version, at = clock.now, session = $2::bigint, nonce = $9::bigint,
+			body = $6::text, actor = $7::text, reason = $8::text
+		FROM clock
+		WHERE c.kind = $3::text AND c.name = $4::text AND c.version = $5::bigint
+			AND ($2::bigint = 0 OR EXISTS (SELECT FROM setter))
+		RETURNING c.version, c.at),
+	added AS (
+		INSERT INTO amends_controls (version, at, session, nonce, kind, name, body, actor, reason)
+		SELECT clock.version, clock.now, $2::bigint, $9::bigint, $3::text, $4::text, $6::text, $7::text, $8::text FROM clock
+		WHERE $5::bigint = 0 AND ($2::bigint = 0 OR EXISTS (SELECT FROM setter))
+		ON CONFLICT (kind, name) DO NOTHING
+		RETURNING version, at),
+	stored AS (SELECT * FROM changed UNION ALL SELECT * FROM added),
+	acted AS (
+		INSERT INTO amends_acts (version, at, session, nonce, kind, name, body, actor, reason)
+		SELECT stored.version, stored.at, $2::bigint, $9::bigint, $3::text, $4::text, $6::text, $7::text, $8::text FROM stored
+		WHERE $7::text IS NOT NULL),
+	counted AS (UPDATE amends_database SET controls = stored.version FROM stored)
+	SELECT version, at FROM stored`

@@ -1,0 +1,246 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/store/internal/rows"
+)
+
+// Judge hands out what nobody has judged. Verdicts and entries are one transaction.
+func (s *Store) Judge(ctx context.Context, limit int, decide func(time.Time, []reconcile.Delivery, map[reconcile.Object]*reconcile.Entry) error) (int, error) {
+	if err := ctx.Err(); err != nil || limit <= 0 {
+		return 0, err
+	}
+	var n int
+	var refused error
+	err := s.again(ctx, func(tx *sqlx.Tx) error {
+		n, refused = 0, nil
+		var found []rows.Delivery
+		if err := read(ctx, tx, s.unjudged, &found, limit); err != nil || len(found) == 0 {
+			return err
+		}
+		ds := rows.Deliveries(found)
+		l, err := s.lock(ctx, tx, ds)
+		if err != nil {
+			return err
+		}
+		if refused = decide(l.now, ds, l.entries); refused != nil {
+			return errRefused
+		}
+		if err := l.store(ctx); err != nil {
+			return err
+		}
+		table := make([][]any, len(ds))
+		for i := range ds {
+			table[i] = rows.Outcome(&ds[i])
+		}
+		n = len(ds)
+		return execute(ctx, within(ctx, tx, s.judge), nil, table, rows.Micros(l.now))
+	})
+	switch {
+	case refused != nil:
+		return 0, refused
+	case err != nil:
+		return 0, fmt.Errorf("judge deliveries: %w", err)
+	}
+	return n, nil
+}
+
+// Lease hands out entries that are due and nobody works on.
+func (s *Store) Lease(ctx context.Context, limit int, decide func(time.Time, *reconcile.Entry) error) ([]reconcile.Entry, error) {
+	if err := ctx.Err(); err != nil || limit <= 0 {
+		return nil, err
+	}
+	var claimed []reconcile.Entry
+	var refused error
+	err := s.again(ctx, func(tx *sqlx.Tx) error {
+		claimed, refused = nil, nil
+		l := s.locks(tx)
+		var found []rows.Entry
+		if err := read(ctx, tx, s.dueAll, &found, limit); err != nil {
+			return err
+		}
+		if err := l.hold(found); err != nil {
+			return err
+		}
+		for i := range found {
+			if refused = decide(l.now, l.entries[found[i].Object()]); refused != nil {
+				return errRefused
+			}
+		}
+		if err := l.store(ctx); err != nil {
+			return err
+		}
+		for i := range found {
+			if e := l.entries[found[i].Object()]; e.Holder != "" && e.Until.After(l.now) {
+				claimed = append(claimed, *e)
+			}
+		}
+		return nil
+	})
+	switch {
+	case refused != nil:
+		return nil, refused
+	case err != nil:
+		return nil, fmt.Errorf("lease entries: %w", err)
+	}
+	return claimed, nil
+}
+
+// Update hands out one entry.
+func (s *Store) Update(ctx context.Context, o reconcile.Object, decide func(time.Time, *reconcile.Entry) error) error {
+	key := rows.Object(o)
+	var refused error
+	err := s.again(ctx, func(tx *sqlx.Tx) error {
+		refused = nil
+		l := s.locks(tx)
+		var found []rows.Entry
+		if err := read(ctx, tx, s.lockEntry, &found, rows.Key(key)...); err != nil {
+			return err
+		}
+		if len(found) == 0 {
+			if err := execute(ctx, within(ctx, tx, s.addEntries), nil, [][]any{rows.Key(key)}); err != nil {
+				return err
+			}
+			if err := read(ctx, tx, s.lockEntry, &found, rows.Key(key)...); err != nil {
+				return err
+			}
+		}
+		if err := l.hold(found); err != nil {
+			return err
+		}
+		if refused = decide(l.now, l.entries[key]); refused != nil {
+			return errRefused
+		}
+		return l.store(ctx)
+	})
+	switch {
+	case refused != nil:
+		return refused
+	case err != nil:
+		return fmt.Errorf("update %s: %w", o, err)
+	}
+	return nil
+}
+
+// locked are the entries that a transaction has locked.
+type locked struct {
+	*Store
+
+	tx      *sqlx.Tx
+	now     time.Time
+	order   []reconcile.Object
+	entries map[reconcile.Object]*reconcile.Entry
+	before  map[reconcile.Object][]any // what the database says
+}
+
+func (s *Store) locks(tx *sqlx.Tx) *locked {
+	return &locked{
+		Store: s, tx: tx,
+		entries: make(map[reconcile.Object]*reconcile.Entry),
+		before:  make(map[reconcile.Object][]any),
+	}
+}
+
+// lock locks the entries of the objects of deliveries. Objects nobody has heard of get an entry that is not stored
+// yet: [locked.store] finds out whether somebody else was first.
+func (s *Store) lock(ctx context.Context, tx *sqlx.Tx, ds []reconcile.Delivery) (*locked, error) {
+	seen := make(map[reconcile.Object]bool, len(ds))
+	var objects []reconcile.Object
+	var table [][]any
+	for i := range ds {
+		if o := ds[i].Object; !seen[o] {
+			seen[o] = true
+			objects = append(objects, o)
+			table = append(table, rows.Key(o))
+		}
+	}
+	l := s.locks(tx)
+	var found []rows.Entry
+	if err := read(ctx, tx, s.lockEntries, &found, columns(table)...); err != nil {
+		return nil, err
+	}
+	if err := l.hold(found); err != nil {
+		return nil, err
+	}
+	if l.now.IsZero() {
+		if err := tx.QueryRowxContext(ctx, `SELECT clock_timestamp()`).Scan(&l.now); err != nil {
+			return nil, err
+		}
+		l.now = l.now.UTC()
+	}
+	rows.SortObjects(objects)
+	for _, o := range objects {
+		if l.entries[o] == nil {
+			l.order = append(l.order, o)
+			l.entries[o] = &reconcile.Entry{Object: o, First: l.now}
+		}
+	}
+	return l, nil
+}
+
+// hold reads entries that are locked.
+func (l *locked) hold(found []rows.Entry) error {
+	es, err := rows.Entries(found)
+	if err != nil {
+		return err
+	}
+	for i := range es {
+		l.now = found[i].Now.Time()
+		values, err := rows.Values(&es[i])
+		if err != nil {
+			return err
+		}
+		o := es[i].Object
+		l.order = append(l.order, o)
+		l.entries[o], l.before[o] = &es[i], values
+	}
+	return nil
+}
+
+// store writes the entries that have changed or are new. New ones are written in the order of their names, so that
+// two batches that meet wait and do not deadlock.
+func (l *locked) store(ctx context.Context) error {
+	var table, fresh [][]any
+	for _, o := range l.order {
+		e := l.entries[o]
+		e.Object = o
+		after, err := rows.Values(e)
+		if err != nil {
+			return err
+		}
+		before := l.before[o]
+		if before != nil && rows.Same(before, after) {
+			continue
+		}
+		e.Updated = l.now
+		after[len(after)-1] = rows.Micros(l.now)
+		row := append(rows.Key(o), after...)
+		if before == nil {
+			fresh = append(fresh, row)
+		} else {
+			table = append(table, row)
+		}
+	}
+	if len(table) > 0 {
+		if err := execute(ctx, within(ctx, l.tx, l.setEntries), within(ctx, l.tx, l.setEntry), table); err != nil {
+			return err
+		}
+	}
+	if len(fresh) == 0 {
+		return nil
+	}
+	r, err := within(ctx, l.tx, l.newEntries).ExecContext(ctx, columns(fresh)...)
+	if err != nil {
+		return err
+	}
+	if n, err := r.RowsAffected(); err != nil || int(n) == len(fresh) {
+		return err
+	}
+	return errMeanwhile
+}

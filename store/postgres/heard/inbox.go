@@ -1,0 +1,152 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+	"github.com/lib/pq/pqerror"
+
+	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/store/internal/group"
+	"github.com/amends-dev/amends/store/internal/pgdb"
+	"github.com/amends-dev/amends/store/internal/rows"
+)
+
+// deliveries are what one call of Accept stores.
+type deliveries []*rows.Incoming
+
+// patience is how long a batch may be on its way. Those who wait for it leave earlier.
+const patience = 10 * time.Second
+
+// Accept stores events and has them on disk when it returns. Calls that come at the same time share a commit.
+func (s *Store) Accept(ctx context.Context, events []reconcile.Event) error {
+	ins, err := rows.Receive(events)
+	if err == nil && len(ins) > 0 {
+		err = s.group.Do(ctx, ins)
+	}
+	if err != nil {
+		return fmt.Errorf("accept %d events: %w", len(events), err)
+	}
+	return nil
+}
+
+// write stores what several calls brought.
+func (s *Store) write(calls []*group.Call[deliveries]) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	s.divide(ctx, calls)
+}
+
+// divide stores calls at once and, when the database refuses one of them, in halves, so that the others are stored
+// whatever that one is.
+func (s *Store) divide(ctx context.Context, calls []*group.Call[deliveries]) {
+	var batch deliveries
+	for _, c := range calls {
+		batch = append(batch, c.Work...)
+	}
+	err := s.store(ctx, batch)
+	if half := len(calls) / 2; half > 0 && (pgdb.Refused(err) || repeatable(err)) {
+		s.divide(ctx, calls[:half])
+		s.divide(ctx, calls[half:])
+		return
+	}
+	err = pgdb.Explain(ctx, err)
+	for _, c := range calls {
+		c.Answer(err)
+	}
+}
+
+// store stores a batch in one transaction, which is one statement unless two events of one key say different
+// things.
+func (s *Store) store(ctx context.Context, batch deliveries) error {
+	rounds := rows.Rounds(batch)
+	if len(rounds) == 1 {
+		return s.round(ctx, s.accept, s.acceptOne, rounds[0])
+	}
+	return s.transaction(ctx, s.inbox, func(tx *sqlx.Tx) error {
+		for _, r := range rounds {
+			if err := s.round(ctx, within(ctx, tx, s.accept), within(ctx, tx, s.acceptOne), r); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (s *Store) round(ctx context.Context, many, one *sqlx.Stmt, ins deliveries) error {
+	table := make([][]any, len(ins))
+	for i, in := range ins {
+		row := make([]any, 0, len(acceptColumns))
+		row = append(row, in.Key[:], in.Twin[:], in.Content[:], in.Copies, in.Judged)
+		row = append(row, in.Values...)
+		var body any
+		if in.Body != "" {
+			body = in.Body
+		}
+		table[i] = append(row, body)
+	}
+	return execute(ctx, many, one, table)
+}
+
+// within returns a prepared statement for a transaction, which closes it.
+func within(ctx context.Context, tx *sqlx.Tx, stmt *sqlx.Stmt) *sqlx.Stmt {
+	return tx.StmtxContext(ctx, stmt)
+}
+
+// read runs a prepared query within a transaction and reads all its rows into dest.
+func read(ctx context.Context, tx *sqlx.Tx, stmt *sqlx.Stmt, dest any, args ...any) error {
+	return within(ctx, tx, stmt).SelectContext(ctx, dest, args...) //nolint:sqlclosecheck // the transaction closes it
+}
+
+// execute runs the form of a statement for a batch or for a single row. more are parameters behind the columns.
+func execute(ctx context.Context, many, one *sqlx.Stmt, table [][]any, more ...any) error {
+	if len(table) == 1 && one != nil {
+		_, err := one.ExecContext(ctx, append(table[0], more...)...)
+		return err
+	}
+	_, err := many.ExecContext(ctx, append(columns(table), more...)...)
+	return err
+}
+
+// columns turns rows into arrays, one per column.
+func columns(table [][]any) []any {
+	args := make([]any, len(table[0]))
+	for n := range args {
+		args[n] = pgdb.Array(len(table), func(i int) any { return table[i][n] })
+	}
+	return args
+}
+
+// repeatable reports whether another transaction was in the way that is gone by now.
+func repeatable(err error) bool {
+	e := pq.As(err)
+	return e != nil && (e.Code == pqerror.TRDeadlockDetected || e.Code == pqerror.TRSerializationFailure)
+}
+
+// attempts is how often a transaction is tried that others were in the way of.
+const attempts = 10
+
+// again runs a transaction of the gate, and once more when another one was in its way.
+func (s *Store) again(ctx context.Context, fn func(*sqlx.Tx) error) error {
+	var err error
+	for range attempts {
+		if err = s.transaction(ctx, s.gate, fn); !repeatable(err) && !errors.Is(err, errMeanwhile) {
+			break
+		}
+	}
+	if errors.Is(err, errRefused) {
+		return nil // the caller knows why
+	}
+	return pgdb.Explain(ctx, err)
+}
+
+// errMeanwhile ends a transaction that was the first to hear of an object, as another one was. By the next attempt the
+// other's entry is there.
+var errMeanwhile = errors.New("another process heard of the same new object at the same time, again and again")
+
+// errRefused ends a transaction whose callback returned an error.
+var errRefused = errors.New("the callback refused")

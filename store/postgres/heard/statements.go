@@ -1,0 +1,188 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/amends-dev/amends/store/internal/rows"
+)
+
+// statements are prepared for the write path.
+type statements struct {
+	accept, acceptOne                                           *sqlx.Stmt
+	unjudged, judge, addEntries, lockEntries, lockEntry, dueAll *sqlx.Stmt
+	setEntries, setEntry, newEntries                            *sqlx.Stmt
+}
+
+func (s *statements) prepare(ctx context.Context, inbox, gate *sqlx.DB) error {
+	for _, p := range []struct {
+		stmt **sqlx.Stmt
+		pool *sqlx.DB
+		text string
+	}{
+		{&s.accept, inbox, acceptText(many(acceptColumns))},
+		{&s.acceptOne, inbox, acceptText(one(acceptColumns))},
+		{&s.unjudged, gate, unjudgedText},
+		{&s.judge, gate, judgeText},
+		{&s.addEntries, gate, addEntriesText},
+		{&s.lockEntries, gate, lockEntriesText},
+		{&s.lockEntry, gate, lockEntryText},
+		{&s.dueAll, gate, dueText},
+		{&s.setEntries, gate, setEntriesText(many(entryColumns))},
+		{&s.setEntry, gate, setEntriesText(one(entryColumns))},
+		{&s.newEntries, gate, newEntriesText},
+	} {
+		var err error
+		if *p.stmt, err = p.pool.PreparexContext(ctx, p.text); err != nil { //nolint:sqlclosecheck // they live as long as the pool
+			return fmt.Errorf("prepare %s: %w", p.text, err)
+		}
+	}
+	return nil
+}
+
+// kind is the type of a column's parameter.
+func kind(c rows.Column) string {
+	if c.Kind == rows.Moment {
+		return rows.Bigint
+	}
+	return c.Kind
+}
+
+// many is the rows of a batch, one parameter with an array per column. A column in which every row is NULL is a
+// NULL parameter: unnest fills it up.
+func many(columns []rows.Column) string {
+	parts := make([]string, len(columns))
+	for i, c := range columns {
+		parts[i] = fmt.Sprintf("$%d::%s[]", i+1, kind(c))
+	}
+	return "unnest(" + strings.Join(parts, ", ") + ") AS u (" + rows.Names("", columns) + ")"
+}
+
+// one is a single row, one parameter per column.
+func one(columns []rows.Column) string {
+	parts := make([]string, len(columns))
+	for i, c := range columns {
+		parts[i] = fmt.Sprintf("$%d::%s AS %s", i+1, kind(c), c.Name)
+	}
+	return "(SELECT " + strings.Join(parts, ", ") + ") AS u"
+}
+
+// from lists columns of u as their table holds them.
+func from(columns []rows.Column) string {
+	parts := make([]string, len(columns))
+	for i, c := range columns {
+		parts[i] = "u." + c.Name
+		if c.Kind == rows.Moment {
+			parts[i] = "'epoch'::timestamptz + u." + c.Name + " * interval '1 microsecond'"
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// acceptColumns are those of a batch of deliveries. known says that there is a verdict without the gate.
+var acceptColumns = slices.Concat(
+	[]rows.Column{{Name: "key", Kind: rows.Bytes}, {Name: "twin", Kind: rows.Bytes}, {Name: "content", Kind: rows.Bytes}},
+	[]rows.Column{{Name: "copies", Kind: rows.Bigint}, {Name: "known", Kind: rows.Flag}},
+	rows.InboxColumns,
+	[]rows.Column{{Name: "body", Kind: rows.Words}},
+)
+
+// acceptText stores deliveries whose keys differ. Each has a number before anybody knows whether it will need one:
+// a digest that comes back with that number is new. The order inside the inserts is what keeps two writers that meet
+// from waiting for each other in a circle.
+func acceptText(batch string) string {
+	beforeVerdict := rows.InboxColumns[:rows.Verdict]
+	return `WITH c AS MATERIALIZED (SELECT clock_timestamp() AS now),
+	u AS MATERIALIZED (SELECT nextval('amends_inbox_number_seq') AS number, u.* FROM ` + batch + `),
+	g AS (
+		INSERT INTO amends_digests AS g (key, content, number, copies, first, last)
+		SELECT u.key, u.content, u.number, u.copies, c.now, c.now FROM u CROSS JOIN c
+		ORDER BY u.key
+		ON CONFLICT (key) DO UPDATE SET
+			copies = g.copies + CASE WHEN g.content = excluded.content THEN excluded.copies ELSE 0 END,
+			last = CASE WHEN g.content = excluded.content THEN greatest(g.last, excluded.last) ELSE g.last END
+		RETURNING g.key, g.content, g.number),
+	t AS (
+		INSERT INTO amends_digests AS g (key, content, number, copies, first, last)
+		SELECT u.twin, u.content, u.number, u.copies, c.now, c.now
+		FROM u JOIN g ON g.key = u.key CROSS JOIN c
+		WHERE g.content <> u.content
+		ORDER BY u.twin
+		ON CONFLICT (key) DO UPDATE SET copies = g.copies + excluded.copies, last = greatest(g.last, excluded.last)
+		RETURNING g.key, g.number),
+	k AS MATERIALIZED (
+		SELECT number, key, false AS twin FROM g UNION ALL SELECT number, key, true FROM t),
+	i AS (
+		INSERT INTO amends_inbox (number, key, judged, outcome, because, verdict, why, ` + rows.Names("", beforeVerdict) + `)
+		SELECT u.number, k.key,
+			CASE WHEN u.known AND NOT k.twin THEN c.now END,
+			CASE WHEN u.known AND NOT k.twin THEN u.verdict END,
+			CASE WHEN u.known AND NOT k.twin THEN u.why END,
+			CASE WHEN k.twin THEN 'id-conflict' ELSE u.verdict END, u.why, ` + from(beforeVerdict) + `
+		FROM u JOIN k ON k.number = u.number CROSS JOIN c
+		ORDER BY u.number)
+	INSERT INTO amends_bodies (number, at, body)
+	SELECT u.number, c.now, u.body FROM u JOIN k ON k.number = u.number CROSS JOIN c
+	WHERE u.body IS NOT NULL`
+}
+
+const unjudgedText = `
+	WITH d AS MATERIALIZED (
+		SELECT * FROM amends_inbox WHERE judged IS NULL ORDER BY number LIMIT $1 FOR UPDATE SKIP LOCKED)
+	SELECT ` + rows.DeliveryColumns + ` FROM d` + rows.BesideDelivery + ` ORDER BY d.number`
+
+const judgeText = `
+	UPDATE amends_inbox AS d SET outcome = u.outcome, because = u.because,
+		judged = 'epoch'::timestamptz + $4::bigint * interval '1 microsecond'
+	FROM unnest($1::bigint[], $2::text[], $3::text[]) AS u (number, outcome, because)
+	WHERE d.number = u.number`
+
+var entryColumns = slices.Concat(rows.KeyColumns, rows.EntryColumns)
+
+var entryNames = rows.Names("e.", entryColumns)
+
+const keyNames = `source, tenant, type, id`
+
+// addEntriesText makes sure that an object has a row. $1 to $4 are the key, each in an array.
+const addEntriesText = `
+	INSERT INTO amends_entries (` + keyNames + `, first)
+	SELECT ` + keyNames + `, clock_timestamp()
+	FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS u (` + keyNames + `)
+	ORDER BY source COLLATE "C", tenant COLLATE "C", type COLLATE "C", id COLLATE "C"
+	ON CONFLICT DO NOTHING`
+
+var lockEntriesText = `
+	SELECT ` + entryNames + `, clock_timestamp() AS now
+	FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS u (` + keyNames + `)
+		JOIN amends_entries AS e ON e.source = u.source AND e.tenant = u.tenant AND e.type = u.type AND e.id = u.id
+	ORDER BY e.source, e.tenant, e.type, e.id
+	FOR UPDATE OF e`
+
+var lockEntryText = `
+	SELECT ` + entryNames + `, clock_timestamp() AS now FROM amends_entries AS e
+	WHERE e.source = $1 AND e.tenant = $2 AND e.type = $3 AND e.id = $4
+	FOR UPDATE`
+
+// dueText passes by what another process has locked. The clock is read once: an index takes no other.
+var dueText = `
+	SELECT ` + entryNames + `, (SELECT clock_timestamp()) AS now FROM amends_entries AS e
+	WHERE e.due <= (SELECT clock_timestamp()) AND (e.until IS NULL OR e.until <= (SELECT clock_timestamp()))
+	ORDER BY e.due LIMIT $1
+	FOR UPDATE SKIP LOCKED`
+
+// newEntriesText leaves out what somebody else has inserted meanwhile.
+var newEntriesText = `
+	INSERT INTO amends_entries (` + rows.Names("", entryColumns) + `)
+	SELECT ` + from(entryColumns) + ` FROM ` + many(entryColumns) + `
+	ORDER BY u.source COLLATE "C", u.tenant COLLATE "C", u.type COLLATE "C", u.id COLLATE "C"
+	ON CONFLICT DO NOTHING`
+
+func setEntriesText(batch string) string {
+	return `UPDATE amends_entries AS e SET (` + rows.Names("", rows.EntryColumns) + `) = ROW (` + from(rows.EntryColumns) + `)
+		FROM ` + batch + `
+		WHERE e.source = u.source AND e.tenant = u.tenant AND e.type = u.type AND e.id = u.id`
+}

@@ -1,0 +1,230 @@
+package postgres_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/store/postgres"
+)
+
+// backlog puts n due works of a definition into the ledger, the first one due for longest.
+func backlog(t *testing.T, db *sqlx.DB, name string, version, n int) {
+	t.Helper()
+	_, err := db.ExecContext(t.Context(), `
+		INSERT INTO amends_heads (saga, work, version, status, rank, due, created, updated)
+		SELECT $1::text, concat($1::text, $2::integer, '-', n), $2::integer, 'running', 1, now() - interval '1 hour' + n * interval '1 ms', now(), now()
+		FROM generate_series(1, $3::integer) AS n`, name, version, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// buffers runs the claim's statement as the ledger does and returns its plan, and how many pages it looked at.
+func buffers(t *testing.T, l *store, args ...any) (plan string, pages int) {
+	t.Helper()
+	var rows []string
+	if err := postgres.Lane(l.Ledger, "claiming").SelectContext(t.Context(), &rows, "EXPLAIN (ANALYZE, BUFFERS) "+postgres.ClaimText, args...); err != nil {
+		t.Fatal(err)
+	}
+	plan = strings.Join(rows, "\n")
+	for _, m := range regexp.MustCompile(`(?:hit|read)=(\d+)`).FindAllStringSubmatch(plan, -1) {
+		n, err := strconv.Atoi(m[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages = max(pages, n) // of the node that has all others below it
+	}
+	return plan, pages
+}
+
+// Works of sagas and versions that a process does not know cost its claims nothing, however many are due (CORE-26); and
+// a look with fifty sagas in two versions is one statement that finds each by the index.
+func TestClaimPassesUnknownBacklogs(t *testing.T) {
+	t.Parallel()
+	l := open(t, migrated.URL(t))
+	defer closed(t, l)
+	token, db := session(t, l), connect(t, l.url)
+	var known [][2]any
+	for i := range 50 {
+		known = append(known, [2]any{fmt.Sprint("saga", i), 1}, [2]any{fmt.Sprint("saga", i), 2})
+	}
+	list, err := json.Marshal(known)
+	if err != nil {
+		t.Fatal(err)
+	}
+	look := func() (plan string, pages int) {
+		return buffers(t, l, nil, string(list), 100, int64(token), 10, false, "[]")
+	}
+	_, before := look()
+	backlog(t, db, "other", 1, 20000)
+	backlog(t, db, "saga7", 3, 20000)
+	plan, after := look()
+	if after > before+3*len(known)*3 { // the index has grown by a level or two, and each of its ranges is looked at once
+		t.Errorf("an empty look takes %d pages beside 40,000 unknown works, %d without:\n%s", after, before, plan)
+	}
+	for _, want := range []string{"amends_heads_due", "amends_heads_news", "amends_heads_signalled", "amends_heads_held"} {
+		if !strings.Contains(plan, want) {
+			t.Errorf("the plan does not use %s:\n%s", want, plan)
+		}
+	}
+	if strings.Contains(plan, "Seq Scan on amends_heads") {
+		t.Errorf("the plan reads all of amends_heads:\n%s", plan)
+	}
+}
+
+// A backlog of what is known costs a claim what it takes, not what there is.
+func TestClaimTakesFromALongBacklog(t *testing.T) {
+	t.Parallel()
+	l := open(t, migrated.URL(t))
+	defer closed(t, l)
+	token, db := session(t, l), connect(t, l.url)
+	backlog(t, db, "s", 1, 20000)
+	plan, pages := buffers(t, l, nil, `[["s", 1]]`, 100, int64(token), 10, false, "[]")
+	if pages > 3000 { // a hundred works are looked at, locked, and written with all their indexes
+		t.Errorf("a claim of a hundred works of 20,000 takes %d pages:\n%s", pages, plan)
+	}
+}
+
+// line puts n due works of a definition into the ledger, which wait for a destination.
+func line(t *testing.T, db *sqlx.DB, destination, name string, n int) {
+	t.Helper()
+	_, err := db.ExecContext(t.Context(), `
+		INSERT INTO amends_heads (saga, work, version, status, rank, created, due, updated, waits_for)
+		SELECT $1::text, concat($1::text, '-', $2::text, '-', n), 1, 'running', 1, t, t - interval '1 hour', t, $2::text
+		FROM generate_series(1, $3::integer) AS n CROSS JOIN now() AS t`, name, destination, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// However many wait for a destination that is closed here, they cost a claim nothing, nor do those of a saga that is not
+// known cost one where there is room. Room at ten destinations for which nothing waits is one look at each.
+func TestClaimPassesWhatWaits(t *testing.T) {
+	t.Parallel()
+	l := open(t, migrated.URL(t))
+	defer closed(t, l)
+	token, db := session(t, l), connect(t, l.url)
+	var places [][2]any
+	for i := range 10 {
+		places = append(places, [2]any{fmt.Sprint("destination", i), 100})
+	}
+	rooms, err := json.Marshal(places)
+	if err != nil {
+		t.Fatal(err)
+	}
+	look := func(rooms string) (plan string, pages int) {
+		return buffers(t, l, nil, `[["s", 1], ["s", 2]]`, 100, int64(token), 10, false, rooms)
+	}
+	_, before := look("[]")
+	line(t, db, "closed", "s", 20000)
+	line(t, db, "destination7", "other", 20000)
+	plan, after := look("[]")
+	if after > before+10 { // an index has grown by a level or two
+		t.Errorf("an empty look takes %d pages beside 40,000 that wait, %d without:\n%s", after, before, plan)
+	}
+	plan, after = look(string(rooms))
+	if after > before+10+3*len(places)+2*3 { // each destination, and both versions at the one for which something waits
+		t.Errorf("an empty look with ten rooms takes %d pages beside 40,000 that wait, %d without both:\n%s", after, before, plan)
+	}
+	if !strings.Contains(plan, "amends_heads_waits") || strings.Contains(plan, "Seq Scan on amends_heads") {
+		t.Errorf("the plan does not find what waits by its index:\n%s", plan)
+	}
+}
+
+// A long line costs a claim what it takes of it, not what stands there.
+func TestClaimTakesFromALongLine(t *testing.T) {
+	t.Parallel()
+	l := open(t, migrated.URL(t))
+	defer closed(t, l)
+	token, db := session(t, l), connect(t, l.url)
+	line(t, db, "books", "s", 20000)
+	backlog(t, db, "s", 1, 20000)
+	plan, pages := buffers(t, l, nil, `[["s", 1]]`, 100, int64(token), 10, false, `[["books", 50]]`)
+	if pages > 3000 { // a hundred works are looked at, locked, and written with all their indexes
+		t.Errorf("a claim of a hundred works of 40,000 takes %d pages:\n%s", pages, plan)
+	}
+	got, err := l.Claim(t.Context(), token, ledger.Claim{Limit: 10, Known: []ledger.Version{{Saga: "s", Version: 1}}, Rooms: map[string]int{"books": 3}})
+	if err != nil || len(got.Heads) != 10 || got.Heads[0].Number > got.Heads[2].Number {
+		t.Fatalf("claimed %d works, %v", len(got.Heads), err)
+	}
+	if n := len(slices.DeleteFunc(got.Heads, func(h ledger.Head) bool { return h.Number > 20000 })); n != 3 {
+		t.Errorf("%d of the claimed works stood in line, want 3", n)
+	}
+}
+
+// "A work that is being claimed is passed over", and so is one that another transaction has locked, however many those
+// are: a writer that stands still there delays no claim.
+func TestClaimPassesLockedWorks(t *testing.T) {
+	t.Parallel()
+	l := open(t, migrated.URL(t))
+	defer closed(t, l)
+	token, db := session(t, l), connect(t, l.url)
+	backlog(t, db, "s", 1, 100)
+	tx, err := db.BeginTxx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	if _, err := tx.ExecContext(t.Context(), `SELECT FROM amends_heads WHERE number <= 70 FOR UPDATE`); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ limit, want int }{{10, 10}, {20, 20}, {20, 0}} {
+		got, err := l.Claim(t.Context(), token, ledger.Claim{Limit: c.limit, Known: []ledger.Version{{Saga: "s", Version: 1}}})
+		heads := got.Heads
+		if err != nil || len(heads) != c.want {
+			t.Fatalf("claimed %d works, %v, want %d of those that are not locked", len(heads), err, c.want)
+		}
+		if i := slices.IndexFunc(heads, func(h ledger.Head) bool { return h.Number <= 70 }); i >= 0 {
+			t.Errorf("claimed %d, which is locked", heads[i].Number)
+		}
+	}
+}
+
+// So it is with what a dead session held, and with the session itself: a transaction that stands still there delays no
+// claim, and what it has not locked is taken over (CORE-25).
+func TestClaimPassesLockedOrphans(t *testing.T) {
+	t.Parallel()
+	l := open(t, migrated.URL(t))
+	defer closed(t, l)
+	db := connect(t, l.url)
+	dead, err := l.OpenSession(t.Context(), time.Microsecond, "dies", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := session(t, l)
+	backlog(t, db, "s", 1, 100)
+	db.MustExecContext(t.Context(), `UPDATE amends_heads SET session = $1, due = NULL`, int64(dead.Token))
+	for _, c := range []struct {
+		lock string
+		want int
+	}{
+		{fmt.Sprint(`SELECT FROM amends_sessions WHERE token = `, int64(dead.Token), ` FOR UPDATE`), 0},
+		{`SELECT FROM amends_heads WHERE number <= 70 FOR UPDATE`, 30},
+		{`SELECT`, 70},
+	} {
+		tx, err := db.BeginTxx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = tx.ExecContext(t.Context(), c.lock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := l.Claim(t.Context(), token, ledger.Claim{Limit: 100, Known: []ledger.Version{{Saga: "s", Version: 1}}})
+		if heads := got.Heads; err != nil || len(heads) != c.want {
+			t.Errorf("beside %s: claimed %d works, %v, want %d", c.lock, len(heads), err, c.want)
+		}
+		if err := tx.Rollback(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,178 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store/internal/engine"
+)
+
+// storeStarts accepts works that are not known yet.
+func (l *Ledger) storeStarts(ctx context.Context, t saga.Token, batch, single *sqlx.Stmt, ps []*pending) error {
+	for range attempts {
+		live, err := accept(l.run(ctx, t, batch, single, ps), ps)
+		if err != nil {
+			return err
+		}
+		if ps = unanswered(ps); len(ps) == 0 {
+			return nil
+		}
+		known, err := l.knownWorks(ctx, ps)
+		if err != nil {
+			return err
+		}
+		if judgeStarts(ps, known, live); len(unanswered(ps)) == 0 {
+			return nil
+		}
+		ps = unanswered(ps)
+	}
+	return fmt.Errorf("start of %s was not stored in %d attempts, and nothing is in its way", ps[0].ID, attempts)
+}
+
+// waiting remembers which starts were blocked, so that their repetitions do not hold up others: they take a lane of
+// their own.
+type waiting struct {
+	mu sync.Mutex
+	at map[saga.ID]time.Time
+}
+
+// What is remembered: for as long as callers repeat, and of as many as may be in a bad hour.
+const (
+	blockedFor = time.Minute
+	mostWaits  = 10000
+)
+
+// split tells starts that were blocked a short while ago from the others.
+func (w *waiting) split(ps []*pending) (fresh, blocked []*pending) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range ps {
+		if at, ok := w.at[p.ID]; ok && time.Since(at) < blockedFor {
+			blocked = append(blocked, p)
+		} else {
+			fresh = append(fresh, p)
+		}
+	}
+	return fresh, blocked
+}
+
+// note remembers what became of starts.
+func (w *waiting) note(ps []*pending) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.at == nil || len(w.at) > mostWaits {
+		w.at = make(map[saga.ID]time.Time)
+	}
+	for _, p := range ps {
+		if p.answer.Result == ledger.Blocked {
+			w.at[p.ID] = time.Now()
+		} else {
+			delete(w.at, p.ID)
+		}
+	}
+}
+
+// accept reads which works were accepted and answers them.
+func accept(row *sqlx.Row, ps []*pending) (live bool, err error) {
+	var at engine.Moment
+	var numbers pq.Int64Array
+	var sagas, works pq.StringArray
+	if err := row.Scan(&live, &at, &numbers, &sagas, &works); err != nil {
+		return false, err
+	}
+	heads := make(map[saga.ID]int64, len(numbers))
+	for i, n := range numbers {
+		heads[saga.ID{Saga: sagas[i], Work: works[i]}] = n
+	}
+	for _, p := range ps {
+		if head, ok := heads[p.ID]; ok {
+			*p.answer = ledger.Answer{Result: ledger.Appended, At: at.Time(), Head: head}
+		}
+	}
+	return live, nil
+}
+
+func unanswered(ps []*pending) []*pending {
+	return slices.DeleteFunc(slices.Clone(ps), func(p *pending) bool { return p.answer.Result != "" })
+}
+
+// knownWorks reads the first records of works that were not accepted, by position in ps.
+func (l *Ledger) knownWorks(ctx context.Context, ps []*pending) (map[int]engine.Place, error) {
+	return placesOf(ps, func(rows *[]placeRow, args ...any) error {
+		return l.startPlaces.SelectContext(ctx, rows, args...)
+	})
+}
+
+func placesOf(ps []*pending, query func(rows *[]placeRow, args ...any) error) (map[int]engine.Place, error) {
+	numbers, sagas, works := make([]int32, len(ps)), make([]string, len(ps)), make([]string, len(ps))
+	for i, p := range ps {
+		numbers[i], sagas[i], works[i] = int32(i), p.ID.Saga, p.ID.Work
+	}
+	var rows []placeRow
+	if err := query(&rows, pq.Int32Array(numbers), pq.StringArray(sagas), pq.StringArray(works)); err != nil {
+		return nil, err
+	}
+	known := make(map[int]engine.Place, len(rows))
+	for _, r := range rows {
+		known[r.I] = engine.Place{Head: r.Head, Own: r.Own, OwnAt: r.OwnAt}
+	}
+	return known, nil
+}
+
+func judgeStarts(ps []*pending, known map[int]engine.Place, live bool) {
+	for i, p := range ps {
+		place := known[i]
+		if a, ok := place.Judge(p.Entry, live); ok {
+			*p.answer = a
+		}
+	}
+}
+
+// StartTx inserts head and first record within the caller's transaction, unheld and due now. The answer is
+// final only when tx commits; [ledger.Exists] does not abort it. tx must be of this ledger's database; its
+// search_path does not matter.
+func (l *Ledger) StartTx(ctx context.Context, tx *sqlx.Tx, e ledger.Entry) (ledger.Answer, error) {
+	a, err := l.startTx(ctx, tx, e)
+	if err != nil {
+		return ledger.Answer{}, fmt.Errorf("start %s in a transaction: %w", e.ID, explain(ctx, err))
+	}
+	return a, nil
+}
+
+func (l *Ledger) startTx(ctx context.Context, tx *sqlx.Tx, e ledger.Entry) (ledger.Answer, error) {
+	if e.Record.Seq != 1 || e.Record.Arm != nil {
+		return ledger.Answer{}, errors.New("only a first record that arms nothing can be stored there")
+	}
+	e.Schedule = &ledger.Schedule{} // unheld
+	answers := make([]ledger.Answer, 1)
+	ps := l.collect([]ledger.Entry{e}, answers).starts
+	if len(ps) == 0 {
+		return answers[0], nil
+	}
+	schema := pq.QuoteIdentifier(l.schema) + "."
+	args := append([]any{l.now(), int64(e.Record.Session)}, ps[0].row...)
+	if _, err := accept(tx.QueryRowxContext(ctx, startText(one(startColumns), schema), args...), ps); err != nil {
+		return ledger.Answer{}, err
+	}
+	if len(unanswered(ps)) > 0 {
+		known, err := placesOf(ps, func(rows *[]placeRow, args ...any) error {
+			return tx.SelectContext(ctx, rows, startPlacesText(schema), args...)
+		})
+		if err != nil {
+			return ledger.Answer{}, err
+		}
+		if judgeStarts(ps, known, false); len(unanswered(ps)) > 0 {
+			return ledger.Answer{}, errors.New("the work is neither new nor there; begin another transaction")
+		}
+	}
+	return answers[0], nil
+}

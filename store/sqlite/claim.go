@@ -1,0 +1,113 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/amends-dev/amends/store/internal/engine"
+)
+
+// claim gives a session works, in a transaction that began as a writer, so what it reads stays true. What it buries
+// stays buried also when the session is dead itself.
+func (l *Ledger) claim(ctx context.Context, c engine.ClaimArgs) (a engine.ClaimAnswer, err error) {
+	err = l.writer.transaction(ctx, func(q engine.Queries) error {
+		now := l.clock()
+		if _, err := q.ExecContext(ctx, buryExpired, now); err != nil {
+			return err
+		}
+		if err := q.QueryRowxContext(ctx, sessionLives, c.Token, now).Scan(&a.Live); err != nil || !a.Live {
+			return err
+		}
+		if err := q.QueryRowxContext(ctx, newestControl).Scan(&a.Controls); err != nil {
+			return err
+		}
+		if _, err := q.ExecContext(ctx, release, now, engine.MaxRelease); err != nil {
+			return err
+		}
+		if err := sqlx.SelectContext(ctx, q, &a.Rows, signalled, c.Token); err != nil {
+			return err
+		}
+		free, err := l.take(ctx, q, c, now)
+		a.Rows = append(a.Rows, free...)
+		return err
+	})
+	return a, err
+}
+
+// take gives a session what is due.
+func (l *Ledger) take(ctx context.Context, q engine.Queries, c engine.ClaimArgs, now int64) ([]engine.HeadRow, error) {
+	var free []struct {
+		Number, Since int64
+		Waited        engine.Text
+	}
+	if err := sqlx.SelectContext(ctx, q, &free, claimable, now, c.Known, c.Limit, c.Fresh, c.Rooms); err != nil || len(free) == 0 {
+		return nil, err
+	}
+	numbers, chosen := make([]int64, len(free)), make(map[int64]int, len(free))
+	for i, f := range free {
+		numbers[i], chosen[f.Number] = f.Number, i
+	}
+	list, err := json.Marshal(numbers)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := q.ExecContext(ctx, take, c.Token, string(list)); err != nil {
+		return nil, err
+	}
+	var rows []engine.HeadRow
+	if err := sqlx.SelectContext(ctx, q, &rows, taken, string(list)); err != nil {
+		return nil, err
+	}
+	for i := range rows {
+		f := free[chosen[rows[i].Number]]
+		rows[i].Waited = f.Waited
+		if err := rows[i].Since.Scan(f.Since); err != nil {
+			return nil, err
+		}
+	}
+	return rows, nil
+}
+
+// giveBack releases works that a session holds.
+func (l *Ledger) giveBack(ctx context.Context, token int64, works string) error {
+	return l.writer.plain(ctx, func(q engine.Queries) error {
+		_, err := q.ExecContext(ctx, giveBack, l.clock(), token, works)
+		return err
+	})
+}
+
+// post stores a signal and wakes its work.
+func (l *Ledger) post(ctx context.Context, p engine.PostArgs) (found bool, err error) {
+	err = l.writer.transaction(ctx, func(q engine.Queries) error {
+		var head int64
+		err := q.QueryRowxContext(ctx, findWork, p.ID.Work, p.ID.Saga).Scan(&head)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		found = true
+		res, err := q.ExecContext(ctx, postSignal, head, l.clock(), p.Kind, p.Key, p.Actor, p.Reason, p.Verdict)
+		if err != nil {
+			return err
+		}
+		if n, err := res.RowsAffected(); n == 0 || err != nil {
+			return err
+		}
+		_, err = q.ExecContext(ctx, countSignal, head, l.clock())
+		return err
+	})
+	return found, err
+}
+
+// identity reads which file this is.
+func identity(ctx context.Context, q engine.Queries) (string, error) {
+	var id string
+	err := q.QueryRowxContext(ctx, whoAmI).Scan(&id)
+	return id, err
+}

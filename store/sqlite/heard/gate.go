@@ -1,0 +1,249 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/store/internal/rows"
+)
+
+// Judge hands out what nobody has judged. Verdicts and entries are one transaction.
+func (s *Store) Judge(ctx context.Context, limit int, decide func(time.Time, []reconcile.Delivery, map[reconcile.Object]*reconcile.Entry) error) (int, error) {
+	if limit <= 0 {
+		return 0, nil
+	}
+	var n int
+	var refused error
+	err := s.transaction(ctx, func(ctx context.Context, _ *sqlx.Conn) error {
+		ds, err := s.pending(ctx, limit)
+		if err != nil || len(ds) == 0 {
+			return err
+		}
+		micros, now := s.clock()
+		l := locked{Store: s, now: now, entries: make(map[reconcile.Object]*held)}
+		es, err := l.of(ctx, ds)
+		if err != nil {
+			return err
+		}
+		if refused = decide(now, ds, es); refused != nil {
+			return refused
+		}
+		outcomes := make([][]any, len(ds))
+		for i := range ds {
+			outcomes[i] = rows.Outcome(&ds[i])
+		}
+		list, err := json.Marshal(outcomes)
+		if err != nil {
+			return err
+		}
+		if _, err := s.judge.ExecContext(ctx, string(list), micros); err != nil {
+			return err
+		}
+		n = len(ds)
+		return l.store(ctx)
+	})
+	switch {
+	case refused != nil:
+		return 0, refused
+	case err != nil:
+		return 0, fmt.Errorf("judge deliveries: %w", err)
+	}
+	return n, nil
+}
+
+// Lease hands out entries that are due and nobody works on.
+func (s *Store) Lease(ctx context.Context, limit int, decide func(time.Time, *reconcile.Entry) error) ([]reconcile.Entry, error) {
+	if limit <= 0 {
+		return nil, nil
+	}
+	var claimed []reconcile.Entry
+	var refused error
+	err := s.transaction(ctx, func(ctx context.Context, _ *sqlx.Conn) error {
+		micros, now := s.clock()
+		due, err := entries(s.due.QueryContext(ctx, micros, limit))
+		if err != nil {
+			return err
+		}
+		l := locked{Store: s, now: now, entries: make(map[reconcile.Object]*held)}
+		for i := range due {
+			e := &due[i]
+			if err := l.hold(e, true); err != nil {
+				return err
+			}
+			if refused = decide(now, e); refused != nil {
+				return refused
+			}
+		}
+		if err := l.store(ctx); err != nil {
+			return err
+		}
+		for _, e := range due {
+			if e.Holder != "" && e.Until.After(now) {
+				claimed = append(claimed, e)
+			}
+		}
+		return nil
+	})
+	switch {
+	case refused != nil:
+		return nil, refused
+	case err != nil:
+		return nil, fmt.Errorf("lease entries: %w", err)
+	}
+	return claimed, nil
+}
+
+// Update hands out one entry. Calls that come at the same time share a commit with each other and with Accept.
+func (s *Store) Update(ctx context.Context, o reconcile.Object, decide func(time.Time, *reconcile.Entry) error) error {
+	var refused error
+	var panicked any
+	err := s.group.DoOrNot(ctx, job{size: 1, run: func(ctx context.Context, _ *batch) error {
+		defer func() { panicked = recover() }() // it is the caller's, not the writer's
+		_, now := s.clock()
+		l := locked{Store: s, now: now, entries: make(map[reconcile.Object]*held)}
+		e, err := l.entry(ctx, rows.Object(o))
+		if err != nil {
+			return err
+		}
+		if refused = decide(now, e); refused != nil {
+			return nil // nothing was written for it, and others share the transaction
+		}
+		return l.store(ctx)
+	}})
+	switch {
+	case panicked != nil:
+		panic(panicked)
+	case refused != nil:
+		return refused
+	case err != nil:
+		return fmt.Errorf("update %s: %w", o, err)
+	}
+	return nil
+}
+
+// pending reads what is to be judged.
+func (s *Store) pending(ctx context.Context, limit int) ([]reconcile.Delivery, error) {
+	var found []rows.Delivery
+	if err := scan(&found)(s.unjudged.QueryContext(ctx, limit)); err != nil { //nolint:rowserrcheck // scan does
+		return nil, err
+	}
+	return rows.Deliveries(found), nil
+}
+
+// locked are the entries of one transaction.
+type locked struct {
+	*Store
+
+	now     time.Time
+	entries map[reconcile.Object]*held
+}
+
+// held is an entry as the callback has it, and what the database says.
+type held struct {
+	entry  *reconcile.Entry
+	before []any
+	known  bool
+}
+
+// entry returns what is known of o, an empty entry when nothing is.
+func (l *locked) entry(ctx context.Context, o reconcile.Object) (*reconcile.Entry, error) {
+	found, err := entries(l.Store.entry.QueryContext(ctx, rows.Key(o)...))
+	if err != nil {
+		return nil, err
+	}
+	e := &reconcile.Entry{Object: o, First: l.now}
+	if len(found) > 0 {
+		e = &found[0]
+	}
+	return e, l.hold(e, len(found) > 0)
+}
+
+// of returns the entries of the objects of deliveries.
+func (l *locked) of(ctx context.Context, ds []reconcile.Delivery) (map[reconcile.Object]*reconcile.Entry, error) {
+	es := make(map[reconcile.Object]*reconcile.Entry, len(ds))
+	var keys [][]any
+	for i := range ds {
+		if o := ds[i].Object; es[o] == nil {
+			es[o] = &reconcile.Entry{Object: o, First: l.now}
+			keys = append(keys, rows.Key(o))
+		}
+	}
+	list, err := json.Marshal(keys)
+	if err != nil {
+		return nil, err
+	}
+	found, err := entries(l.Store.entries.QueryContext(ctx, string(list)))
+	if err != nil {
+		return nil, err
+	}
+	for i := range found {
+		es[found[i].Object] = &found[i]
+		if err := l.hold(&found[i], true); err != nil {
+			return nil, err
+		}
+	}
+	for o, e := range es {
+		if l.entries[o] == nil {
+			if err := l.hold(e, false); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return es, nil
+}
+
+func (l *locked) hold(e *reconcile.Entry, known bool) error {
+	before, err := rows.Values(e)
+	l.entries[e.Object] = &held{entry: e, before: before, known: known}
+	return err
+}
+
+// store writes the entries that are new or have changed.
+func (l *locked) store(ctx context.Context) error {
+	for o, h := range l.entries {
+		h.entry.Object = o
+		after, err := rows.Values(h.entry)
+		if err != nil {
+			return err
+		}
+		if h.known && rows.Same(h.before, after) {
+			continue
+		}
+		h.entry.Updated = l.now
+		after[len(after)-1] = rows.Micros(l.now)
+		write := l.setEntry
+		if !h.known {
+			write = l.addEntry
+		}
+		if _, err := write.ExecContext(ctx, append(after, rows.Key(o)...)...); err != nil {
+			return fmt.Errorf("store the entry of %s: %w", o, err)
+		}
+	}
+	return nil
+}
+
+// entries reads entries.
+func entries(result *sql.Rows, err error) ([]reconcile.Entry, error) {
+	var found []rows.Entry
+	if err := scan(&found)(result, err); err != nil {
+		return nil, err
+	}
+	return rows.Entries(found)
+}
+
+// scan returns what reads all rows of a query into dest.
+func scan(dest any) func(*sql.Rows, error) error {
+	return func(result *sql.Rows, err error) error {
+		if err != nil {
+			return err
+		}
+		return errors.Join(sqlx.StructScan(result, dest), result.Close())
+	}
+}

@@ -1,0 +1,149 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/store/internal/rows"
+)
+
+func opened(t *testing.T) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func event(n int) reconcile.Event {
+	return reconcile.Event{
+		Object: reconcile.Object{Source: "shop", Type: "order", ID: fmt.Sprint(n)},
+		Dedupe: reconcile.DigestOf(fmt.Sprint(n)), Payload: reconcile.Thin, Received: time.Now(),
+	}
+}
+
+// busy holds the file's write lock as another process would, and returns what lets it go.
+func busy(t *testing.T, s *Store) (release func()) {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+s.path+"?_txlock=immediate")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() { _ = tx.Rollback() }
+}
+
+// Accept answers in time even when another process keeps the file from everybody, and what is sent again later is
+// stored once.
+func TestDeadline(t *testing.T) {
+	t.Parallel()
+	s := opened(t)
+	release := busy(t, s)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	err := s.Accept(ctx, []reconcile.Event{event(1)})
+	if took := time.Since(start); !errors.Is(err, context.DeadlineExceeded) || took > 4*time.Second {
+		t.Errorf("after %v: %v; want the deadline, long before the busy timeout", took, err)
+	}
+	release()
+	if err := s.Accept(t.Context(), []reconcile.Event{event(1)}); err != nil {
+		t.Fatal(err)
+	}
+	if ds, err := s.Deliveries(t.Context(), reconcile.DeliveryFilter{}); err != nil || len(ds) != 1 {
+		t.Errorf("%d deliveries, %v", len(ds), err)
+	}
+}
+
+// A row that SQLite refuses fails its own call and no other of the batch.
+func TestRefusedRow(t *testing.T) {
+	t.Parallel()
+	s := opened(t)
+	release := busy(t, s)
+	errs := make([]error, 8)
+	var wg sync.WaitGroup
+	for i := range errs {
+		wg.Go(func() {
+			ins, err := rows.Receive([]reconcile.Event{event(i)})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if i == 3 {
+				ins[0].Values[0] = "not a time"
+			}
+			errs[i] = s.group.Do(t.Context(), job{size: 1, run: func(ctx context.Context, b *batch) error { return s.accept(ctx, b, ins) }})
+		})
+	}
+	release()
+	wg.Wait()
+	for i, err := range errs {
+		if (err != nil) != (i == 3) {
+			t.Errorf("call %d: %v", i, err)
+		}
+	}
+	if ds, err := s.Deliveries(t.Context(), reconcile.DeliveryFilter{}); err != nil || len(ds) != 7 {
+		t.Errorf("%d deliveries, %v; want the other seven", len(ds), err)
+	}
+}
+
+// The panic of a callback comes out in its caller, and the store goes on.
+func TestPanic(t *testing.T) {
+	t.Parallel()
+	s := opened(t)
+	o := event(1).Object
+	if err := s.Accept(t.Context(), []reconcile.Event{event(1)}); err != nil {
+		t.Fatal(err)
+	}
+	for name, call := range map[string]func(){
+		"update": func() { _ = s.Update(t.Context(), o, func(time.Time, *reconcile.Entry) error { panic("no") }) },
+		"judge": func() {
+			_, _ = s.Judge(t.Context(), 1, func(time.Time, []reconcile.Delivery, map[reconcile.Object]*reconcile.Entry) error { panic("no") })
+		},
+	} {
+		func() {
+			defer func() {
+				if p := recover(); p != "no" {
+					t.Errorf("%s: recovered %v", name, p)
+				}
+			}()
+			call()
+		}()
+	}
+	if err := s.Update(t.Context(), o, func(time.Time, *reconcile.Entry) error { return nil }); err != nil {
+		t.Error(err)
+	}
+}
+
+// Every answer is durable: the writer syncs the log at each commit.
+func TestDurability(t *testing.T) {
+	t.Parallel()
+	s := opened(t)
+	for pragma, want := range map[string]string{"synchronous": "2", "journal_mode": "wal"} {
+		stmts := map[string]**sql.Stmt{"PRAGMA " + pragma: new(*sql.Stmt)}
+		if err := s.writer.Prepare(t.Context(), stmts); err != nil {
+			t.Fatal(err)
+		}
+		var got string
+		if err := (*stmts["PRAGMA "+pragma]).QueryRowContext(t.Context()).Scan(&got); err != nil || got != want {
+			t.Errorf("%s is %s (%v), want %s", pragma, got, err, want)
+		}
+	}
+}

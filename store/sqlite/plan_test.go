@@ -1,0 +1,56 @@
+package sqlite
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/amends-dev/amends/store/internal/engine"
+)
+
+// What is claimed is found by index, place by place: works that are not known cost nothing (CORE-26).
+func TestClaimUsesItsIndexes(t *testing.T) {
+	t.Parallel()
+	l := opened(t, filepath.Join(t.TempDir(), "ledger.db"))
+	for text, want := range map[string][]string{
+		claimable: {
+			"SEARCH n USING INDEX amends_heads_due (saga=? AND version=? AND rank=? AND due<?)",
+			"SEARCH n USING INDEX amends_heads_news (saga=? AND due<?)",
+			"SEARCH n USING COVERING INDEX amends_heads_waits (waits_for=? AND saga=? AND version=?)",
+			"COVERING INDEX amends_heads_waits (waits_for=?)",
+			"SEARCH h USING INTEGER PRIMARY KEY (rowid=?)",
+		},
+		release:   {"INDEX amends_heads_held (session=?)"},
+		giveBack:  {"SEARCH h USING INTEGER PRIMARY KEY (rowid=?)"},
+		signalled: {"INDEX amends_heads_signalled (session=?)"},
+	} {
+		var plan strings.Builder
+		err := l.writer.plain(t.Context(), func(q engine.Queries) error {
+			rows, err := q.QueryxContext(t.Context(), "EXPLAIN QUERY PLAN "+text, 1, "[]", 1, 1, "[]")
+			if err != nil {
+				return err
+			}
+			defer rows.Close()
+			for rows.Next() {
+				var id, parent, unused int
+				var detail string
+				if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
+					return err
+				}
+				plan.WriteString(detail + "\n")
+			}
+			return rows.Err()
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range want {
+			if !strings.Contains(plan.String(), w) {
+				t.Errorf("the plan lacks %q:\n%s", w, plan.String())
+			}
+		}
+		if strings.Contains(plan.String(), "SCAN h\n") || strings.Contains(plan.String(), "SCAN amends_heads\n") {
+			t.Errorf("the plan reads all heads:\n%s", plan.String())
+		}
+	}
+}
