@@ -266,7 +266,7 @@ func cutOff(t *testing.T, fault ledgertest.Fault, whole ledger.Reader) {
 	ledgertest.MustCheck(t, l)
 }
 
-// same compares the records of an adoption in two ledgers.
+// same compares the records of an adoption in two memory.
 func same(t *testing.T, l, whole ledger.Reader, id saga.ID) {
 	t.Helper()
 	got, err := l.History(t.Context(), id)

@@ -21,7 +21,7 @@ import (
 
 // answering lets a test answer appends. Without an answer and an error the ledger behind it does.
 type answering struct {
-	*memory.Ledger
+	*memory.DB
 	append func(context.Context, saga.Token, []ledger.Entry) ([]ledger.Answer, error)
 }
 
@@ -29,7 +29,7 @@ func (a *answering) Append(ctx context.Context, t saga.Token, es []ledger.Entry)
 	if as, err := a.append(ctx, t, es); as != nil || err != nil {
 		return as, err
 	}
-	return a.Ledger.Append(ctx, t, es)
+	return a.DB.Append(ctx, t, es)
 }
 
 // CORE-12: a start whose connection was cut while the server went on with it is blocked by itself when it is repeated.
@@ -37,7 +37,7 @@ func (a *answering) Append(ctx context.Context, t saga.Token, es []ledger.Entry)
 func TestAStartThatBlocksItself(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := &answering{Ledger: memory.New(nil)}
+		l := &answering{DB: memory.New(nil)}
 		calls := 0
 		var pending []ledger.Entry
 		var of saga.Token
@@ -52,7 +52,7 @@ func TestAStartThatBlocksItself(t *testing.T) {
 			case 2: // its own transaction is in the way
 				return []ledger.Answer{{Result: ledger.Blocked}}, nil
 			case 3: // which commits now
-				if as, err := l.Ledger.Append(ctx, of, pending); err != nil || as[0].Result != ledger.Appended {
+				if as, err := l.DB.Append(ctx, of, pending); err != nil || as[0].Result != ledger.Appended {
 					t.Errorf("%v %v", as, err)
 				}
 			}
@@ -97,7 +97,7 @@ func TestWhatIsHeldAndNotInHandIsGivenBack(t *testing.T) {
 func TestStartsDoNotPileUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := &answering{Ledger: memory.New(nil)}
+		l := &answering{DB: memory.New(nil)}
 		var away atomic.Bool
 		l.append = func(context.Context, saga.Token, []ledger.Entry) ([]ledger.Answer, error) {
 			if away.Load() {
@@ -157,7 +157,7 @@ func TestStartsDoNotPileUp(t *testing.T) {
 func TestContendedStartsStallNoOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := &answering{Ledger: memory.New(nil)}
+		l := &answering{DB: memory.New(nil)}
 		asked := &diary{}
 		begun := time.Now()
 		const open = 75 * time.Second
@@ -176,7 +176,7 @@ func TestContendedStartsStallNoOther(t *testing.T) {
 			<-time.After(250 * time.Millisecond) // the database's lock time-out
 			for i := range es {
 				if as[i].Result == "" {
-					one, err := l.Ledger.Append(t.Context(), es[i].Record.Session, es[i:i+1])
+					one, err := l.DB.Append(t.Context(), es[i].Record.Session, es[i:i+1])
 					if err != nil {
 						return nil, err
 					}

@@ -14,7 +14,7 @@ import (
 
 // forgetting makes the database forget, once, everything stored since the request for the step until, at the
 // moment at which the request for the step at takes effect.
-func forgetting(l *memory.Ledger, until, at string) func(arrival) fault {
+func forgetting(l *memory.DB, until, at string) func(arrival) fault {
 	var mu sync.Mutex
 	var backup *memory.Backup
 	done := false

@@ -17,7 +17,7 @@ import (
 // it waits for, who holds it. On it the liveness checker rests: "no instance that a live process knows, that is due and
 // neither paused nor behind a closed destination, is untouched for longer than deadline + settle + lease".
 type tap struct {
-	*memory.Ledger
+	*memory.DB
 	s *simulation
 
 	mu     sync.Mutex
@@ -49,7 +49,7 @@ type trace struct {
 
 func newTap(s *simulation) *tap {
 	l := memory.New(&memory.Options{Now: s.clock.now})
-	return &tap{Ledger: l, s: s, traces: map[saga.ID]*trace{}, worst: map[string]float64{}, controls: map[string]controlled{}}
+	return &tap{DB: l, s: s, traces: map[saga.ID]*trace{}, worst: map[string]float64{}, controls: map[string]controlled{}}
 }
 
 // controlled is what the processes know of a destination: since when it fails, or when it was back.
@@ -61,7 +61,7 @@ type controlled struct {
 func (t *tap) SetControl(ctx context.Context, token saga.Token, c ledger.Control) (ledger.Control, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	stored, err := t.Ledger.SetControl(ctx, token, c)
+	stored, err := t.DB.SetControl(ctx, token, c)
 	if err != nil || c.Kind != ledger.ControlDestination {
 		return stored, err
 	}
@@ -82,7 +82,7 @@ const simProbes = 3 * (time.Minute + 2*simTimeout + 2*simHold)
 func (t *tap) Append(ctx context.Context, token saga.Token, es []ledger.Entry) ([]ledger.Answer, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	as, err := t.Ledger.Append(ctx, token, es)
+	as, err := t.DB.Append(ctx, token, es)
 	if err != nil {
 		return as, err
 	}
@@ -161,7 +161,7 @@ func destinationOf(spec *saga.Spec, step string) string {
 func (t *tap) Claim(ctx context.Context, token saga.Token, c ledger.Claim) (ledger.Claimed, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	got, err := t.Ledger.Claim(ctx, token, c)
+	got, err := t.DB.Claim(ctx, token, c)
 	for i := range got.Heads {
 		if w := t.traces[got.Heads[i].ID]; w != nil {
 			w.holder = token
@@ -173,7 +173,7 @@ func (t *tap) Claim(ctx context.Context, token saga.Token, c ledger.Claim) (ledg
 func (t *tap) GiveBack(ctx context.Context, token saga.Token, works []ledger.Return) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	err := t.Ledger.GiveBack(ctx, token, works)
+	err := t.DB.GiveBack(ctx, token, works)
 	for _, r := range works {
 		if i := r.Number - 1; err == nil && i >= 0 && i < int64(len(t.order)) && t.order[i].holder == token {
 			t.order[i].holder = 0
@@ -189,7 +189,7 @@ func (t *tap) Post(ctx context.Context, id saga.ID, sig saga.Signal) error {
 		return nil
 	}
 	before := t.signals(id)
-	err := t.Ledger.Post(ctx, id, sig)
+	err := t.DB.Post(ctx, id, sig)
 	if w := t.traces[id]; w != nil && t.signals(id) > before {
 		if w.unread == 0 {
 			w.spoken = time.Now()

@@ -85,7 +85,7 @@ func must(t *testing.T, err error) {
 }
 
 // storesNothing expects an order about o1 to be refused with an error that says what to do, and nothing to be stored.
-func storesNothing(t *testing.T, l *memory.Ledger, want error, order func() error) {
+func storesNothing(t *testing.T, l *memory.DB, want error, order func() error) {
 	t.Helper()
 	before := len(signalsOf(t, l, "o1"))
 	if err := order(); !errors.Is(err, want) {
@@ -210,7 +210,7 @@ func asks(p *process) saga.Program {
 // S17: a skipped step is not sent, and later steps find the result that was given, then or later.
 func TestSkip(t *testing.T) {
 	t.Parallel()
-	bounced := func(t *testing.T) (*memory.Ledger, *world, *process) {
+	bounced := func(t *testing.T) (*memory.DB, *world, *process) {
 		t.Helper()
 		l, w := memory.New(nil), &world{plan: on("receipt", saga.Forward, 9, fault{refuse: true})}
 		p := boot(t, l, w, config{program: asks})
@@ -219,7 +219,7 @@ func TestSkip(t *testing.T) {
 		p.want("o1", saga.Review, saga.ReasonAfterPivot)
 		return l, w, p
 	}
-	told := func(t *testing.T, l *memory.Ledger, w *world, p *process) {
+	told := func(t *testing.T, l *memory.DB, w *world, p *process) {
 		t.Helper()
 		s := p.want("o1", saga.Completed, "")
 		if last := w.arrivals[len(w.arrivals)-1]; s.Steps["receipt"].Status != "skipped" || s.Steps["receipt"].Done || last.customer != "m1" {

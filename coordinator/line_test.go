@@ -74,7 +74,7 @@ func TestAWaitingDestinationStarvesNoOther(t *testing.T) {
 }
 
 // held counts the works that a process holds on record.
-func held(t testing.TB, l *memory.Ledger, p *process) (n int64) {
+func held(t testing.TB, l *memory.DB, p *process) (n int64) {
 	t.Helper()
 	sessions, err := l.Sessions(t.Context())
 	if err != nil {
@@ -120,9 +120,9 @@ func TestARetryAfterIsForItsOwnWork(t *testing.T) {
 // of the next at once and not after the turns of those that left; a signal to a work in line costs no turn.
 func TestALineThatIsLeftReservesNothing(t *testing.T) {
 	t.Parallel()
-	for name, leave := range map[string]func(*testing.T, *memory.Ledger, *process){
-		"the lease is lost": func(t *testing.T, l *memory.Ledger, p *process) { t.Helper(); bury(t, l, p.records.session()) },
-		"signals": func(t *testing.T, _ *memory.Ledger, p *process) {
+	for name, leave := range map[string]func(*testing.T, *memory.DB, *process){
+		"the lease is lost": func(t *testing.T, l *memory.DB, p *process) { t.Helper(); bury(t, l, p.records.session()) },
+		"signals": func(t *testing.T, _ *memory.DB, p *process) {
 			t.Helper()
 			for i := range 1000 {
 				id := saga.ID{Saga: "invoices", Work: fmt.Sprintf("w%05d", i)}

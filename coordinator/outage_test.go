@@ -75,7 +75,7 @@ func TestAStopBesideALostSessionIsGraceful(t *testing.T) {
 		start("slow")
 		l.renews.mute.Store(true)
 		pass(1500 * time.Millisecond) // the renewal hangs
-		bury(t, l.Ledger, p.records.session())
+		bury(t, l.DB, p.records.session())
 		start("quick") // no lease: the session is lost
 		if len(p.records.losses()) != 1 {
 			t.Fatal("the session was not lost")
@@ -111,7 +111,7 @@ func TestASilentConnectionCostsATimeOut(t *testing.T) {
 				pass(time.Second)
 				g.mute.Store(true)
 				if name == "open" {
-					bury(t, l.Ledger, p.records.session())
+					bury(t, l.DB, p.records.session())
 				}
 				go web.Start(t.Context(), "billing", "w", order{}, nil) // answered late or not at all
 				pass(3 * time.Second)
@@ -162,7 +162,7 @@ func TestALeaseIsLetGoWhenNothingIsAnswered(t *testing.T) {
 						g.with(errors.New("deadlock detected"))
 					}
 					broken := time.Now()
-					several(t, l.Ledger, config{}, d)
+					several(t, l.DB, config{}, d)
 					pass(5 * quick().Lease)
 					if lost := p.records.losses(); len(lost) == 0 || len(lost) > 4 || name == "append" && len(lost) > 1 {
 						t.Errorf("the session was lost %d times in five leases: %v", len(lost), lost)
@@ -205,9 +205,9 @@ func TestALeaseIsLetGoWhenChainsAreSilent(t *testing.T) {
 				p := several(t, l, once, d)
 				synctest.Wait()
 				c.which(l).mute.Store(true)
-				several(t, l.Ledger, config{idle: true}, d).starts("billing", c.works) // p can send one of them
+				several(t, l.DB, config{idle: true}, d).starts("billing", c.works) // p can send one of them
 				pass(quick().Lease / 2)
-				several(t, l.Ledger, config{}, d)
+				several(t, l.DB, config{}, d)
 				pass(4 * quick().Lease)
 				if n := in(t, l, "billing")[saga.Completed]; n != c.works || len(p.records.losses()) == 0 {
 					t.Errorf("%d of %d are completed, the session was lost %d times", n, c.works, len(p.records.losses()))
@@ -223,7 +223,7 @@ func TestALeaseIsLetGoWhenChainsAreSilent(t *testing.T) {
 
 // unreadable is a ledger that cannot read one chain, whichever process asks and however often.
 type unreadable struct {
-	*memory.Ledger
+	*memory.DB
 
 	id atomic.Pointer[saga.ID]
 }
@@ -232,15 +232,15 @@ func (u *unreadable) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, e
 	if id := u.id.Load(); id != nil && slices.Contains(ids, *id) {
 		return nil, errors.New("invalid page in block 7")
 	}
-	return u.Ledger.Load(ctx, ids)
+	return u.DB.Load(ctx, ids)
 }
 
 // A chain that cannot be read any more, of a work in hand, costs the process a session and not its life: the others go on.
 func TestAChainThatCannotBeReadKeepsNobodyOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l, w := &unreadable{Ledger: memory.New(nil)}, &world{plan: on("customer", saga.Forward, 1, fault{unsent: true, after: 2 * time.Second})}
-		w.watch(l.Ledger)
+		l, w := &unreadable{DB: memory.New(nil)}, &world{plan: on("customer", saga.Forward, 1, fault{unsent: true, after: 2 * time.Second})}
+		w.watch(l.DB)
 		p := boot(t, l, w, config{})
 		synctest.Wait()
 		p.begin("o1")

@@ -84,7 +84,7 @@ func papers(t *testing.T, b *paper, version int, mailless bool) saga.Program {
 }
 
 // office is one process that writes papers.
-func office(t *testing.T, l *memory.Ledger, b *paper, version int, mailless bool) *process {
+func office(t *testing.T, l *memory.DB, b *paper, version int, mailless bool) *process {
 	t.Helper()
 	p := boot(t, l, &world{}, config{program: func(*process) saga.Program { return papers(t, b, version, mailless) }})
 	synctest.Wait()

@@ -38,11 +38,11 @@ func TestABacklogDoesNotWaitForThePoll(t *testing.T) {
 }
 
 // slowly is a ledger whose claims take a while, as those of a database do: meanwhile starts come.
-type slowly struct{ *memory.Ledger }
+type slowly struct{ *memory.DB }
 
 func (s slowly) Claim(ctx context.Context, t saga.Token, c ledger.Claim) (ledger.Claimed, error) {
 	<-time.After(60 * time.Millisecond)
-	return s.Ledger.Claim(ctx, t, c)
+	return s.DB.Claim(ctx, t, c)
 }
 
 // CORE-27: starts that come at five times what a process can do keep nothing that is due from running: a retry, a

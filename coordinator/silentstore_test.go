@@ -42,7 +42,7 @@ func (g *gate) pass() error {
 
 // silentStore is a ledger whose calls can go silent.
 type silentStore struct {
-	*memory.Ledger
+	*memory.DB
 	opens, renews, appends, claims, loads, returns *gate
 
 	claimed atomic.Int64
@@ -51,7 +51,7 @@ type silentStore struct {
 func newSilent(t testing.TB) *silentStore {
 	t.Helper()
 	return &silentStore{
-		Ledger: memory.New(nil), opens: newGate(t), renews: newGate(t), appends: newGate(t), claims: newGate(t), loads: newGate(t), returns: newGate(t),
+		DB: memory.New(nil), opens: newGate(t), renews: newGate(t), appends: newGate(t), claims: newGate(t), loads: newGate(t), returns: newGate(t),
 	}
 }
 
@@ -59,28 +59,28 @@ func (s *silentStore) OpenSession(ctx context.Context, ttl time.Duration, label 
 	if err := s.opens.pass(); err != nil {
 		return ledger.Lease{}, err
 	}
-	return s.Ledger.OpenSession(ctx, ttl, label, knows)
+	return s.DB.OpenSession(ctx, ttl, label, knows)
 }
 
 func (s *silentStore) Renew(ctx context.Context, t saga.Token, r ledger.Renewal) (ledger.Lease, error) {
 	if err := s.renews.pass(); err != nil {
 		return ledger.Lease{}, err
 	}
-	return s.Ledger.Renew(ctx, t, r)
+	return s.DB.Renew(ctx, t, r)
 }
 
 func (s *silentStore) Append(ctx context.Context, t saga.Token, es []ledger.Entry) ([]ledger.Answer, error) {
 	if err := s.appends.pass(); err != nil {
 		return nil, err
 	}
-	return s.Ledger.Append(ctx, t, es)
+	return s.DB.Append(ctx, t, es)
 }
 
 func (s *silentStore) Claim(ctx context.Context, t saga.Token, c ledger.Claim) (ledger.Claimed, error) {
 	if err := s.claims.pass(); err != nil {
 		return ledger.Claimed{}, err
 	}
-	got, err := s.Ledger.Claim(ctx, t, c)
+	got, err := s.DB.Claim(ctx, t, c)
 	s.claimed.Add(int64(len(got.Heads)))
 	return got, err
 }
@@ -89,12 +89,12 @@ func (s *silentStore) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, 
 	if err := s.loads.pass(); err != nil {
 		return nil, err
 	}
-	return s.Ledger.Load(ctx, ids)
+	return s.DB.Load(ctx, ids)
 }
 
 func (s *silentStore) GiveBack(ctx context.Context, t saga.Token, works []ledger.Return) error {
 	if err := s.returns.pass(); err != nil {
 		return err
 	}
-	return s.Ledger.GiveBack(ctx, t, works)
+	return s.DB.GiveBack(ctx, t, works)
 }

@@ -54,7 +54,7 @@ func TestAnAnswerIsDecidedAgainWhileItsAttemptIsOpen(t *testing.T) {
 }
 
 // givesUp appends what a process appends that cannot decide about a work (M3).
-func givesUp(t *testing.T, l *memory.Ledger, spec *saga.Spec, work string) {
+func givesUp(t *testing.T, l *memory.DB, spec *saga.Spec, work string) {
 	t.Helper()
 	lease, err := l.OpenSession(t.Context(), time.Minute, "another process", nil)
 	if err != nil {

@@ -316,7 +316,7 @@ func maybe(l ledger.Reader, work string) *saga.State {
 }
 
 // verifyMails checks a world of mails only: so many of them, all armed before, in a sound ledger.
-func verifyMails(t *testing.T, l *memory.Ledger, w *world, mails int, works ...string) {
+func verifyMails(t *testing.T, l *memory.DB, w *world, mails int, works ...string) {
 	t.Helper()
 	w.pending.Wait()
 	for _, why := range w.illegal {

@@ -58,7 +58,7 @@ func TestAChainThatCannotBeLoadedIsGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newSilent(t)
 		d := oneStep(t, "billing", "", nil)
-		several(t, l.Ledger, config{idle: true}, d).starts("billing", 1)
+		several(t, l.DB, config{idle: true}, d).starts("billing", 1)
 		l.loads.with(errors.New("deadlock detected"))
 		p := several(t, l, config{}, d)
 		pass(100 * time.Millisecond)

@@ -133,7 +133,7 @@ func soundBook(t *testing.T) *book {
 // writer appends one work's records.
 type writer struct {
 	t     *testing.T
-	l     *memory.Ledger
+	l     *memory.DB
 	token saga.Token
 	id    saga.ID
 	head  int64
@@ -161,7 +161,7 @@ func ended(k saga.Kind, step string, s saga.Status) saga.Record {
 }
 
 // fill writes one of the works.
-func fill(t *testing.T, l *memory.Ledger, token saga.Token, id saga.ID) {
+func fill(t *testing.T, l *memory.DB, token saga.Token, id saga.ID) {
 	t.Helper()
 	w := writer{t: t, l: l, token: token, id: id}
 	w.add(saga.Record{

@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/store/memory/heard"
+	"github.com/amends-dev/amends/store/memory"
 )
 
 // bench is a store, a source whose answers a test scripts, and what was delivered.
 type bench struct {
 	t      *testing.T
-	store  *memory.Store
+	store  *memory.DB
 	source reconcile.Source
 	opts   reconcile.Options
 	told   counts

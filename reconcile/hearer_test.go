@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/store/memory/heard"
+	"github.com/amends-dev/amends/store/memory"
 )
 
 // Rows E*, G* and D17 of the checklist, as the hearer holds them. All of it runs in virtual time on the memory

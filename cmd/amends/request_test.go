@@ -13,7 +13,7 @@ import (
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/reconcile/drift"
 	"github.com/amends-dev/amends/reconcile/schedule"
-	"github.com/amends-dev/amends/store/memory/heard"
+	"github.com/amends-dev/amends/store/memory"
 )
 
 // A run that is at work when the wait is over goes on: the status and the words say so, and what it did so far.

@@ -210,7 +210,7 @@ func deliver(t *testing.T, box *mail.Mailbox, order string) {
 
 // runReceipts starts a work with nothing but a receipt for each order, sent as the order says, and runs them until the
 // test ends.
-func runReceipts(t *testing.T, send map[string]func() error) *memory.Ledger {
+func runReceipts(t *testing.T, send map[string]func() error) *memory.DB {
 	t.Helper()
 	mark := func(context.Context, saga.Call[string]) (string, error) { return "", nil }
 	l, c := runSaga(t, mark, func(_ context.Context, c saga.Call[string]) (string, error) { return "", send[c.Work]() })
@@ -223,7 +223,7 @@ func runReceipts(t *testing.T, send map[string]func() error) *memory.Ledger {
 }
 
 // runSaga runs works of a mark and a receipt until the test ends.
-func runSaga(t *testing.T, mark, receipt func(context.Context, saga.Call[string]) (string, error)) (*memory.Ledger, *coordinator.Coordinator) {
+func runSaga(t *testing.T, mark, receipt func(context.Context, saga.Call[string]) (string, error)) (*memory.DB, *coordinator.Coordinator) {
 	t.Helper()
 	d, err := saga.Define(sagaName, 1,
 		saga.Do("mark-synced", mark).Idempotent().NoUndo("a mark harms nobody").Pivot(),

@@ -23,7 +23,7 @@
 // obeys the environment variable AMENDS_BREAK_RULE for that; set it by hand to see what a broken ledger looks
 // like:
 //
-//	AMENDS_BREAK_RULE=predecessor go test ./ledger/memory -run TestConformance
+//	AMENDS_BREAK_RULE=predecessor go test ./store/memory -run TestLedger
 //
 // # Faults
 //

@@ -15,7 +15,7 @@ import (
 	"github.com/amends-dev/amends/reconcile/repair"
 	"github.com/amends-dev/amends/reconcile/sweep"
 	"github.com/amends-dev/amends/saga"
-	"github.com/amends-dev/amends/store/memory/heard"
+	"github.com/amends-dev/amends/store/memory"
 )
 
 // mess is a world with a difference of every kind that three sides can have. Most of it is well.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/reconcile/drift"
-	"github.com/amends-dev/amends/store/memory/heard"
+	"github.com/amends-dev/amends/store/memory"
 	"github.com/amends-dev/amends/store/sqlite/heard"
 )
 

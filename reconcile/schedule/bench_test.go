@@ -10,13 +10,13 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/reconcile/schedule"
-	"github.com/amends-dev/amends/store/memory/heard"
+	"github.com/amends-dev/amends/store/memory"
 )
 
 // stage is a store on a clock of its own and the processes that run jobs on it, in a bubble of virtual time.
 type stage struct {
 	*testing.T
-	*memory.Store
+	*memory.DB
 
 	began time.Time // of the bubble
 	from  time.Time // what the store's clock said then
@@ -40,7 +40,7 @@ func bubble(t *testing.T, from string, f func(s *stage)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &stage{T: t, began: time.Now(), from: at(t, from)}
-		s.Store = memory.New(&memory.Options{Now: s.now})
+		s.DB = memory.New(&memory.Options{Now: s.now})
 		f(s)
 	})
 }
@@ -63,7 +63,7 @@ func (s *stage) until(when string) {
 // run starts a process with jobs and returns what stops it.
 func (s *stage) run(jobs ...schedule.Job) (stop func()) {
 	s.Helper()
-	return s.runOn(s.Store, jobs...)
+	return s.runOn(s.DB, jobs...)
 }
 
 func (s *stage) runOn(store schedule.Store, jobs ...schedule.Job) (stop func()) {

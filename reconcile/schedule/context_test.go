@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/reconcile/schedule"
-	"github.com/amends-dev/amends/store/memory/heard"
+	"github.com/amends-dev/amends/store/memory"
 )
 
 // What was made once for many runs is told by the context which run it works for: a pause and an approval reach it.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/reconcile/schedule"
-	"github.com/amends-dev/amends/store/memory/heard"
+	"github.com/amends-dev/amends/store/memory"
 )
 
 // A time that the clocks leap over runs at the leap: on the 29th of March no clock in Vienna shows 02:30.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/reconcile/schedule"
-	"github.com/amends-dev/amends/store/memory/heard"
+	"github.com/amends-dev/amends/store/memory"
 )
 
 var ann = schedule.Ask{What: "plan", By: "ann", Why: "to see"}

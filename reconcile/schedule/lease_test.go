@@ -16,7 +16,7 @@ import (
 // R2: what crashed is taken over when its lease is over, under a higher fence, with what it reported.
 func TestCrashIsTakenOver(t *testing.T) {
 	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
-		first := &severed{Store: s.Store}
+		first := &severed{Store: s.DB}
 		crashing := s.job("*/5 * * * *", "", 0)
 		crashing.Work = func(ctx context.Context, r *schedule.Run) (schedule.Outcome, error) {
 			s.note(r)
@@ -64,7 +64,7 @@ func (s *severed) Turn(ctx context.Context, job string, decide func(time.Time, *
 // nothing.
 func TestZombieWritesNothing(t *testing.T) {
 	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
-		first := &severed{Store: s.Store}
+		first := &severed{Store: s.DB}
 		var proceeded error
 		var lost atomic.Int32
 		zombie := s.job("*/5 * * * *", "", 0)
@@ -103,7 +103,7 @@ func TestZombieWritesNothing(t *testing.T) {
 func TestTrustEndsEarly(t *testing.T) {
 	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
 		const slow = 20 * time.Second
-		store := &slowly{Store: s.Store}
+		store := &slowly{Store: s.DB}
 		store.answer.Store(int64(slow))
 		var began, ended time.Time
 		var cause error
@@ -130,7 +130,7 @@ func TestTrustEndsEarly(t *testing.T) {
 // R3: a claim that is answered when its lease can no longer be trusted begins nothing; the run is given back.
 func TestLateClaimBeginsNothing(t *testing.T) {
 	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
-		store := &slowly{Store: s.Store}
+		store := &slowly{Store: s.DB}
 		s.runOn(store, s.job("0 * * * *", "", time.Second))
 		s.until("2026-06-15T10:59:00Z")
 		store.answer.Store(int64(50 * time.Second))
@@ -163,7 +163,7 @@ func (s *slowly) Turn(ctx context.Context, job string, decide func(time.Time, *s
 func TestPoisonFails(t *testing.T) {
 	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
 		for range 5 {
-			store := &severed{Store: s.Store}
+			store := &severed{Store: s.DB}
 			j := s.job("0 * * * *", "", 0)
 			j.Work = func(ctx context.Context, r *schedule.Run) (schedule.Outcome, error) {
 				s.note(r)
@@ -217,7 +217,7 @@ func TestALostClaimIsGivenBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
 				s.poll = time.Second
-				store := &losing{Store: s.Store, hangs: 5 * time.Second}
+				store := &losing{Store: s.DB, hangs: 5 * time.Second}
 				stop := s.runOn(store, s.job("0 * * * *", "", time.Second))
 				if s.until("2026-06-15T11:00:04Z"); !store.lost.Load() {
 					t.Fatal("no claim was lost")
@@ -242,7 +242,7 @@ func TestALostClaimIsGivenBack(t *testing.T) {
 func TestWhatCannotBeRecordedFailsAtLast(t *testing.T) {
 	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
 		s.poll = time.Second
-		s.runOn(&refusing{s.Store}, s.job("0 * * * *", "", time.Second))
+		s.runOn(&refusing{s.DB}, s.job("0 * * * *", "", time.Second))
 		s.until("2026-06-15T11:30:00Z")
 		s.want("2026-06-15T11:00:00Z failed")
 		if r := s.last(); r.Crashes != 5 || r.Attempt != 5 {
@@ -321,7 +321,7 @@ func TestWaitingIsQuiet(t *testing.T) {
 		j.Overlap = schedule.BufferOne // so that a run waits, and is due
 		s.run(j)
 		s.until("2026-06-15T10:11:00Z")
-		idle := &counted{Store: s.Store}
+		idle := &counted{Store: s.DB}
 		s.runOn(idle, j)
 		s.until("2026-06-15T10:41:00Z")
 		if n := idle.turns.Load(); n < 30*4 || n > 30*4+10 {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/reconcile/schedule"
-	"github.com/amends-dev/amends/store/memory/heard"
+	"github.com/amends-dev/amends/store/memory"
 )
 
 // R9: an error, a panic, or no verdict is a failed run, whatever else the job says, and only ok is a good one.

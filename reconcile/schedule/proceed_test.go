@@ -28,7 +28,7 @@ func (m *mute) Paused(ctx context.Context, job string) (schedule.Mark, error) {
 // lease: the run has failed, and says why. The next one, with a database that answers, does its work.
 func TestNoAnswerIsNoLeave(t *testing.T) {
 	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
-		store := &mute{Store: s.Store}
+		store := &mute{Store: s.DB}
 		var first error
 		acted := 0
 		j := s.job("*/5 * * * *", "", 0)

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/store/memory/heard"
+	"github.com/amends-dev/amends/store/memory"
 )
 
 // size is how large a run is.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/store/memory/heard"
+	"github.com/amends-dev/amends/store/memory"
 )
 
 // I-12, E4: "fetches <= 2 x distinct keys under a hint storm". A thousand hints on each of twenty objects within a

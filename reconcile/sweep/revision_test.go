@@ -7,7 +7,7 @@ import (
 	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/drift"
 	"github.com/amends-dev/amends/reconcile/sweep"
-	"github.com/amends-dev/amends/store/memory/heard"
+	"github.com/amends-dev/amends/store/memory"
 )
 
 // Where Want leaves the revision to the object's version, a listing has it, too: otherwise a comparison would take every

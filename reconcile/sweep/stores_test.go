@@ -15,7 +15,7 @@ import (
 	"github.com/amends-dev/amends/internal/pgtest"
 	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/sweep"
-	"github.com/amends-dev/amends/store/memory/heard"
+	"github.com/amends-dev/amends/store/memory"
 	"github.com/amends-dev/amends/store/postgres/heard"
 	"github.com/amends-dev/amends/store/sqlite/heard"
 )

@@ -16,7 +16,7 @@ import (
 	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/drift"
 	"github.com/amends-dev/amends/reconcile/sweep"
-	"github.com/amends-dev/amends/store/memory/heard"
+	"github.com/amends-dev/amends/store/memory"
 )
 
 // order is one object of the shop. Its states are listed from the moment they can be seen.
@@ -164,7 +164,7 @@ type bench struct {
 	*testing.T
 	*shop
 
-	store  *memory.Store
+	store  *memory.DB
 	config sweep.Config
 }
 

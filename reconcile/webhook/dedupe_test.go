@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/store/memory/heard"
+	"github.com/amends-dev/amends/store/memory"
 )
 
 // digestOf is the dedupe digest of the only event of a delivery.

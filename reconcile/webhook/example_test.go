@@ -11,7 +11,7 @@ import (
 
 	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/webhook"
-	"github.com/amends-dev/amends/store/memory/heard"
+	"github.com/amends-dev/amends/store/memory"
 )
 
 // A shop of our own signs as Standard Webhooks does; its orders count their versions.

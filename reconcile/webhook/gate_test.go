@@ -10,13 +10,13 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/store/memory/heard"
+	"github.com/amends-dev/amends/store/memory"
 )
 
 // hall is a door with a real store behind it, and the gate behind that.
 type hall struct {
 	*door
-	store *memory.Store
+	store *memory.DB
 	now   *atomic.Int64 // the one clock of all three
 }
 

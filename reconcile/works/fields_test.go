@@ -11,8 +11,7 @@ import (
 	"github.com/amends-dev/amends/reconcile/repair"
 	"github.com/amends-dev/amends/reconcile/sweep"
 	"github.com/amends-dev/amends/reconcile/works"
-	ledgers "github.com/amends-dev/amends/store/memory"
-	"github.com/amends-dev/amends/store/memory/heard"
+	"github.com/amends-dev/amends/store/memory"
 )
 
 // reader is a process whose works can read what the document of an input should say.
@@ -69,7 +68,7 @@ func TestNewerVersionsThatSayTheSame(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w, l := newWorld(), ledgers.New(nil)
+				w, l := newWorld(), memory.New(nil)
 				p := w.boot(t, l, memory.New(nil), false).begin().reader(l)
 				for _, id := range []string{"marked", "changed", "well"} {
 					w.sold(id)
@@ -107,7 +106,7 @@ func TestNewerVersionsThatSayTheSame(t *testing.T) {
 func TestFieldsAreOfWhatWasApplied(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w, l := newWorld(), ledgers.New(nil)
+		w, l := newWorld(), memory.New(nil)
 		p := w.boot(t, l, memory.New(nil), false).begin().reader(l)
 		w.sold("1")
 		for n, total := range []string{"10", "12", "12"} {

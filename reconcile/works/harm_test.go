@@ -16,14 +16,13 @@ import (
 	"github.com/amends-dev/amends/reconcile/repair"
 	"github.com/amends-dev/amends/reconcile/sweep"
 	"github.com/amends-dev/amends/saga"
-	ledgers "github.com/amends-dev/amends/store/memory"
-	"github.com/amends-dev/amends/store/memory/heard"
+	"github.com/amends-dev/amends/store/memory"
 )
 
 // sale has thirty orders invoiced, by a process whose ledger is lost.
 func (w *world) sale(t *testing.T) {
 	t.Helper()
-	p := w.boot(t, ledgers.New(nil), memory.New(nil), false).begin()
+	p := w.boot(t, memory.New(nil), memory.New(nil), false).begin()
 	for i := range 30 {
 		w.orders[fmt.Sprint(i)] = &order{Version: 1, Total: "10"}
 		p.hears(fmt.Sprint(i))
@@ -77,7 +76,7 @@ func TestRebuildBelievesOneMiss(t *testing.T) {
 					}
 				}
 				store := memory.New(nil)
-				p := w.bootWith(t, ledgers.New(nil), store, func(c *repair.Config) {
+				p := w.bootWith(t, memory.New(nil), store, func(c *repair.Config) {
 					var err error
 					if c.Sweep, err = sweep.New(sweep.Config{Name: "orders", Source: source, Destination: destination, Store: store, Mapping: "1"}); err != nil {
 						t.Fatal(err)
@@ -99,7 +98,7 @@ func TestRebuildFromAnEmptyDestination(t *testing.T) {
 		store := memory.New(nil)
 		destination := w.destination()
 		destination.Marked = func(context.Context, sweep.Query) (sweep.Documents, error) { return sweep.Documents{}, nil }
-		p := w.bootWith(t, ledgers.New(nil), store, func(c *repair.Config) {
+		p := w.bootWith(t, memory.New(nil), store, func(c *repair.Config) {
 			var err error
 			if c.Sweep, err = sweep.New(sweep.Config{Name: "orders", Source: w.source(), Destination: destination, Store: store, Mapping: "1"}); err != nil {
 				t.Fatal(err)
@@ -121,7 +120,7 @@ func TestRebuildFromNothing(t *testing.T) {
 		destination := w.destination()
 		destination.Marked = func(context.Context, sweep.Query) (sweep.Documents, error) { return sweep.Documents{}, nil }
 		destination.Find = func(context.Context, string) ([]drift.Document, error) { return nil, nil }
-		l := ledgers.New(nil)
+		l := memory.New(nil)
 		p := w.bootWith(t, l, store, func(c *repair.Config) {
 			var err error
 			if c.Sweep, err = sweep.New(sweep.Config{Name: "orders", Source: w.source(), Destination: destination, Store: store, Mapping: "1"}); err != nil {
@@ -152,7 +151,7 @@ func TestRebuildLeavesTheUnreadable(t *testing.T) {
 			}
 			return want(o)
 		}
-		p := w.bootWith(t, ledgers.New(nil), store, func(c *repair.Config) {
+		p := w.bootWith(t, memory.New(nil), store, func(c *repair.Config) {
 			var err error
 			if c.Sweep, err = sweep.New(sweep.Config{Name: "orders", Source: source, Destination: w.destination(), Store: store, Mapping: "1"}); err != nil {
 				t.Fatal(err)
@@ -198,7 +197,7 @@ func TestPartialRebuildRestartsTheSweeps(t *testing.T) {
 			t.Fatal(err)
 		}
 		before, _ := store.Position(t.Context(), "orders/changed")
-		p := w.bootWith(t, ledgers.New(nil), store, func(c *repair.Config) { c.Sweep = s })
+		p := w.bootWith(t, memory.New(nil), store, func(c *repair.Config) { c.Sweep = s })
 		r, err := p.Rebuild(t.Context(), time.Time{}, anyone)
 		after, _ := store.Position(t.Context(), "orders/changed")
 		if r.Failed != 1 || before.Serial != after.Serial {
@@ -223,7 +222,7 @@ func TestRebuildForgetsSubRevisions(t *testing.T) {
 		was := p.known("3")
 		old, _ := p.Show(t.Context(), saga.ID{Saga: orderSaga, Work: keyOf("3")})
 		p.halt()
-		p = w.boot(t, ledgers.New(nil), memory.New(nil), false)
+		p = w.boot(t, memory.New(nil), memory.New(nil), false)
 		if r, err := p.Rebuild(t.Context(), time.Time{}, anyone); err != nil || r.Applied != 30 {
 			t.Fatalf("%+v, %v", r, err)
 		}
@@ -252,7 +251,7 @@ func TestQuarantineAndWithdrawal(t *testing.T) {
 				w.sale(t)
 				w.live(keyOf("3"))[0].Total = "0.99" // a person edited it
 				w.docs = append(w.docs, &invoice{ID: "inv_again", Key: keyOf("4"), Total: "10", Written: "10", Revision: "1"})
-				p := w.boot(t, ledgers.New(nil), memory.New(nil), false)
+				p := w.boot(t, memory.New(nil), memory.New(nil), false)
 				if r, err := p.Rebuild(t.Context(), time.Time{}, anyone); err != nil || r.Person != 2 {
 					t.Fatalf("%+v, %v", r, err)
 				}
@@ -280,7 +279,7 @@ func TestAdoptionCutOffInARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		w.sale(t)
-		l, plans := ledgers.New(nil), memory.New(nil)
+		l, plans := memory.New(nil), memory.New(nil)
 		faulty := ledgertest.Faulty(l, ledgertest.CrashAfter(1, ledgertest.Append))
 		p := w.boot(t, dying{faulty, l}, plans, false)
 		ctx, die := context.WithCancel(t.Context())

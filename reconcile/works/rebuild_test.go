@@ -18,8 +18,7 @@ import (
 	"github.com/amends-dev/amends/reconcile/drift"
 	"github.com/amends-dev/amends/reconcile/repair"
 	"github.com/amends-dev/amends/saga"
-	ledgers "github.com/amends-dev/amends/store/memory"
-	"github.com/amends-dev/amends/store/memory/heard"
+	"github.com/amends-dev/amends/store/memory"
 )
 
 // event is one thing that happens to an order.
@@ -98,7 +97,7 @@ func TestRebuildAfterAnyHistory(t *testing.T) {
 			for n := range 12 { // so that a few edits do not look like a mapping
 				w.orders[fmt.Sprintf("well-%02d", n)] = &order{Version: 1, Total: "10"}
 			}
-			before := ledgers.New(nil)
+			before := memory.New(nil)
 			p := w.boot(t, before, memory.New(nil), mailed).begin()
 			for n := range 12 {
 				p.hears(fmt.Sprintf("well-%02d", n))
@@ -125,7 +124,7 @@ func TestRebuildBelievesNotDone(t *testing.T) {
 				w := newWorld()
 				w.orders["1"] = &order{Version: 1, Total: "10"}
 				w.faults = []string{"", "refused"}
-				before := ledgers.New(nil)
+				before := memory.New(nil)
 				p := w.boot(t, before, memory.New(nil), mailed).begin()
 				p.hears("1")
 				pass(time.Hour)
@@ -146,7 +145,7 @@ func TestRebuildBelievesNotDone(t *testing.T) {
 }
 
 // rebuilds loses the ledger and rebuilds it.
-func (w *world) rebuilds(t *testing.T, before *ledgers.Ledger, mailed bool, cut [2]int) error {
+func (w *world) rebuilds(t *testing.T, before *memory.DB, mailed bool, cut [2]int) error {
 	t.Helper()
 	since := time.Now()
 	writes := w.writes
@@ -155,7 +154,7 @@ func (w *world) rebuilds(t *testing.T, before *ledgers.Ledger, mailed bool, cut 
 		r, err := p.Rebuild(t.Context(), since, anyone)
 		return p, r, err
 	}
-	whole, broken := ledgers.New(nil), ledgers.New(nil)
+	whole, broken := memory.New(nil), memory.New(nil)
 	p, r, err := rebuild(whole)
 	if err != nil || r.Failed > 0 || r.Verdict != repair.OK {
 		return fmt.Errorf("rebuild: %+v: %w", r, err)
@@ -183,7 +182,7 @@ func (w *world) rebuilds(t *testing.T, before *ledgers.Ledger, mailed bool, cut 
 }
 
 // cutOff rebuilds in a process that dies at a call to the ledger.
-func (w *world) cutOff(t *testing.T, l *ledgers.Ledger, mailed bool, since time.Time, cut [2]int) {
+func (w *world) cutOff(t *testing.T, l *memory.DB, mailed bool, since time.Time, cut [2]int) {
 	t.Helper()
 	fault := []func(int, ...ledgertest.Method) ledgertest.Fault{ledgertest.CrashBefore, ledgertest.CrashDuring, ledgertest.CrashAfter}[cut[1]](cut[0], ledgertest.Append)
 	faulty := ledgertest.Faulty(l, fault)
@@ -207,7 +206,7 @@ type dying struct {
 }
 
 // sameAtRest compares the rebuilt ledger with the one that was lost.
-func (w *world) sameAtRest(p *process, before *ledgers.Ledger) error {
+func (w *world) sameAtRest(p *process, before *memory.DB) error {
 	old := w.boot(p.t, before, memory.New(nil), false)
 	for id, o := range w.orders {
 		was, err := old.works.Known(p.t.Context(), keyOf(id))
@@ -301,7 +300,7 @@ func (p *process) planned() string {
 }
 
 // dump is a ledger without what differs between two that say the same: times and hashes.
-func (p *process) dump(l *ledgers.Ledger) string {
+func (p *process) dump(l *memory.DB) string {
 	p.t.Helper()
 	heads, err := l.List(p.t.Context(), ledger.Filter{Saga: orderSaga, ByWork: true, Limit: 1000})
 	if err != nil {
@@ -341,7 +340,7 @@ func TestUnconfirmedIsResolved(t *testing.T) {
 				w := newWorld()
 				w.orders["1"] = &order{Version: 1, Total: "10"}
 				w.docs = []*invoice{{ID: "inv_1", Key: keyOf("1"), Revision: "1", Total: "10", Written: "10"}}
-				p := w.boot(t, ledgers.New(nil), memory.New(nil), false)
+				p := w.boot(t, memory.New(nil), memory.New(nil), false)
 				id := saga.ID{Saga: orderSaga, Work: keyOf("1")}
 				if r, err := p.Rebuild(t.Context(), time.Time{}, anyone); err != nil || r.Applied != 1 {
 					t.Fatalf("%+v, %v", r, err)

@@ -16,14 +16,13 @@ import (
 	"github.com/amends-dev/amends/reconcile/repair"
 	"github.com/amends-dev/amends/reconcile/works"
 	"github.com/amends-dev/amends/saga"
-	ledgers "github.com/amends-dev/amends/store/memory"
-	"github.com/amends-dev/amends/store/memory/heard"
+	"github.com/amends-dev/amends/store/memory"
 )
 
 // running is a world with one process at work.
-func running(t *testing.T) (*world, *ledgers.Ledger, *process) {
+func running(t *testing.T) (*world, *memory.DB, *process) {
 	t.Helper()
-	w, l := newWorld(), ledgers.New(nil)
+	w, l := newWorld(), memory.New(nil)
 	return w, l, w.boot(t, l, memory.New(nil), false).begin()
 }
 
@@ -135,7 +134,7 @@ func TestKnown(t *testing.T) {
 func TestLongAttemptsAreNotOverdue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w, l := newWorld(), ledgers.New(nil)
+		w, l := newWorld(), memory.New(nil)
 		w.slow = 2 * time.Hour
 		p := w.boot(t, l, memory.New(nil), false).begin()
 		w.sold("1")
@@ -162,7 +161,7 @@ func TestQuarantineSaysWhat(t *testing.T) {
 		p.halt()
 		w.live(keyOf("3"))[0].Total = "0.99"
 		w.docs = append(w.docs, &invoice{ID: "inv_again", Key: keyOf("4"), Total: "10", Written: "10", Revision: "1"})
-		p = w.boot(t, ledgers.New(nil), memory.New(nil), false)
+		p = w.boot(t, memory.New(nil), memory.New(nil), false)
 		if r, err := p.Rebuild(t.Context(), time.Time{}, anyone); err != nil || r.Person != 2 || r.Applied != 30 {
 			t.Fatalf("%+v, %v", r, err)
 		}
@@ -288,7 +287,7 @@ func TestUndoneRunsAgain(t *testing.T) {
 		w := newWorld()
 		w.orders["1"] = &order{Version: 1, Total: "10"}
 		w.faults = []string{"", "refused"} // the mail
-		p := w.boot(t, ledgers.New(nil), memory.New(nil), false).begin()
+		p := w.boot(t, memory.New(nil), memory.New(nil), false).begin()
 		defer p.halt()
 		p.hears("1")
 		pass(time.Hour)

@@ -23,7 +23,7 @@ import (
 	"github.com/amends-dev/amends/reconcile/sweep"
 	"github.com/amends-dev/amends/reconcile/works"
 	"github.com/amends-dev/amends/saga"
-	"github.com/amends-dev/amends/store/memory/heard"
+	"github.com/amends-dev/amends/store/memory"
 )
 
 const orderSaga = "order-to-invoice"
@@ -199,19 +199,19 @@ type process struct {
 	*coordinator.Coordinator
 	*repair.Reconciler
 	works *works.Works
-	plans *memory.Store
+	plans *memory.DB
 	world *world
 	t     *testing.T
 	stop  func() error // once it runs
 }
 
 // boot makes a process. It does not run yet.
-func (w *world) boot(t *testing.T, l store, plans *memory.Store, mailed bool) *process {
+func (w *world) boot(t *testing.T, l store, plans *memory.DB, mailed bool) *process {
 	t.Helper()
 	return w.bootWith(t, l, plans, func(c *repair.Config) { c.Effects = w.effects(mailed) })
 }
 
-func (w *world) bootWith(t *testing.T, l store, plans *memory.Store, change func(*repair.Config)) *process {
+func (w *world) bootWith(t *testing.T, l store, plans *memory.DB, change func(*repair.Config)) *process {
 	t.Helper()
 	silent := logrus.New()
 	silent.SetLevel(logrus.PanicLevel)

@@ -11,32 +11,32 @@ import (
 )
 
 // Append stores records and "answers each at its own index".
-func (l *Ledger) Append(ctx context.Context, t saga.Token, entries []ledger.Entry) ([]ledger.Answer, error) {
-	now, unlock, err := l.enter(ctx)
+func (db *DB) Append(ctx context.Context, t saga.Token, entries []ledger.Entry) ([]ledger.Answer, error) {
+	now, unlock, err := db.enter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("append %d records: %w", len(entries), err)
 	}
 	defer unlock()
-	if err := l.same(t); err != nil {
+	if err := db.same(t); err != nil {
 		return nil, fmt.Errorf("append %d records: %w", len(entries), err)
 	}
 	answers := make([]ledger.Answer, len(entries))
 	for i := range entries {
-		answers[i] = l.append(t, &entries[i], now)
+		answers[i] = db.append(t, &entries[i], now)
 	}
 	return answers, nil
 }
 
 // append judges one entry. The order matters: what is already there is looked at before the lease, so that
 // [ledger.NoLease] means that nothing but the lease is missing.
-func (l *Ledger) append(t saga.Token, e *ledger.Entry, now time.Time) ledger.Answer {
+func (db *DB) append(t saga.Token, e *ledger.Entry, now time.Time) ledger.Answer {
 	if err := validEntry(e); err != nil {
 		return ledger.Answer{Result: ledger.Invalid, Err: err} // "the others were stored"
 	}
 	if e.Record.Seq == 1 {
-		return l.start(t, e, now)
+		return db.start(t, e, now)
 	}
-	w, seq := l.number(e.Head), e.Record.Seq
+	w, seq := db.number(e.Head), e.Record.Seq
 	switch {
 	case w == nil:
 		return ledger.Answer{Result: ledger.Missing} // "the predecessor is gone"
@@ -48,7 +48,7 @@ func (l *Ledger) append(t saga.Token, e *ledger.Entry, now time.Time) ledger.Ans
 		return ledger.Answer{Result: ledger.Missing} // the chain is shorter than it was, or another
 	case w.head.Consumed+int64(len(e.Record.Signals)) > w.head.Posted:
 		return ledger.Answer{Result: ledger.Invalid, Err: errors.New("it consumes more signals than were posted")}
-	case e.Record.Arm != nil && !l.live(t, now):
+	case e.Record.Arm != nil && !db.live(t, now):
 		return ledger.Answer{Result: ledger.NoLease} // "nothing was stored"
 	}
 	w.store(e, later(now, w.at(seq-1).At))
@@ -56,18 +56,18 @@ func (l *Ledger) append(t saga.Token, e *ledger.Entry, now time.Time) ledger.Ans
 }
 
 // start accepts a work once: unique on (saga, work).
-func (l *Ledger) start(t saga.Token, e *ledger.Entry, now time.Time) ledger.Answer {
-	if w := l.byID[e.ID]; w != nil {
+func (db *DB) start(t saga.Token, e *ledger.Entry, now time.Time) ledger.Answer {
+	if w := db.byID[e.ID]; w != nil {
 		if w.at(1).Hash == e.Record.Hash {
 			return w.answer(ledger.Mine, 1)
 		}
 		return ledger.Answer{Result: ledger.Exists}
 	}
-	if e.Record.Arm != nil && !l.live(t, now) {
+	if e.Record.Arm != nil && !db.live(t, now) {
 		return ledger.Answer{Result: ledger.NoLease}
 	}
 	w := &work{read: make(map[int64]bool), head: ledger.Head{
-		Number:   int64(len(l.works)) + 1,
+		Number:   int64(len(db.works)) + 1,
 		ID:       e.ID,
 		Version:  e.Record.Version,
 		Revision: e.Record.Revision,
@@ -79,8 +79,8 @@ func (l *Ledger) start(t saga.Token, e *ledger.Entry, now time.Time) ledger.Answ
 		start.Schedule = &ledger.Schedule{}
 	}
 	w.store(&start, now)
-	l.works = append(l.works, w)
-	l.byID[e.ID] = w
+	db.works = append(db.works, w)
+	db.byID[e.ID] = w
 	return w.answer(ledger.Appended, 1)
 }
 
@@ -129,11 +129,11 @@ func (w *work) project(r *saga.Record, s *ledger.Schedule) {
 	}
 }
 
-func (l *Ledger) number(n int64) *work {
-	if n < 1 || n > int64(len(l.works)) {
+func (db *DB) number(n int64) *work {
+	if n < 1 || n > int64(len(db.works)) {
 		return nil
 	}
-	return l.works[n-1]
+	return db.works[n-1]
 }
 
 func (w *work) length() int64             { return int64(len(w.records)) }

@@ -14,26 +14,26 @@ import (
 
 // Claim "buries expired sessions and releases what dead ones held, then gives session t up to c.Limit works that are
 // due and known to it", and returns them "together with the works t already holds that have an unread signal".
-func (l *Ledger) Claim(ctx context.Context, t saga.Token, c ledger.Claim) (ledger.Claimed, error) {
-	now, unlock, err := l.enter(ctx)
+func (db *DB) Claim(ctx context.Context, t saga.Token, c ledger.Claim) (ledger.Claimed, error) {
+	now, unlock, err := db.enter(ctx)
 	if err != nil {
 		return ledger.Claimed{}, fmt.Errorf("claim for session %s: %w", t, err)
 	}
 	defer unlock()
-	if err := l.same(t); err != nil {
+	if err := db.same(t); err != nil {
 		return ledger.Claimed{}, fmt.Errorf("claim for session %s: %w", t, err)
 	}
-	for _, s := range l.sessions {
+	for _, s := range db.sessions {
 		s.dead = s.dead || !s.expires.After(now)
 	}
-	if !l.live(t, now) {
+	if !db.live(t, now) {
 		return ledger.Claimed{}, fmt.Errorf("claim for session %s: %w", t, ledger.ErrSessionDead)
 	}
 	var free, held []*ledger.Head
-	for _, w := range l.works {
+	for _, w := range db.works {
 		h := &w.head
-		if l.lost(h.Session) {
-			w.release(l.since(h, now), now, "")
+		if db.lost(h.Session) {
+			w.release(db.since(h, now), now, "")
 		}
 		switch {
 		case h.Session == t && h.Posted > h.Consumed:
@@ -46,7 +46,7 @@ func (l *Ledger) Claim(ctx context.Context, t saga.Token, c ledger.Claim) (ledge
 	for _, h := range chosen {
 		h.Session, h.Due, h.WaitsFor = t, time.Time{}, ""
 	}
-	return ledger.Claimed{Heads: copyHeads(append(chosen, held...)), Controls: l.version}, nil
+	return ledger.Claimed{Heads: copyHeads(append(chosen, held...)), Controls: db.version}, nil
 }
 
 // choose picks works in the order of a claim: "what is to be undone goes before all else, whichever line it stands in; then
@@ -113,8 +113,8 @@ func knows(vs []ledger.Version, h *ledger.Head) bool {
 }
 
 // since is when a work whose holder is lost began to wait for another: at the end of its lease.
-func (l *Ledger) since(h *ledger.Head, now time.Time) time.Time {
-	s := l.sessions[h.Session]
+func (db *DB) since(h *ledger.Head, now time.Time) time.Time {
+	s := db.sessions[h.Session]
 	switch {
 	case s == nil:
 		return h.Updated
@@ -143,13 +143,13 @@ func (w *work) release(due, now time.Time, waitsFor string) {
 
 // GiveBack releases works that t holds. "A live work that is released already becomes due at that time when it would be
 // due later, and waits for what it waited for before. Others are left alone".
-func (l *Ledger) GiveBack(ctx context.Context, t saga.Token, works []ledger.Return) error {
-	now, unlock, err := l.enter(ctx)
+func (db *DB) GiveBack(ctx context.Context, t saga.Token, works []ledger.Return) error {
+	now, unlock, err := db.enter(ctx)
 	if err != nil {
 		return fmt.Errorf("give back %d works: %w", len(works), err)
 	}
 	defer unlock()
-	if err := l.same(t); err != nil {
+	if err := db.same(t); err != nil {
 		return fmt.Errorf("give back %d works: %w", len(works), err)
 	}
 	if err := valid.Returns(works); err != nil {
@@ -160,7 +160,7 @@ func (l *Ledger) GiveBack(ctx context.Context, t saga.Token, works []ledger.Retu
 			r.Due = now
 		}
 		r.Due = r.Due.UTC().Truncate(time.Microsecond)
-		switch w := l.number(r.Number); {
+		switch w := db.number(r.Number); {
 		case w == nil:
 		case w.head.Session != 0 && w.head.Session == t:
 			w.release(r.Due, now, r.WaitsFor)
@@ -172,19 +172,19 @@ func (l *Ledger) GiveBack(ctx context.Context, t saga.Token, works []ledger.Retu
 }
 
 // CatchUp "mends what a clock that ran ahead left behind".
-func (l *Ledger) CatchUp(ctx context.Context) (works, sessions int64, err error) {
-	now, unlock, err := l.enter(ctx)
+func (db *DB) CatchUp(ctx context.Context) (works, sessions int64, err error) {
+	now, unlock, err := db.enter(ctx)
 	if err != nil {
 		return 0, 0, fmt.Errorf("catch up with the clock: %w", err)
 	}
 	defer unlock()
-	for _, w := range l.works {
+	for _, w := range db.works {
 		if ahead(&w.head, now) {
 			w.head.Due = now
 			works++
 		}
 	}
-	for _, s := range l.sessions {
+	for _, s := range db.sessions {
 		if !s.dead && s.renewed.After(now) {
 			s.renewed, s.expires = now, now.Add(s.expires.Sub(s.renewed))
 			sessions++
@@ -199,13 +199,13 @@ func ahead(h *ledger.Head, now time.Time) bool {
 }
 
 // stray are the works that t holds and does not have in hand.
-func (l *Ledger) stray(t saga.Token, inHand []int64) []ledger.Head {
+func (db *DB) stray(t saga.Token, inHand []int64) []ledger.Head {
 	has := make(map[int64]bool, len(inHand))
 	for _, n := range inHand {
 		has[n] = true
 	}
 	var heads []ledger.Head
-	for _, w := range l.works {
+	for _, w := range db.works {
 		if w.head.Session == t && !has[w.head.Number] && len(heads) < ledger.MaxStray {
 			heads = append(heads, w.head)
 		}
@@ -214,21 +214,21 @@ func (l *Ledger) stray(t saga.Token, inHand []int64) []ledger.Head {
 }
 
 // Load returns chains "from the latest snapshot on". "Works that do not exist are left out".
-func (l *Ledger) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, error) {
-	now, unlock, err := l.enter(ctx)
+func (db *DB) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, error) {
+	now, unlock, err := db.enter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("load %d works: %w", len(ids), err)
 	}
 	defer unlock()
 	var chains []ledger.Chain
 	for _, id := range ids {
-		w := l.byID[id]
+		w := db.byID[id]
 		if w == nil {
 			continue
 		}
 		c := ledger.Chain{Head: w.head, Records: copyRecords(w.records[w.head.Base-1:]), At: now}
 		c.Signals = copySignals(slices.DeleteFunc(slices.Clone(w.signals), func(s saga.Signal) bool { return w.read[s.ID] }))
-		c.Changed = l.changed(w.at(w.length()))
+		c.Changed = db.changed(w.at(w.length()))
 		chains = append(chains, c)
 	}
 	return chains, nil

@@ -13,7 +13,7 @@ import (
 )
 
 // begin starts a work with the given record.
-func begin(t *testing.T, l *memory.Ledger, s saga.Token, r saga.Record) ledger.Answer {
+func begin(t *testing.T, l *memory.DB, s saga.Token, r saga.Record) ledger.Answer {
 	t.Helper()
 	id := saga.ID{Saga: "order-to-invoice", Work: "w"}
 	r.Kind, r.Version, r.Status = saga.KindStarted, 1, saga.Running

@@ -18,25 +18,25 @@ type control struct {
 }
 
 // Controls returns "every control there is, by kind and name, and the newest version".
-func (l *Ledger) Controls(ctx context.Context) ([]ledger.Control, int64, error) {
-	_, unlock, err := l.enter(ctx)
+func (db *DB) Controls(ctx context.Context) ([]ledger.Control, int64, error) {
+	_, unlock, err := db.enter(ctx)
 	if err != nil {
 		return nil, 0, fmt.Errorf("read the controls: %w", err)
 	}
 	defer unlock()
-	all := make([]ledger.Control, 0, len(l.controls))
-	for _, c := range l.controls {
+	all := make([]ledger.Control, 0, len(db.controls))
+	for _, c := range db.controls {
 		all = append(all, copyControl(c))
 	}
 	slices.SortFunc(all, func(a, b ledger.Control) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 	})
-	return all, l.version, nil
+	return all, db.version, nil
 }
 
 // SetControl stores c "if the control still has version c.Version, 0 if there is none yet".
-func (l *Ledger) SetControl(ctx context.Context, t saga.Token, c ledger.Control) (ledger.Control, error) {
-	now, unlock, err := l.enter(ctx)
+func (db *DB) SetControl(ctx context.Context, t saga.Token, c ledger.Control) (ledger.Control, error) {
+	now, unlock, err := db.enter(ctx)
 	if err != nil {
 		return ledger.Control{}, fmt.Errorf("set %s %q: %w", c.Kind, c.Name, err)
 	}
@@ -44,37 +44,37 @@ func (l *Ledger) SetControl(ctx context.Context, t saga.Token, c ledger.Control)
 	if err := valid.Control(t, &c); err != nil {
 		return ledger.Control{}, fmt.Errorf("set %s %q: %w", c.Kind, c.Name, err)
 	}
-	if err := l.same(t); err != nil {
+	if err := db.same(t); err != nil {
 		return ledger.Control{}, fmt.Errorf("set %s %q: %w", c.Kind, c.Name, err)
 	}
-	is := l.controls[control{c.Kind, c.Name}]
+	is := db.controls[control{c.Kind, c.Name}]
 	switch {
 	case is.Version > c.Version && is.Session == t && is.Nonce == c.Nonce: // "what an earlier call stored"
 		return copyControl(is), nil
-	case t != 0 && !l.live(t, now):
+	case t != 0 && !db.live(t, now):
 		return ledger.Control{}, fmt.Errorf("set %s %q: %w", c.Kind, c.Name, ledger.ErrSessionDead)
 	case is.Version != c.Version:
 		return ledger.Control{}, fmt.Errorf("set %s %q: %w", c.Kind, c.Name, ledger.ErrChanged)
 	}
-	l.version++
+	db.version++
 	c = copyControl(c)
-	c.Version, c.Session, c.At = l.version, t, now
-	l.controls[control{c.Kind, c.Name}] = c
+	c.Version, c.Session, c.At = db.version, t, now
+	db.controls[control{c.Kind, c.Name}] = c
 	if c.Actor != "" {
-		l.acts = append(l.acts, c)
+		db.acts = append(db.acts, c)
 	}
 	return copyControl(c), nil
 }
 
 // Acts returns "what was set with an Actor, of one control, the newest first".
-func (l *Ledger) Acts(ctx context.Context, kind ledger.ControlKind, name string, limit int) ([]ledger.Control, error) {
-	_, unlock, err := l.enter(ctx)
+func (db *DB) Acts(ctx context.Context, kind ledger.ControlKind, name string, limit int) ([]ledger.Control, error) {
+	_, unlock, err := db.enter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("acts of %s %q: %w", kind, name, err)
 	}
 	defer unlock()
 	var acts []ledger.Control
-	for _, c := range slices.Backward(l.acts) {
+	for _, c := range slices.Backward(db.acts) {
 		if c.Kind == kind && c.Name == name && len(acts) < cmp.Or(max(limit, 0), defaultLimit) {
 			acts = append(acts, copyControl(c))
 		}

@@ -7,43 +7,45 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/sweep"
 	"github.com/amends-dev/amends/saga"
 )
 
-// Backup is what a ledger held at one moment.
+// Backup is what a database held at one moment.
 type Backup struct{ state }
 
-// Backup copies what l holds now, as a standby or a backup has it.
-func (l *Ledger) Backup() *Backup {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return &Backup{l.snapshot()}
+// Backup copies what db holds now, as a standby or a backup has it.
+func (db *DB) Backup() *Backup {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	return &Backup{db.snapshot()}
 }
 
-// FailOver puts b in the place of what l holds, under another identity: a fail-over to a standby that had not
+// FailOver puts b in the place of what db holds, under another identity: a fail-over to a standby that had not
 // received everything, or a restore. What was stored since b is forgotten. Sessions opened before are told
 // [ledger.ErrDatabaseChanged].
-func (l *Ledger) FailOver(b *Backup) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.state, l.identity = b.snapshot(), identity()
+func (db *DB) FailOver(b *Backup) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	db.state, db.identity = b.snapshot(), identity()
 }
 
 // same reports whether this is the database session t was opened on.
-func (l *Ledger) same(t saga.Token) error {
-	if opened, ok := l.opened[t]; ok && opened != l.identity {
-		return fmt.Errorf("%w: it was %s, now it is %s", ledger.ErrDatabaseChanged, opened, l.identity)
+func (db *DB) same(t saga.Token) error {
+	if opened, ok := db.opened[t]; ok && opened != db.identity {
+		return fmt.Errorf("%w: it was %s, now it is %s", ledger.ErrDatabaseChanged, opened, db.identity)
 	}
 	return nil
 }
 
 // changed is when the database became another one after tail was written, zero when it did not.
-func (l *Ledger) changed(tail *saga.Record) time.Time {
-	since, opened := l.begun[l.identity], l.opened[tail.Session]
+func (db *DB) changed(tail *saga.Record) time.Time {
+	since, opened := db.begun[db.identity], db.opened[tail.Session]
 	switch {
-	case len(l.begun) < 2:
+	case len(db.begun) < 2:
 		return time.Time{}
-	case tail.Session == 0 && tail.At.Before(since), opened != "" && opened != l.identity:
+	case tail.Session == 0 && tail.At.Before(since), opened != "" && opened != db.identity:
 		return since
 	default:
 		return time.Time{}
@@ -61,6 +63,10 @@ func (s state) snapshot() state {
 		controls:    maps.Clone(s.controls),
 		acts:        slices.Clone(s.acts),
 		version:     s.version,
+		inbox:       s.inbox.snapshot(),
+		planned:     s.planned.snapshot(),
+		sweeps:      s.sweeps.snapshot(),
+		runs:        runs{jobs: maps.Clone(s.runs.jobs), rows: slices.Clone(s.runs.rows), last: s.runs.last},
 	}
 	for t, old := range s.sessions {
 		lease := *old
@@ -70,6 +76,44 @@ func (s state) snapshot() state {
 		w := &work{head: old.head, records: slices.Clone(old.records), signals: slices.Clone(old.signals), read: maps.Clone(old.read)}
 		c.works = append(c.works, w)
 		c.byID[w.head.ID] = w
+	}
+	return c
+}
+
+func (b inbox) snapshot() inbox {
+	c := b
+	c.rows, c.heard = copyValues(b.rows, copyDelivery), copyValues(b.heard, func(k *known) known { return *k })
+	c.pending, c.entries, c.agenda = slices.Clone(b.pending), maps.Clone(b.entries), slices.Clone(b.agenda)
+	return c
+}
+
+func (p planned) snapshot() planned {
+	c := p
+	c.plans, c.approved, c.drifts = copyValues(p.plans, copyStored), maps.Clone(p.approved), maps.Clone(p.drifts)
+	return c
+}
+
+func (s sweeps) snapshot() sweeps {
+	c := sweeps{positions: maps.Clone(s.positions), sightings: make(map[listing][]sweep.Sighting, len(s.sightings))}
+	for l, rows := range s.sightings {
+		c.sightings[l] = slices.Clone(rows)
+	}
+	return c
+}
+
+// copyStored copies what changes in a plan that is stored: its findings come, go and are acted on.
+func copyStored(p *plan) plan {
+	c := *p
+	c.keys, c.rows = slices.Clone(p.keys), copyValues(p.rows, func(r *drift.Row) drift.Row { return *r })
+	return c
+}
+
+// copyValues copies a map and what it points to.
+func copyValues[K comparable, V any](m map[K]*V, one func(*V) V) map[K]*V {
+	c := make(map[K]*V, len(m))
+	for k, v := range m {
+		copied := one(v)
+		c[k] = &copied
 	}
 	return c
 }

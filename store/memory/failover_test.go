@@ -7,12 +7,39 @@ import (
 
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/ledger/ledgertest"
+	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/drift"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
 
+// heard accepts an event about an object.
+func heard(t *testing.T, l *memory.DB, id string) {
+	t.Helper()
+	o := reconcile.Object{Source: "shop", Type: "order", ID: id}
+	if err := l.Accept(t.Context(), []reconcile.Event{{Object: o, Dedupe: reconcile.DigestOf(id)}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// drafted makes a plan of one finding, and returns its number.
+func drafted(t *testing.T, l *memory.DB, key string) int64 {
+	t.Helper()
+	n, err := l.Draft(t.Context(), "job")
+	if err == nil {
+		err = l.Find(t.Context(), n, []drift.Finding{{Key: key, Class: drift.Orphan}})
+	}
+	if err == nil {
+		_, err = l.Finish(t.Context(), n, &drift.Plan{ID: "plan", Job: "job"})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
 // A fail-over that lost commits: the old sessions are told, what was decided on a lost tail is missing, and what
-// is left is a sound ledger.
+// is left is a sound ledger. What a reconciler keeps goes back with it: it is one database.
 func TestFailOver(t *testing.T) {
 	t.Parallel()
 	l := memory.New(nil)
@@ -22,6 +49,8 @@ func TestFailOver(t *testing.T) {
 	}
 	id := saga.ID{Saga: "order-to-invoice", Work: "w"}
 	start := begin(t, l, lease.Token, saga.Record{})
+	heard(t, l, "kept")
+	plan := drafted(t, l, "kept")
 	backup := l.Backup()
 
 	append1 := func(t *testing.T, s saga.Token, e ledger.Entry) (ledger.Answer, error) {
@@ -55,6 +84,11 @@ func TestFailOver(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	heard(t, l, "lost")
+	if err := l.Done(t.Context(), plan, []drift.Row{{Finding: drift.Finding{Key: "kept"}, Outcome: drift.Applied}}); err != nil {
+		t.Fatal(err)
+	}
+
 	for range 2 { // the backup can be used again
 		l.FailOver(backup)
 		if _, err := l.Renew(t.Context(), lease.Token, ledger.Renewal{TTL: time.Hour}); !errors.Is(err, ledger.ErrDatabaseChanged) {
@@ -74,6 +108,14 @@ func TestFailOver(t *testing.T) {
 		}
 		if acts, err := l.Acts(t.Context(), pause.Kind, pause.Name, 0); err != nil || len(acts) != 0 {
 			t.Errorf("acts %+v, %v, want none", acts, err)
+		}
+		heard(t, l, "lost") // as if it had never come
+		ds, err := l.Deliveries(t.Context(), reconcile.DeliveryFilter{})
+		if err != nil || len(ds) != 2 || ds[0].Object.ID != "lost" || ds[0].Copies != 1 || ds[1].Object.ID != "kept" {
+			t.Errorf("deliveries %+v, %v, want the one that the backup has, and a new one", ds, err)
+		}
+		if rows, err := l.Findings(t.Context(), drift.FindingQuery{Number: plan}); err != nil || len(rows) != 1 || rows[0].Outcome != drift.Pending {
+			t.Errorf("findings %+v, %v, want one of which nothing became yet", rows, err)
 		}
 		after, err := l.OpenSession(t.Context(), time.Hour, "after", nil)
 		if err != nil || after.Database == lease.Database {

@@ -1,5 +1,5 @@
-// Package memory is the readable reference of [ledger.Ledger]: one mutex, a few maps, no database. It follows
-// the contract sentence by sentence, so where a SQL ledger surprises, compare it with this one.
+// Package memory is the readable reference of every role that a database has: one mutex, a few maps. It follows
+// the contracts sentence by sentence, so where a SQL database surprises, compare it with this one.
 //
 // It forgets everything when the process ends. Use it for tests (its clock can be set, and it works inside a
 // testing/synctest bubble), for trying a saga out, and for reading.
@@ -16,18 +16,19 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/internal/valid"
 )
 
 // Options sets what a test may want to decide. The zero value is ready to use.
 type Options struct {
-	// Now is the ledger's clock, the only one it ever reads. Default: time.Now.
+	// Now is the database's clock, the only one it ever reads. Default: time.Now.
 	Now func() time.Time
 }
 
-// Ledger is a ledger in memory. It implements [ledger.Ledger] and [ledger.Reader].
-type Ledger struct {
+// DB is a database in memory: a ledger, and all that a reconciler keeps.
+type DB struct {
 	now func() time.Time
 
 	mu       sync.Mutex // guards everything below
@@ -49,6 +50,11 @@ type state struct {
 	controls    map[control]ledger.Control
 	acts        []ledger.Control
 	version     int64 // the newest of the controls
+
+	inbox
+	planned planned
+	sweeps  sweeps
+	runs    runs // of jobs
 }
 
 type session struct {
@@ -70,102 +76,110 @@ type counter struct {
 	source string
 }
 
-var errClosed = errors.New("the ledger is closed")
+var errClosed = errors.New("the database is closed")
 
 var (
-	_ ledger.Ledger = (*Ledger)(nil)
-	_ ledger.Reader = (*Ledger)(nil)
+	_ ledger.Ledger = (*DB)(nil)
+	_ ledger.Reader = (*DB)(nil)
 )
 
-// New returns an empty ledger. Nil options mean the defaults.
-func New(o *Options) *Ledger {
-	l := &Ledger{
+// New returns an empty database. Nil options mean the defaults.
+func New(o *Options) *DB {
+	db := &DB{
 		now:      time.Now,
 		identity: identity(),
 		opened:   make(map[saga.Token]string),
 		begun:    make(map[string]time.Time),
-		state: state{
-			sessions:    make(map[saga.Token]*session),
-			byID:        make(map[saga.ID]*work),
-			duplicates:  make(map[counter]ledger.Duplicate),
-			definitions: make(map[ledger.Version]ledger.Definition),
-			controls:    make(map[control]ledger.Control),
-		},
+		state:    newState(),
 	}
 	if o != nil && o.Now != nil {
-		l.now = o.Now
+		db.now = o.Now
 	}
-	return l
+	return db
 }
 
-// Close ends the use of l. Every later call fails, as on a closed database.
-func (l *Ledger) Close() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.closed = true
+func newState() state {
+	return state{
+		sessions:    make(map[saga.Token]*session),
+		byID:        make(map[saga.ID]*work),
+		duplicates:  make(map[counter]ledger.Duplicate),
+		definitions: make(map[ledger.Version]ledger.Definition),
+		controls:    make(map[control]ledger.Control),
+		inbox:       newInbox(),
+		planned:     newPlanned(),
+		sweeps:      newSweeps(),
+		runs:        runs{jobs: make(map[string]schedule.State)},
+	}
+}
+
+// Close ends the use of db. Every later call fails, as on a closed database.
+func (db *DB) Close() error {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	db.closed = true
 	return nil
 }
 
-// enter locks l for one method and reads the clock: every method sees one moment, as a statement does. The
+// enter locks db for one method and reads the clock: every method sees one moment, as a statement does. The
 // caller defers unlock when err is nil.
-func (l *Ledger) enter(ctx context.Context) (now time.Time, unlock func(), err error) {
+func (db *DB) enter(ctx context.Context) (now time.Time, unlock func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return time.Time{}, nil, err
 	}
-	l.mu.Lock()
-	if l.closed {
-		l.mu.Unlock()
+	db.mu.Lock()
+	if db.closed {
+		db.mu.Unlock()
 		return time.Time{}, nil, errClosed
 	}
 	// Microseconds, in UTC and without a monotonic part: what a database would give back.
-	return l.now().UTC().Truncate(time.Microsecond), l.mu.Unlock, nil
+	return db.now().UTC().Truncate(time.Microsecond), db.mu.Unlock, nil
 }
 
 // OpenSession begins a lease under a fresh random token.
-func (l *Ledger) OpenSession(ctx context.Context, ttl time.Duration, label string, knows []ledger.Version) (ledger.Lease, error) {
-	now, unlock, err := l.enter(ctx)
+func (db *DB) OpenSession(ctx context.Context, ttl time.Duration, label string, knows []ledger.Version) (ledger.Lease, error) {
+	now, unlock, err := db.enter(ctx)
 	if err != nil {
 		return ledger.Lease{}, fmt.Errorf("open session: %w", err)
 	}
 	defer unlock()
 	t := saga.Token(random())
-	for l.sessions[t] != nil || t == 0 { // zero means nobody
+	for db.sessions[t] != nil || t == 0 { // zero means nobody
 		t = saga.Token(random())
 	}
-	l.sessions[t] = &session{label: label, opened: now, renewed: now, expires: now.Add(ttl), knows: slices.Clone(knows)}
-	l.opened[t] = l.identity
-	if _, known := l.begun[l.identity]; !known {
-		l.begun[l.identity] = now
+	db.sessions[t] = &session{label: label, opened: now, renewed: now, expires: now.Add(ttl), knows: slices.Clone(knows)}
+	db.opened[t] = db.identity
+	if _, known := db.begun[db.identity]; !known {
+		db.begun[db.identity] = now
 	}
-	return ledger.Lease{Token: t, At: now, TTL: ttl, Database: l.identity, Live: l.unburied(), Controls: l.version}, nil
+	return ledger.Lease{Token: t, At: now, TTL: ttl, Database: db.identity, Live: db.unburied(), Controls: db.version}, nil
 }
 
 // Renew extends a lease to r.TTL from now. "A session that is dead or has expired is not revived".
-func (l *Ledger) Renew(ctx context.Context, t saga.Token, r ledger.Renewal) (ledger.Lease, error) {
-	now, unlock, err := l.enter(ctx)
+func (db *DB) Renew(ctx context.Context, t saga.Token, r ledger.Renewal) (ledger.Lease, error) {
+	now, unlock, err := db.enter(ctx)
 	if err != nil {
 		return ledger.Lease{}, fmt.Errorf("renew session %s: %w", t, err)
 	}
 	defer unlock()
-	if err := l.same(t); err != nil {
+	if err := db.same(t); err != nil {
 		return ledger.Lease{}, fmt.Errorf("renew session %s: %w", t, err)
 	}
-	if !l.live(t, now) {
+	if !db.live(t, now) {
 		return ledger.Lease{}, fmt.Errorf("renew session %s: %w", t, ledger.ErrSessionDead)
 	}
-	s := l.sessions[t]
+	s := db.sessions[t]
 	s.renewed, s.expires, s.knows = now, now.Add(r.TTL), slices.Clone(r.Knows)
-	return ledger.Lease{Token: t, At: now, TTL: r.TTL, Database: l.identity, Stray: l.stray(t, r.InHand), Live: l.unburied(), Controls: l.version}, nil
+	return ledger.Lease{Token: t, At: now, TTL: r.TTL, Database: db.identity, Stray: db.stray(t, r.InHand), Live: db.unburied(), Controls: db.version}, nil
 }
 
 // Bury marks a session dead. "Burying a dead session is not an error".
-func (l *Ledger) Bury(ctx context.Context, t saga.Token) error {
-	now, unlock, err := l.enter(ctx)
+func (db *DB) Bury(ctx context.Context, t saga.Token) error {
+	now, unlock, err := db.enter(ctx)
 	if err != nil {
 		return fmt.Errorf("bury session %s: %w", t, err)
 	}
 	defer unlock()
-	if s := l.sessions[t]; s != nil && !s.dead {
+	if s := db.sessions[t]; s != nil && !s.dead {
 		s.dead = true
 		if s.expires.After(now) {
 			s.expires = now
@@ -175,14 +189,14 @@ func (l *Ledger) Bury(ctx context.Context, t saga.Token) error {
 }
 
 // live reports whether t may arm: not dead, and its lease ends after now.
-func (l *Ledger) live(t saga.Token, now time.Time) bool {
-	s := l.sessions[t]
+func (db *DB) live(t saga.Token, now time.Time) bool {
+	s := db.sessions[t]
 	return s != nil && !s.dead && s.expires.After(now)
 }
 
 // unburied returns "the sessions that nobody has buried yet".
-func (l *Ledger) unburied() (ts []saga.Token) {
-	for t, s := range l.sessions {
+func (db *DB) unburied() (ts []saga.Token) {
+	for t, s := range db.sessions {
 		if !s.dead {
 			ts = append(ts, t)
 		}
@@ -191,15 +205,15 @@ func (l *Ledger) unburied() (ts []saga.Token) {
 }
 
 // lost reports whether the holder of a work is gone.
-func (l *Ledger) lost(t saga.Token) bool {
-	s := l.sessions[t]
+func (db *DB) lost(t saga.Token) bool {
+	s := db.sessions[t]
 	return t != 0 && (s == nil || s.dead)
 }
 
 // Post inserts a signal and makes the work due "at the latest now". "A signal whose Key the work has already received
 // changes nothing".
-func (l *Ledger) Post(ctx context.Context, id saga.ID, s saga.Signal) error {
-	now, unlock, err := l.enter(ctx)
+func (db *DB) Post(ctx context.Context, id saga.ID, s saga.Signal) error {
+	now, unlock, err := db.enter(ctx)
 	if err != nil {
 		return fmt.Errorf("post %s to %s: %w", s.Kind, id, err)
 	}
@@ -207,7 +221,7 @@ func (l *Ledger) Post(ctx context.Context, id saga.ID, s saga.Signal) error {
 	if err := valid.Signal(&s); err != nil {
 		return fmt.Errorf("post %s to %s: %w", s.Kind, id, err)
 	}
-	w := l.byID[id]
+	w := db.byID[id]
 	if w == nil {
 		return fmt.Errorf("post %s to %s: %w", s.Kind, id, ledger.ErrNotFound)
 	}
@@ -216,9 +230,9 @@ func (l *Ledger) Post(ctx context.Context, id saga.ID, s saga.Signal) error {
 			return nil
 		}
 	}
-	l.signals++
+	db.signals++
 	s = copySignal(s)
-	s.ID, s.At = l.signals, now
+	s.ID, s.At = db.signals, now
 	w.signals = append(w.signals, s)
 	w.head.Posted++
 	w.head.WaitsFor = ""                                                      // "a signal reaches a process whatever the destination's state"
@@ -229,8 +243,8 @@ func (l *Ledger) Post(ctx context.Context, id saga.ID, s saga.Signal) error {
 }
 
 // Describe stores a definition's structure or compares it with the stored one.
-func (l *Ledger) Describe(ctx context.Context, spec *saga.Spec) error {
-	now, unlock, err := l.enter(ctx)
+func (db *DB) Describe(ctx context.Context, spec *saga.Spec) error {
+	now, unlock, err := db.enter(ctx)
 	if err != nil {
 		return fmt.Errorf("describe %s version %d: %w", spec.Saga, spec.Version, err)
 	}
@@ -240,9 +254,9 @@ func (l *Ledger) Describe(ctx context.Context, spec *saga.Spec) error {
 		return fmt.Errorf("describe %s version %d: %w", spec.Saga, spec.Version, err)
 	}
 	key := ledger.Version{Saga: spec.Saga, Version: spec.Version}
-	known, ok := l.definitions[key]
+	known, ok := db.definitions[key]
 	if !ok {
-		l.definitions[key] = d
+		db.definitions[key] = d
 		return nil
 	}
 	if known.Structure != d.Structure {
@@ -252,21 +266,21 @@ func (l *Ledger) Describe(ctx context.Context, spec *saga.Spec) error {
 }
 
 // Count adds blocked duplicates to their counters, stamped by the ledger's clock.
-func (l *Ledger) Count(ctx context.Context, ds []ledger.Duplicate) error {
-	now, unlock, err := l.enter(ctx)
+func (db *DB) Count(ctx context.Context, ds []ledger.Duplicate) error {
+	now, unlock, err := db.enter(ctx)
 	if err != nil {
 		return fmt.Errorf("count duplicates: %w", err)
 	}
 	defer unlock()
 	for _, d := range ds {
 		key := counter{d.ID, valid.Cut(d.Source)}
-		sum, ok := l.duplicates[key]
+		sum, ok := db.duplicates[key]
 		if !ok {
 			sum = ledger.Duplicate{ID: d.ID, Source: key.source, First: now}
 		}
 		sum.Count += d.Count
 		sum.Last = now
-		l.duplicates[key] = sum
+		db.duplicates[key] = sum
 	}
 	return nil
 }

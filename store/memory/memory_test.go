@@ -5,25 +5,44 @@ import (
 
 	"github.com/amends-dev/amends/ledger/ledgertest"
 	"github.com/amends-dev/amends/store/memory"
+	"github.com/amends-dev/amends/store/storetest"
 )
 
-func TestConformance(t *testing.T) {
-	t.Parallel()
-	ledgertest.Harness{
+// ledgers is the suite of what a coordinator needs, inboxes that of what a reconciler needs.
+var (
+	ledgers = ledgertest.Harness{
 		Open: func(*testing.T) ledgertest.Store { return memory.New(nil) },
 		Change: func(t *testing.T, s ledgertest.Store) {
 			t.Helper()
-			l, ok := s.(*memory.Ledger)
+			db, ok := s.(*memory.DB)
 			if !ok {
 				t.Fatalf("a store of the suite is a %T", s)
 			}
-			l.FailOver(l.Backup())
+			db.FailOver(db.Backup())
 		},
-	}.Run(t)
+	}
+	inboxes = storetest.Harness{
+		Open: func(*testing.T) storetest.Store { return memory.New(nil) },
+	}
+)
+
+func TestLedger(t *testing.T) {
+	t.Parallel()
+	ledgers.Run(t)
 }
 
-// The suite finds every rule that a ledger can break.
-func TestConformanceCanFail(t *testing.T) {
+func TestInbox(t *testing.T) {
 	t.Parallel()
-	ledgertest.Prove(t, "TestConformance")
+	inboxes.Run(t)
+}
+
+// The suites find every rule that a database can break.
+func TestLedgerCatches(t *testing.T) {
+	t.Parallel()
+	ledgertest.Prove(t, "TestLedger")
+}
+
+func TestInboxCatches(t *testing.T) {
+	t.Parallel()
+	inboxes.Prove(t, "TestInbox")
 }

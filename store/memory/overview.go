@@ -13,18 +13,18 @@ import (
 )
 
 // Sessions returns "the live sessions, then the dead ones that still hold works; each kind by its opening".
-func (l *Ledger) Sessions(ctx context.Context) ([]ledger.Session, error) {
-	now, unlock, err := l.enter(ctx)
+func (db *DB) Sessions(ctx context.Context) ([]ledger.Session, error) {
+	now, unlock, err := db.enter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list sessions: %w", err)
 	}
 	defer unlock()
-	return l.listSessions(now), nil
+	return db.listSessions(now), nil
 }
 
-func (l *Ledger) listSessions(now time.Time) []ledger.Session {
+func (db *DB) listSessions(now time.Time) []ledger.Session {
 	holds := make(map[saga.Token]int64)
-	for _, w := range l.works {
+	for _, w := range db.works {
 		if t := w.head.Session; t != 0 {
 			holds[t]++
 		}
@@ -33,8 +33,8 @@ func (l *Ledger) listSessions(now time.Time) []ledger.Session {
 	for t := range holds { // also those of which nothing is known any more
 		all[t] = ledger.Session{Token: t, Dead: true, Holds: holds[t]}
 	}
-	for t, s := range l.sessions {
-		if dead := !l.live(t, now); !dead || holds[t] > 0 {
+	for t, s := range db.sessions {
+		if dead := !db.live(t, now); !dead || holds[t] > 0 {
 			all[t] = ledger.Session{
 				Token: t, Label: s.label, Opened: s.opened, Renewed: s.renewed, Expires: s.expires,
 				Dead: dead, Knows: slices.Clone(s.knows), Holds: holds[t],
@@ -64,13 +64,13 @@ func order(a, b bool) int {
 }
 
 // Overview "says what moves and what does not".
-func (l *Ledger) Overview(ctx context.Context) (ledger.Overview, error) {
-	now, unlock, err := l.enter(ctx)
+func (db *DB) Overview(ctx context.Context) (ledger.Overview, error) {
+	now, unlock, err := db.enter(ctx)
 	if err != nil {
 		return ledger.Overview{}, fmt.Errorf("look over the ledger: %w", err)
 	}
 	defer unlock()
-	o := ledger.Overview{At: now, Sessions: l.listSessions(now)}
+	o := ledger.Overview{At: now, Sessions: db.listSessions(now)}
 	o.Sessions = slices.DeleteFunc(o.Sessions, func(s ledger.Session) bool { return s.Dead })
 	var known []ledger.Version
 	for _, s := range o.Sessions {
@@ -80,9 +80,9 @@ func (l *Ledger) Overview(ctx context.Context) (ledger.Overview, error) {
 		}
 	}
 	unknown, lines := make(map[ledger.Backlog]ledger.Backlog), make(map[string]ledger.Waiting)
-	for _, w := range l.works {
+	for _, w := range db.works {
 		h := w.head
-		waits := l.waiting(&h, now)
+		waits := db.waiting(&h, now)
 		if !waits.IsZero() && !knows(known, &h) {
 			note(unknown, &h, waits)
 		}
@@ -111,14 +111,14 @@ func (l *Ledger) Overview(ctx context.Context) (ledger.Overview, error) {
 }
 
 // waiting is when a work that no live session holds is or was due, zero when it waits for nothing.
-func (l *Ledger) waiting(h *ledger.Head, now time.Time) time.Time {
+func (db *DB) waiting(h *ledger.Head, now time.Time) time.Time {
 	switch {
 	case h.Session == 0:
 		return h.Due
-	case l.live(h.Session, now), !h.Status.Live() && h.Posted == h.Consumed:
+	case db.live(h.Session, now), !h.Status.Live() && h.Posted == h.Consumed:
 		return time.Time{}
 	default:
-		return l.since(h, now)
+		return db.since(h, now)
 	}
 }
 

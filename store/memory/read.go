@@ -16,13 +16,13 @@ const defaultLimit = 100
 
 // List returns heads "in the order of their numbers, at most f.Limit of them, starting behind f.After; or in the order
 // of their works behind f.AfterWork".
-func (l *Ledger) List(ctx context.Context, f ledger.Filter) ([]ledger.Head, error) {
-	_, unlock, err := l.enter(ctx)
+func (db *DB) List(ctx context.Context, f ledger.Filter) ([]ledger.Head, error) {
+	_, unlock, err := db.enter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list works: %w", err)
 	}
 	defer unlock()
-	works := l.works
+	works := db.works
 	if f.ByWork {
 		works = slices.SortedFunc(slices.Values(works), func(a, b *work) int { return strings.Compare(a.head.ID.Work, b.head.ID.Work) })
 	}
@@ -67,13 +67,13 @@ func matchesID(f *ledger.Filter, id saga.ID) bool {
 }
 
 // History returns "the whole chain of a work from its first record, whatever snapshots it holds".
-func (l *Ledger) History(ctx context.Context, id saga.ID) ([]saga.Record, error) {
-	_, unlock, err := l.enter(ctx)
+func (db *DB) History(ctx context.Context, id saga.ID) ([]saga.Record, error) {
+	_, unlock, err := db.enter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("history of %s: %w", id, err)
 	}
 	defer unlock()
-	w := l.byID[id]
+	w := db.byID[id]
 	if w == nil {
 		return nil, fmt.Errorf("history of %s: %w", id, ledger.ErrNotFound)
 	}
@@ -81,27 +81,27 @@ func (l *Ledger) History(ctx context.Context, id saga.ID) ([]saga.Record, error)
 }
 
 // Signals returns every signal posted to a work, oldest first.
-func (l *Ledger) Signals(ctx context.Context, id saga.ID) ([]saga.Signal, error) {
-	_, unlock, err := l.enter(ctx)
+func (db *DB) Signals(ctx context.Context, id saga.ID) ([]saga.Signal, error) {
+	_, unlock, err := db.enter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("signals of %s: %w", id, err)
 	}
 	defer unlock()
-	if w := l.byID[id]; w != nil {
+	if w := db.byID[id]; w != nil {
 		return copySignals(w.signals), nil
 	}
 	return nil, fmt.Errorf("signals of %s: %w", id, ledger.ErrNotFound)
 }
 
 // Duplicates returns the counters of blocked duplicates, the most recent first.
-func (l *Ledger) Duplicates(ctx context.Context, f ledger.Filter) ([]ledger.Duplicate, error) {
-	_, unlock, err := l.enter(ctx)
+func (db *DB) Duplicates(ctx context.Context, f ledger.Filter) ([]ledger.Duplicate, error) {
+	_, unlock, err := db.enter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list duplicates: %w", err)
 	}
 	defer unlock()
 	var ds []ledger.Duplicate
-	for _, d := range l.duplicates {
+	for _, d := range db.duplicates {
 		if matchesID(&f, d.ID) {
 			ds = append(ds, d)
 		}
@@ -111,14 +111,14 @@ func (l *Ledger) Duplicates(ctx context.Context, f ledger.Filter) ([]ledger.Dupl
 }
 
 // Definitions returns every definition the ledger has seen, by name and version.
-func (l *Ledger) Definitions(ctx context.Context) ([]ledger.Definition, error) {
-	_, unlock, err := l.enter(ctx)
+func (db *DB) Definitions(ctx context.Context) ([]ledger.Definition, error) {
+	_, unlock, err := db.enter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list definitions: %w", err)
 	}
 	defer unlock()
-	ds := make([]ledger.Definition, 0, len(l.definitions))
-	for _, d := range l.definitions {
+	ds := make([]ledger.Definition, 0, len(db.definitions))
+	for _, d := range db.definitions {
 		ds = append(ds, copyDefinition(d))
 	}
 	slices.SortFunc(ds, func(a, b ledger.Definition) int {

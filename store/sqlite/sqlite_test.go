@@ -135,7 +135,7 @@ func TestRefusals(t *testing.T) {
 		is   error
 		says string
 	}{
-		{":memory:", nil, "ledger/memory"},
+		{":memory:", nil, "store/memory"},
 		{"", nil, "path of a file"},
 		{dir, nil, "is a directory"},
 		{filepath.Join(dir, "missing", "ledger.db"), os.ErrNotExist, "directory"},

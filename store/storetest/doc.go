@@ -24,5 +24,5 @@
 // that is named for each [Rule] in a process of its own with the rule broken, and wants it to fail. Run obeys the
 // environment variable AMENDS_BREAK_RULE for that; set it by hand to see what a broken store looks like:
 //
-//	AMENDS_BREAK_RULE=judge-locks go test ./reconcile/store/memory -run TestConformance
+//	AMENDS_BREAK_RULE=judge-locks go test ./store/memory -run TestInbox
 package storetest

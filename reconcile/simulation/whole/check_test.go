@@ -13,8 +13,7 @@ import (
 	"github.com/amends-dev/amends/reconcile/drift"
 	"github.com/amends-dev/amends/reconcile/repair"
 	"github.com/amends-dev/amends/saga"
-	ledgers "github.com/amends-dev/amends/store/memory"
-	"github.com/amends-dev/amends/store/memory/heard"
+	"github.com/amends-dev/amends/store/memory"
 )
 
 // broken fails with at most three of a list.
@@ -69,7 +68,7 @@ func (s *scene) settled(t *testing.T, p *process, told func(*order) bool) {
 	broken(t, s, "I-2: not one mail, and nothing about it is unknown", mails)
 	broken(t, s, "I-5: an invoice stands for an order that is gone", risen)
 	if len(risen) > 0 {
-		plan, err := s.store.Latest(t.Context(), "orders")
+		plan, err := s.db.Latest(t.Context(), "orders")
 		t.Logf("the newest plan: %+v, %v", plan, err)
 	}
 }
@@ -78,7 +77,7 @@ func (s *scene) settled(t *testing.T, p *process, told func(*order) bool) {
 func (s *scene) unconfirmed(t *testing.T, key string) bool {
 	t.Helper()
 	id := saga.ID{Saga: sagaName, Work: key}
-	records, err := s.ledger.History(t.Context(), id)
+	records, err := s.db.History(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +91,7 @@ func (s *scene) unconfirmed(t *testing.T, key string) bool {
 // drifts are what the store remembers of a key.
 func (s *scene) drifts(t *testing.T, key string) []drift.Drift {
 	t.Helper()
-	ds, err := s.store.Drifts(t.Context(), drift.DriftQuery{Job: "orders", Key: key})
+	ds, err := s.db.Drifts(t.Context(), drift.DriftQuery{Job: "orders", Key: key})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +105,7 @@ func (s *scene) asked(t *testing.T, o *order) bool {
 	if !o.last().deleted || s.mode.webhooks && o.told && !s.lostOnce() {
 		return false
 	}
-	ds, err := s.store.Drifts(t.Context(), drift.DriftQuery{Job: "orders", Key: o.key, Class: drift.Orphan})
+	ds, err := s.db.Drifts(t.Context(), drift.DriftQuery{Job: "orders", Key: o.key, Class: drift.Orphan})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +124,7 @@ func (s *scene) gate(t *testing.T, told func(*order) bool) {
 		}
 		of := object
 		of.ID = o.id
-		e, err := s.store.Entry(t.Context(), of)
+		e, err := s.db.Entry(t.Context(), of)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -162,11 +161,11 @@ func (s *scene) dry(t *testing.T, p *process) {
 // planned are the actions of the newest plan.
 func (s *scene) planned(t *testing.T) string {
 	t.Helper()
-	plan, err := s.store.Latest(t.Context(), "orders")
+	plan, err := s.db.Latest(t.Context(), "orders")
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, err := s.store.Findings(t.Context(), drift.FindingQuery{Number: plan.Number, Acting: true, Limit: 3})
+	rows, err := s.db.Findings(t.Context(), drift.FindingQuery{Number: plan.Number, Acting: true, Limit: 3})
 	return fmt.Sprintf("%+v %v", rows, err)
 }
 
@@ -178,7 +177,7 @@ func (s *scene) vanished(t *testing.T, p *process) {
 	s.shop.empty = true
 	for range 4 {
 		r, err := p.repair.Run(t.Context())
-		plan, failed := s.store.Latest(t.Context(), "orders")
+		plan, failed := s.db.Latest(t.Context(), "orders")
 		if err = errors.Join(err, failed); err != nil {
 			t.Fatalf("seed %d, %s: I-9: %+v, %v", s.seed, s.mode.name, r, err)
 		}
@@ -196,7 +195,7 @@ func (s *scene) vanished(t *testing.T, p *process) {
 func (s *scene) rebuilt(t *testing.T) {
 	t.Helper()
 	before := s.quiet(t)
-	s.ledger, s.store = ledgers.New(nil), memory.New(nil)
+	s.db = memory.New(nil)
 	p := s.quiet(t)
 	writes, mails := s.books.writes, s.post.calls
 	r, err := p.repair.Rebuild(t.Context(), time.Now(), repair.By{Actor: "anna", Reason: "what if"})

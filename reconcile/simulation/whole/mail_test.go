@@ -80,7 +80,7 @@ func (s *scene) accept(ctx context.Context, ev reconcile.Event) error {
 		return errDead
 	}
 	ev.Received = time.Now()
-	err := s.store.Accept(ctx, []reconcile.Event{ev})
+	err := s.db.Accept(ctx, []reconcile.Event{ev})
 	s.alive.hearer.Nudge()
 	return err
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/amends-dev/amends/reconcile/drift"
 	"github.com/amends-dev/amends/reconcile/sweep"
 	"github.com/amends-dev/amends/saga"
-	"github.com/amends-dev/amends/store/memory/heard"
+	"github.com/amends-dev/amends/store/memory"
 )
 
 // power is what a process dies without: at its n-th boundary everything it does comes to nothing from then on. A
@@ -125,7 +125,7 @@ func (l *ledgerPort) SetControl(ctx context.Context, t saga.Token, c ledger.Cont
 
 // storePort is the store as a process sees it. It watches the gate: see check.
 type storePort struct {
-	*memory.Store
+	*memory.DB
 	p     *power
 	watch *watch
 }
@@ -137,7 +137,7 @@ type (
 
 func (s *storePort) Judge(ctx context.Context, limit int, decide judging) (int, error) {
 	return write(s.p, func() (int, error) {
-		return s.Store.Judge(ctx, limit, func(now time.Time, ds []reconcile.Delivery, es map[reconcile.Object]*reconcile.Entry) error {
+		return s.DB.Judge(ctx, limit, func(now time.Time, ds []reconcile.Delivery, es map[reconcile.Object]*reconcile.Entry) error {
 			before := map[reconcile.Object]reconcile.Entry{}
 			for o, e := range es {
 				before[o] = *e
@@ -153,11 +153,11 @@ func (s *storePort) Judge(ctx context.Context, limit int, decide judging) (int, 
 }
 
 func (s *storePort) Lease(ctx context.Context, limit int, decide deciding) ([]reconcile.Entry, error) {
-	return write(s.p, func() ([]reconcile.Entry, error) { return s.Store.Lease(ctx, limit, s.watched(decide)) })
+	return write(s.p, func() ([]reconcile.Entry, error) { return s.DB.Lease(ctx, limit, s.watched(decide)) })
 }
 
 func (s *storePort) Update(ctx context.Context, o reconcile.Object, decide deciding) error {
-	_, err := write(s.p, void(func() error { return s.Store.Update(ctx, o, s.watched(decide)) }))
+	_, err := write(s.p, void(func() error { return s.DB.Update(ctx, o, s.watched(decide)) }))
 	return err
 }
 
@@ -174,33 +174,33 @@ func (s *storePort) Advance(ctx context.Context, p sweep.Position, c sweep.Catch
 	if len(c.Events) > 0 { // the inbox is not the planner's
 		s.p.writes.Add(1)
 	}
-	return plan(s.p, func() (sweep.Position, error) { return s.Store.Advance(ctx, p, c) })
+	return plan(s.p, func() (sweep.Position, error) { return s.DB.Advance(ctx, p, c) })
 }
 
 func (s *storePort) Discard(ctx context.Context, q sweep.SightingQuery, limit int) (int, error) {
-	return plan(s.p, func() (int, error) { return s.Store.Discard(ctx, q, limit) })
+	return plan(s.p, func() (int, error) { return s.DB.Discard(ctx, q, limit) })
 }
 
 func (s *storePort) Draft(ctx context.Context, job string) (int64, error) {
-	return plan(s.p, func() (int64, error) { return s.Store.Draft(ctx, job) })
+	return plan(s.p, func() (int64, error) { return s.DB.Draft(ctx, job) })
 }
 
 func (s *storePort) Find(ctx context.Context, n int64, fs []drift.Finding) error {
-	_, err := plan(s.p, void(func() error { return s.Store.Find(ctx, n, fs) }))
+	_, err := plan(s.p, void(func() error { return s.DB.Find(ctx, n, fs) }))
 	return err
 }
 
 func (s *storePort) Finish(ctx context.Context, n int64, p *drift.Plan) (time.Time, error) {
-	return plan(s.p, func() (time.Time, error) { return s.Store.Finish(ctx, n, p) })
+	return plan(s.p, func() (time.Time, error) { return s.DB.Finish(ctx, n, p) })
 }
 
 func (s *storePort) Done(ctx context.Context, n int64, rows []drift.Row) error {
-	_, err := write(s.p, void(func() error { return s.Store.Done(ctx, n, rows) }))
+	_, err := write(s.p, void(func() error { return s.DB.Done(ctx, n, rows) }))
 	return err
 }
 
 func (s *storePort) Remember(ctx context.Context, job string, n int64, part drift.Part, fs []drift.Finding) error {
-	_, err := plan(s.p, void(func() error { return s.Store.Remember(ctx, job, n, part, fs) }))
+	_, err := plan(s.p, void(func() error { return s.DB.Remember(ctx, job, n, part, fs) }))
 	return err
 }
 

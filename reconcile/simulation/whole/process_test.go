@@ -56,8 +56,8 @@ func (s *scene) boot(ctx context.Context, n int64) (context.Context, *process, e
 	p.left.Store(n)
 	ctx, p.cut = context.WithCancel(ctx)
 	p.over = ctx.Done()
-	ledger := &ledgerPort{s.ledger, &p.power}
-	store := &storePort{s.store, &p.power, &s.watch}
+	ledger := &ledgerPort{s.db, &p.power}
+	store := &storePort{s.db, &p.power, &s.watch}
 	silent := logrus.New()
 	silent.SetOutput(io.Discard)
 	quota := reconcile.NewQuota(reconcile.Limits{PerSecond: 1000})

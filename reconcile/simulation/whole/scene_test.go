@@ -16,8 +16,7 @@ import (
 	"github.com/amends-dev/amends/reconcile/drift"
 	"github.com/amends-dev/amends/reconcile/repair"
 	"github.com/amends-dev/amends/saga"
-	ledgers "github.com/amends-dev/amends/store/memory"
-	"github.com/amends-dev/amends/store/memory/heard"
+	"github.com/amends-dev/amends/store/memory"
 )
 
 // scene is one history of one world.
@@ -31,11 +30,10 @@ type scene struct {
 	post  *post
 	watch watch
 
-	mu     sync.Mutex // guards what follows, while it runs
-	ledger *ledgers.Ledger
-	store  *memory.Store
-	alive  *process // nil: nobody opens the door
-	all    []*process
+	mu    sync.Mutex // guards what follows, while it runs
+	db    *memory.DB
+	alive *process // nil: nobody opens the door
+	all   []*process
 
 	crashes, rebuilds, answered, corrected int
 	faults                                 []string // what went wrong that never should
@@ -48,10 +46,10 @@ func newScene(m mode, k kind, seed uint64, sz size) *scene {
 	luck := func(n uint64) mood { return mood{chance: rand.New(rand.NewPCG(seed, n))} }
 	return &scene{
 		mode: m, size: sz, seed: seed,
-		shop:   newShop(k, seed, sz.orders, time.Now()),
-		books:  &books{mood: luck(4), ids: map[string]*invoice{}, keys: map[string][]*invoice{}},
-		post:   &post{mood: luck(5), mails: map[string]int{}},
-		ledger: ledgers.New(nil), store: memory.New(nil),
+		shop:  newShop(k, seed, sz.orders, time.Now()),
+		books: &books{mood: luck(4), ids: map[string]*invoice{}, keys: map[string][]*invoice{}},
+		post:  &post{mood: luck(5), mails: map[string]int{}},
+		db:    memory.New(nil),
 	}
 }
 
@@ -168,7 +166,7 @@ func (s *scene) lose(ctx context.Context, chance *rand.Rand) {
 	_ = pause(ctx, time.Minute) // what was on its way has happened, or never will
 	since := time.Now()
 	s.mu.Lock()
-	s.ledger, s.store = ledgers.New(nil), memory.New(nil)
+	s.db = memory.New(nil)
 	s.mu.Unlock()
 	for dies := 1 + chance.Int64N(60); ctx.Err() == nil; dies = 0 {
 		running, p, err := s.boot(ctx, dies)
@@ -191,14 +189,14 @@ func (s *scene) lose(ctx context.Context, chance *rand.Rand) {
 
 // person answers what is in review, by looking with his own eyes.
 func (s *scene) person(ctx context.Context) {
-	op := coordinator.NewOperator(s.ledger)
+	op := coordinator.NewOperator(s.db)
 	program, err := (&desk{}).program()
 	if err != nil {
 		panic(err)
 	}
-	heads, err := s.ledger.List(ctx, ledger.Filter{Status: saga.Review, Limit: 1_000_000})
+	heads, err := s.db.List(ctx, ledger.Filter{Status: saga.Review, Limit: 1_000_000})
 	for i := range heads {
-		records, failed := s.ledger.History(ctx, heads[i].ID)
+		records, failed := s.db.History(ctx, heads[i].ID)
 		st, folded := saga.Fold(heads[i].ID, records)
 		if err = errors.Join(err, failed, folded); err != nil {
 			break
@@ -221,7 +219,7 @@ func (s *scene) person(ctx context.Context) {
 // shop's clock nobody but a person can tell which one an invoice shows, where no gate has heard them one by one: behind a
 // loss, or without hearing at all. Everything else is not his to do.
 func (s *scene) correct(ctx context.Context) {
-	ds, err := s.store.Drifts(ctx, drift.DriftQuery{Job: "orders", Limit: 1_000_000})
+	ds, err := s.db.Drifts(ctx, drift.DriftQuery{Job: "orders", Limit: 1_000_000})
 	if err != nil {
 		s.faults = append(s.faults, "the person: "+err.Error())
 	}

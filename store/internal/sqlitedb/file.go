@@ -18,7 +18,7 @@ import (
 // hold a ledger. A file that does not exist is created, for its owner only.
 func File(path string) (string, error) {
 	if path == "" || path == ":memory:" {
-		return "", fmt.Errorf("a ledger must outlive its process: give the path of a file, or use package ledger/memory for one that forgets")
+		return "", fmt.Errorf("a ledger must outlive its process: give the path of a file, or use package store/memory for one that forgets")
 	}
 	abs, err := filepath.Abs(path)
 	if err != nil {

@@ -13,12 +13,12 @@ import (
 )
 
 var (
-	_ drift.Plans  = (*Store)(nil)
-	_ drift.Drifts = (*Store)(nil)
+	_ drift.Plans  = (*DB)(nil)
+	_ drift.Drifts = (*DB)(nil)
 )
 
-// shelf keeps plans and drift.
-type shelf struct {
+// planned keeps plans and drift.
+type planned struct {
 	last     int64 // the number of the newest draft
 	plans    map[int64]*plan
 	approved map[string]approval
@@ -43,33 +43,33 @@ type remembered struct {
 	plan int64
 }
 
-func newShelf() shelf {
-	return shelf{plans: map[int64]*plan{}, approved: map[string]approval{}, drifts: map[string]map[string]*remembered{}}
+func newPlanned() planned {
+	return planned{plans: map[int64]*plan{}, approved: map[string]approval{}, drifts: map[string]map[string]*remembered{}}
 }
 
 // Draft begins a plan. "What was drafted for that job earlier and never finished is erased".
-func (s *Store) Draft(ctx context.Context, job string) (int64, error) {
-	_, unlock, err := s.enter(ctx)
+func (db *DB) Draft(ctx context.Context, job string) (int64, error) {
+	_, unlock, err := db.enter(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("draft a plan of %s: %w", job, err)
 	}
 	defer unlock()
-	maps.DeleteFunc(s.shelf.plans, func(_ int64, p *plan) bool { return p.Job == job && !p.finished })
-	s.shelf.last++
+	maps.DeleteFunc(db.planned.plans, func(_ int64, p *plan) bool { return p.Job == job && !p.finished })
+	db.planned.last++
 	p := &plan{rows: map[string]*drift.Row{}}
-	p.Number, p.Job = s.shelf.last, job
-	s.shelf.plans[p.Number] = p
+	p.Number, p.Job = db.planned.last, job
+	db.planned.plans[p.Number] = p
 	return p.Number, nil
 }
 
 // Find adds findings. "The same key again replaces what was found; one that is in sync takes its key out".
-func (s *Store) Find(ctx context.Context, number int64, fs []drift.Finding) error {
-	_, unlock, err := s.enter(ctx)
+func (db *DB) Find(ctx context.Context, number int64, fs []drift.Finding) error {
+	_, unlock, err := db.enter(ctx)
 	if err != nil {
 		return fmt.Errorf("add %d findings to draft %d: %w", len(fs), number, err)
 	}
 	defer unlock()
-	p := s.shelf.plans[number]
+	p := db.planned.plans[number]
 	if p == nil || p.finished {
 		return fmt.Errorf("add %d findings to draft %d: %w", len(fs), number, drift.ErrNotFound)
 	}
@@ -91,13 +91,13 @@ func (s *Store) Find(ctx context.Context, number int64, fs []drift.Finding) erro
 }
 
 // Finish makes the draft a plan. "Of the job's finished plans the newest Kept stay".
-func (s *Store) Finish(ctx context.Context, number int64, final *drift.Plan) (time.Time, error) {
-	now, unlock, err := s.enter(ctx)
+func (db *DB) Finish(ctx context.Context, number int64, final *drift.Plan) (time.Time, error) {
+	now, unlock, err := db.enter(ctx)
 	if err != nil {
 		return now, fmt.Errorf("finish plan %d: %w", number, err)
 	}
 	defer unlock()
-	p := s.shelf.plans[number]
+	p := db.planned.plans[number]
 	switch {
 	case p == nil || p.finished && p.ID != final.ID || p.Job != final.Job:
 		return time.Time{}, fmt.Errorf("finish plan %d: %w", number, drift.ErrNotFound)
@@ -105,21 +105,21 @@ func (s *Store) Finish(ctx context.Context, number int64, final *drift.Plan) (ti
 		return p.Made, nil
 	}
 	p.Plan, p.Made, p.finished = copyPlan(final), now, true
-	finished := s.finished(func(o *plan) bool { return o.Job == p.Job })
+	finished := db.finished(func(o *plan) bool { return o.Job == p.Job })
 	for _, old := range finished[min(drift.Kept, len(finished)):] {
-		delete(s.shelf.plans, old.Number)
+		delete(db.planned.plans, old.Number)
 	}
-	maps.DeleteFunc(s.shelf.approved, func(id string, _ approval) bool {
-		return len(s.finished(func(o *plan) bool { return o.ID == id })) == 0
+	maps.DeleteFunc(db.planned.approved, func(id string, _ approval) bool {
+		return len(db.finished(func(o *plan) bool { return o.ID == id })) == 0
 	})
 	return now, nil
 }
 
 // finished returns finished plans, the newest first.
-func (s *Store) finished(want func(*plan) bool) []*plan {
+func (db *DB) finished(want func(*plan) bool) []*plan {
 	var found []*plan
-	for _, number := range slices.Sorted(maps.Keys(s.shelf.plans)) {
-		if p := s.shelf.plans[number]; p.finished && want(p) {
+	for _, number := range slices.Sorted(maps.Keys(db.planned.plans)) {
+		if p := db.planned.plans[number]; p.finished && want(p) {
 			found = append(found, p)
 		}
 	}
@@ -128,52 +128,52 @@ func (s *Store) finished(want func(*plan) bool) []*plan {
 }
 
 // Plan returns a plan by its id or the beginning of one.
-func (s *Store) Plan(ctx context.Context, id string) (drift.Stored, error) {
-	_, unlock, err := s.enter(ctx)
+func (db *DB) Plan(ctx context.Context, id string) (drift.Stored, error) {
+	_, unlock, err := db.enter(ctx)
 	if err != nil {
 		return drift.Stored{}, fmt.Errorf("plan %s: %w", id, err)
 	}
 	defer unlock()
-	if exact := s.finished(func(p *plan) bool { return p.ID == id }); len(exact) > 0 {
-		return s.stored(exact[0]), nil
+	if exact := db.finished(func(p *plan) bool { return p.ID == id }); len(exact) > 0 {
+		return db.stored(exact[0]), nil
 	}
-	found := s.finished(func(p *plan) bool { return id != "" && strings.HasPrefix(p.ID, id) })
+	found := db.finished(func(p *plan) bool { return id != "" && strings.HasPrefix(p.ID, id) })
 	switch {
 	case len(found) == 0:
 		return drift.Stored{}, fmt.Errorf("plan %s: %w", id, drift.ErrNotFound)
 	case slices.ContainsFunc(found, func(p *plan) bool { return p.ID != found[0].ID }):
 		return drift.Stored{}, fmt.Errorf("plan %s: several plans begin so; give more of the id", id)
 	}
-	return s.stored(found[0]), nil
+	return db.stored(found[0]), nil
 }
 
 // Latest returns the newest plan of a job.
-func (s *Store) Latest(ctx context.Context, job string) (drift.Stored, error) {
-	_, unlock, err := s.enter(ctx)
+func (db *DB) Latest(ctx context.Context, job string) (drift.Stored, error) {
+	_, unlock, err := db.enter(ctx)
 	if err != nil {
 		return drift.Stored{}, fmt.Errorf("the latest plan of %s: %w", job, err)
 	}
 	defer unlock()
-	found := s.finished(func(p *plan) bool { return p.Job == job })
+	found := db.finished(func(p *plan) bool { return p.Job == job })
 	if len(found) == 0 {
 		return drift.Stored{}, fmt.Errorf("the latest plan of %s: %w", job, drift.ErrNotFound)
 	}
-	return s.stored(found[0]), nil
+	return db.stored(found[0]), nil
 }
 
-func (s *Store) stored(p *plan) drift.Stored {
-	a := s.shelf.approved[p.ID]
+func (db *DB) stored(p *plan) drift.Stored {
+	a := db.planned.approved[p.ID]
 	return drift.Stored{Plan: copyPlan(&p.Plan), Number: p.Number, Made: p.Made, Approved: a.by, When: a.at}
 }
 
 // Findings returns findings "in the order of the bytes of their keys".
-func (s *Store) Findings(ctx context.Context, q drift.FindingQuery) ([]drift.Row, error) {
-	_, unlock, err := s.enter(ctx)
+func (db *DB) Findings(ctx context.Context, q drift.FindingQuery) ([]drift.Row, error) {
+	_, unlock, err := db.enter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("findings of plan %d: %w", q.Number, err)
 	}
 	defer unlock()
-	p := s.shelf.plans[q.Number]
+	p := db.planned.plans[q.Number]
 	if p == nil {
 		return nil, nil
 	}
@@ -202,31 +202,31 @@ func (s *Store) Findings(ctx context.Context, q drift.FindingQuery) ([]drift.Row
 }
 
 // Approve notes an approval. "The first approval stands".
-func (s *Store) Approve(ctx context.Context, id string, by drift.By) error {
-	now, unlock, err := s.enter(ctx)
+func (db *DB) Approve(ctx context.Context, id string, by drift.By) error {
+	now, unlock, err := db.enter(ctx)
 	if err != nil {
 		return fmt.Errorf("approve plan %s: %w", id, err)
 	}
 	defer unlock()
-	switch _, known := s.shelf.approved[id]; {
+	switch _, known := db.planned.approved[id]; {
 	case by.Actor == "":
 		return errors.New("approve plan " + id + ": nobody says so; an approval has an actor")
-	case len(s.finished(func(p *plan) bool { return p.ID == id })) == 0:
+	case len(db.finished(func(p *plan) bool { return p.ID == id })) == 0:
 		return fmt.Errorf("approve plan %s: %w", id, drift.ErrNotFound)
 	case !known:
-		s.shelf.approved[id] = approval{by, now}
+		db.planned.approved[id] = approval{by, now}
 	}
 	return nil
 }
 
 // Done notes outcomes; "a key that the plan does not have is left out".
-func (s *Store) Done(ctx context.Context, number int64, rows []drift.Row) error {
-	now, unlock, err := s.enter(ctx)
+func (db *DB) Done(ctx context.Context, number int64, rows []drift.Row) error {
+	now, unlock, err := db.enter(ctx)
 	if err != nil {
 		return fmt.Errorf("note what became of plan %d: %w", number, err)
 	}
 	defer unlock()
-	p := s.shelf.plans[number]
+	p := db.planned.plans[number]
 	if p == nil || !p.finished {
 		return fmt.Errorf("note what became of plan %d: %w", number, drift.ErrNotFound)
 	}

@@ -15,27 +15,27 @@ import (
 const pageSize = 100
 
 // Deliveries returns deliveries, "the newest first".
-func (s *Store) Deliveries(ctx context.Context, f reconcile.DeliveryFilter) ([]reconcile.Delivery, error) {
-	_, unlock, err := s.enter(ctx)
+func (db *DB) Deliveries(ctx context.Context, f reconcile.DeliveryFilter) ([]reconcile.Delivery, error) {
+	_, unlock, err := db.enter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list deliveries: %w", err)
 	}
 	defer unlock()
 	var found []reconcile.Delivery
-	for _, d := range s.selected(f, cmp.Or(f.Limit, pageSize)) {
+	for _, d := range db.selected(f, cmp.Or(f.Limit, pageSize)) {
 		found = append(found, copyDelivery(d))
 	}
 	return found, nil
 }
 
 // Delivery returns one; "an unknown number matches ErrNotFound".
-func (s *Store) Delivery(ctx context.Context, number int64) (reconcile.Delivery, error) {
-	_, unlock, err := s.enter(ctx)
+func (db *DB) Delivery(ctx context.Context, number int64) (reconcile.Delivery, error) {
+	_, unlock, err := db.enter(ctx)
 	if err != nil {
 		return reconcile.Delivery{}, fmt.Errorf("delivery %d: %w", number, err)
 	}
 	defer unlock()
-	d := s.rows[number]
+	d := db.rows[number]
 	if d == nil {
 		return reconcile.Delivery{}, fmt.Errorf("delivery %d: %w", number, reconcile.ErrNotFound)
 	}
@@ -43,27 +43,27 @@ func (s *Store) Delivery(ctx context.Context, number int64) (reconcile.Delivery,
 }
 
 // Entry returns what is known of an object; "nil when nothing is".
-func (s *Store) Entry(ctx context.Context, o reconcile.Object) (*reconcile.Entry, error) {
-	_, unlock, err := s.enter(ctx)
+func (db *DB) Entry(ctx context.Context, o reconcile.Object) (*reconcile.Entry, error) {
+	_, unlock, err := db.enter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("entry %s: %w", o, err)
 	}
 	defer unlock()
-	if e := s.entries[o]; e != nil {
+	if e := db.entries[o]; e != nil {
 		return copyEntry(e), nil
 	}
 	return nil, nil
 }
 
 // Entries returns entries "in the order of their objects".
-func (s *Store) Entries(ctx context.Context, f reconcile.EntryFilter) ([]reconcile.Entry, error) {
-	_, unlock, err := s.enter(ctx)
+func (db *DB) Entries(ctx context.Context, f reconcile.EntryFilter) ([]reconcile.Entry, error) {
+	_, unlock, err := db.enter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list entries: %w", err)
 	}
 	defer unlock()
 	var found []*reconcile.Entry
-	for o, e := range s.entries {
+	for o, e := range db.entries {
 		if within(o, f.Object) && compareObjects(o, f.After) > 0 && (!f.Owing || e.Owing()) && (!f.Blocked || e.Blocked != "") {
 			found = append(found, e)
 		}
@@ -78,8 +78,8 @@ func (s *Store) Entries(ctx context.Context, f reconcile.EntryFilter) ([]reconci
 }
 
 // Counts returns "how many deliveries of each source met which verdict".
-func (s *Store) Counts(ctx context.Context) ([]reconcile.Count, error) {
-	_, unlock, err := s.enter(ctx)
+func (db *DB) Counts(ctx context.Context) ([]reconcile.Count, error) {
+	_, unlock, err := db.enter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("count deliveries: %w", err)
 	}
@@ -89,7 +89,7 @@ func (s *Store) Counts(ctx context.Context) ([]reconcile.Count, error) {
 		verdict reconcile.Verdict
 	}
 	counts := map[group]*reconcile.Count{}
-	for _, d := range s.rows {
+	for _, d := range db.rows {
 		g := group{source: d.Object.Source}
 		if !d.Judged.IsZero() { // "an empty verdict counts the unjudged"
 			g.verdict = d.Outcome
@@ -115,14 +115,14 @@ func (s *Store) Counts(ctx context.Context) ([]reconcile.Count, error) {
 }
 
 // Stopped returns "of which objects deliveries came to nothing", "those first of which one did last".
-func (s *Store) Stopped(ctx context.Context, f reconcile.StoppedFilter) ([]reconcile.Stopped, error) {
-	_, unlock, err := s.enter(ctx)
+func (db *DB) Stopped(ctx context.Context, f reconcile.StoppedFilter) ([]reconcile.Stopped, error) {
+	_, unlock, err := db.enter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("count what was stopped: %w", err)
 	}
 	defer unlock()
 	counts := map[reconcile.Object]*reconcile.Stopped{}
-	for _, d := range s.rows {
+	for _, d := range db.rows {
 		known := d.Outcome == reconcile.Stale || d.Outcome == reconcile.Duplicate
 		if d.Copies == 1 && !known || !within(d.Object, f.Object) || !strings.HasPrefix(d.Object.String(), f.Prefix) {
 			continue
@@ -157,63 +157,63 @@ func (s *Store) Stopped(ctx context.Context, f reconcile.StoppedFilter) ([]recon
 }
 
 // Replay makes deliveries "unjudged again".
-func (s *Store) Replay(ctx context.Context, f reconcile.DeliveryFilter, why string) (int, error) {
-	_, unlock, err := s.enter(ctx)
+func (db *DB) Replay(ctx context.Context, f reconcile.DeliveryFilter, why string) (int, error) {
+	_, unlock, err := db.enter(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("replay deliveries: %w", err)
 	}
 	defer unlock()
-	chosen := s.selected(f, f.Limit)
+	chosen := db.selected(f, f.Limit)
 	for _, d := range chosen {
 		if !d.Judged.IsZero() {
 			d.Judged, d.Because = time.Time{}, why // its outcome stays: that is how the gate knows a replay
-			s.pending = append(s.pending, d.Number)
+			db.pending = append(db.pending, d.Number)
 		}
 	}
-	slices.Sort(s.pending)
+	slices.Sort(db.pending)
 	return len(chosen), nil
 }
 
 // Purge erases "what is older than the retention allows, at most limit rows of each kind, and never what is
 // still owed".
-func (s *Store) Purge(ctx context.Context, r reconcile.Retention, limit int) (int, error) {
-	now, unlock, err := s.enter(ctx)
+func (db *DB) Purge(ctx context.Context, r reconcile.Retention, limit int) (int, error) {
+	now, unlock, err := db.enter(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("purge: %w", err)
 	}
 	defer unlock()
 	over := func(at time.Time, keep time.Duration) bool { return keep > 0 && at.Before(now.Add(-keep)) }
 	bodies, rows, digests := 0, 0, 0
-	for n, d := range s.rows {
+	for n, d := range db.rows {
 		switch {
-		case d.Judged.IsZero() || s.owing(d.Object):
+		case d.Judged.IsZero() || db.owing(d.Object):
 		case over(d.Last, r.Verdicts) && rows < limit:
-			delete(s.rows, n)
+			delete(db.rows, n)
 			rows++
 		case len(d.Body) > 0 && over(d.Last, r.Bodies) && bodies < limit:
 			d.Body = nil
 			bodies++
 		}
 	}
-	for key, m := range s.heard {
-		if s.rows[m.number] == nil && over(m.last, r.Digests) && digests < limit {
-			delete(s.heard, key)
+	for key, m := range db.heard {
+		if db.rows[m.number] == nil && over(m.last, r.Digests) && digests < limit {
+			delete(db.heard, key)
 			digests++
 		}
 	}
 	return bodies + rows + digests, nil
 }
 
-func (s *Store) owing(o reconcile.Object) bool {
-	e := s.entries[o]
+func (db *DB) owing(o reconcile.Object) bool {
+	e := db.entries[o]
 	return e != nil && e.Owing()
 }
 
 // selected returns the deliveries that f selects, the newest first; limit 0 is none.
-func (s *Store) selected(f reconcile.DeliveryFilter, limit int) []*reconcile.Delivery {
+func (db *DB) selected(f reconcile.DeliveryFilter, limit int) []*reconcile.Delivery {
 	var found []*reconcile.Delivery
-	for n := s.last; n > 0 && (limit == 0 || len(found) < limit); n-- {
-		if d := s.rows[n]; d != nil && selects(&f, d) {
+	for n := db.last; n > 0 && (limit == 0 || len(found) < limit); n-- {
+		if d := db.rows[n]; d != nil && selects(&f, d) {
 			found = append(found, d)
 		}
 	}

@@ -12,10 +12,10 @@ import (
 	"github.com/amends-dev/amends/reconcile/sweep"
 )
 
-var _ sweep.Store = (*Store)(nil)
+var _ sweep.Store = (*DB)(nil)
 
-// travels keeps how far sweeps have come, and what they saw.
-type travels struct {
+// sweeps keeps how far sweeps have come, and what they saw.
+type sweeps struct {
 	positions map[string]sweep.Position
 	sightings map[listing][]sweep.Sighting // in the order of key and id
 }
@@ -26,51 +26,51 @@ type listing struct {
 	side sweep.Side
 }
 
-func newTravels() travels {
-	return travels{positions: map[string]sweep.Position{}, sightings: map[listing][]sweep.Sighting{}}
+func newSweeps() sweeps {
+	return sweeps{positions: map[string]sweep.Position{}, sightings: map[listing][]sweep.Sighting{}}
 }
 
 // Position returns how far a sweep has come. "One that is unknown has Serial 0 and no State".
-func (s *Store) Position(ctx context.Context, name string) (sweep.Position, error) {
-	_, unlock, err := s.enter(ctx)
+func (db *DB) Position(ctx context.Context, name string) (sweep.Position, error) {
+	_, unlock, err := db.enter(ctx)
 	if err != nil {
 		return sweep.Position{}, fmt.Errorf("read the position of %s: %w", name, err)
 	}
 	defer unlock()
-	p := s.travels.positions[name]
+	p := db.sweeps.positions[name]
 	p.Name = name
 	return p, nil
 }
 
 // Positions returns positions by the beginning of their names, "in the order of their bytes".
-func (s *Store) Positions(ctx context.Context, prefix string) ([]sweep.Position, error) {
-	_, unlock, err := s.enter(ctx)
+func (db *DB) Positions(ctx context.Context, prefix string) ([]sweep.Position, error) {
+	_, unlock, err := db.enter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the positions of %s: %w", prefix, err)
 	}
 	defer unlock()
 	var ps []sweep.Position
-	for _, name := range slices.Sorted(maps.Keys(s.travels.positions)) {
+	for _, name := range slices.Sorted(maps.Keys(db.sweeps.positions)) {
 		if strings.HasPrefix(name, prefix) {
-			ps = append(ps, s.travels.positions[name])
+			ps = append(ps, db.sweeps.positions[name])
 		}
 	}
 	return ps, nil
 }
 
 // Advance stores a page, "in one transaction".
-func (s *Store) Advance(ctx context.Context, p sweep.Position, page sweep.Catch) (sweep.Position, error) {
+func (db *DB) Advance(ctx context.Context, p sweep.Position, page sweep.Catch) (sweep.Position, error) {
 	for i := range page.Events {
 		if page.Events[i].Dedupe.IsZero() {
 			return p, fmt.Errorf("advance %s: event %d of %d (%s) has no dedupe digest", p.Name, i+1, len(page.Events), page.Events[i].Object)
 		}
 	}
-	now, unlock, err := s.enter(ctx)
+	now, unlock, err := db.enter(ctx)
 	if err != nil {
 		return p, fmt.Errorf("advance %s: %w", p.Name, err)
 	}
 	defer unlock()
-	stored, next := s.travels.positions[p.Name], p
+	stored, next := db.sweeps.positions[p.Name], p
 	next.Serial, next.State = p.Serial+1, bytes.Clone(p.State)
 	switch {
 	case stored.Serial == next.Serial && bytes.Equal(stored.State, next.State): // "stored after all"
@@ -78,19 +78,19 @@ func (s *Store) Advance(ctx context.Context, p sweep.Position, page sweep.Catch)
 	case stored.Serial != p.Serial:
 		return p, fmt.Errorf("advance %s: %w", p.Name, sweep.ErrMoved)
 	}
-	s.travels.positions[p.Name] = next
+	db.sweeps.positions[p.Name] = next
 	for i := range page.Events {
-		s.accept(&page.Events[i], now)
+		db.accept(&page.Events[i], now)
 	}
 	for i := range page.Sightings {
-		s.see(listing{page.Name, page.Side}, &page.Sightings[i])
+		db.see(listing{page.Name, page.Side}, &page.Sightings[i])
 	}
 	return next, nil
 }
 
 // see keeps a sighting. "Sightings of one (name, side, key, id) replace each other".
-func (s *Store) see(l listing, row *sweep.Sighting) {
-	rows := s.travels.sightings[l]
+func (db *DB) see(l listing, row *sweep.Sighting) {
+	rows := db.sweeps.sightings[l]
 	copied := *row
 	copied.Fields = maps.Clone(row.Fields)
 	i, found := slices.BinarySearchFunc(rows, row, func(a sweep.Sighting, b *sweep.Sighting) int { return place(&a, b.Key, b.ID) })
@@ -99,7 +99,7 @@ func (s *Store) see(l listing, row *sweep.Sighting) {
 	} else {
 		rows = slices.Insert(rows, i, copied)
 	}
-	s.travels.sightings[l] = rows
+	db.sweeps.sightings[l] = rows
 }
 
 // place compares the place of a row with that of a key and id.
@@ -108,13 +108,13 @@ func place(row *sweep.Sighting, key, id string) int {
 }
 
 // Sightings returns rows of a listing "in the order of the bytes of (key, id)".
-func (s *Store) Sightings(ctx context.Context, q sweep.SightingQuery) ([]sweep.Sighting, error) {
-	_, unlock, err := s.enter(ctx)
+func (db *DB) Sightings(ctx context.Context, q sweep.SightingQuery) ([]sweep.Sighting, error) {
+	_, unlock, err := db.enter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read sightings of %s: %w", q.Name, err)
 	}
 	defer unlock()
-	rows := s.travels.sightings[listing{q.Name, q.Side}]
+	rows := db.sweeps.sightings[listing{q.Name, q.Side}]
 	first, _ := slices.BinarySearchFunc(rows, q, func(row sweep.Sighting, q sweep.SightingQuery) int {
 		if behind := place(&row, q.After, q.AfterID) > 0; behind && (q.AfterID != "" || row.Key != q.After || q.After == "") {
 			return 1
@@ -138,14 +138,14 @@ func (s *Store) Sightings(ctx context.Context, q sweep.SightingQuery) ([]sweep.S
 }
 
 // Tally counts sightings of a listing by partition.
-func (s *Store) Tally(ctx context.Context, q sweep.SightingQuery) (map[string]int64, error) {
-	_, unlock, err := s.enter(ctx)
+func (db *DB) Tally(ctx context.Context, q sweep.SightingQuery) (map[string]int64, error) {
+	_, unlock, err := db.enter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("count sightings of %s: %w", q.Name, err)
 	}
 	defer unlock()
 	counts := map[string]int64{}
-	for _, row := range s.travels.sightings[listing{q.Name, q.Side}] {
+	for _, row := range db.sweeps.sightings[listing{q.Name, q.Side}] {
 		if row.Generation >= q.Generation {
 			counts[row.Partition]++
 		}
@@ -154,14 +154,14 @@ func (s *Store) Tally(ctx context.Context, q sweep.SightingQuery) (map[string]in
 }
 
 // Discard erases sightings of earlier generations, "at most limit".
-func (s *Store) Discard(ctx context.Context, q sweep.SightingQuery, limit int) (int, error) {
-	_, unlock, err := s.enter(ctx)
+func (db *DB) Discard(ctx context.Context, q sweep.SightingQuery, limit int) (int, error) {
+	_, unlock, err := db.enter(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("discard sightings of %s: %w", q.Name, err)
 	}
 	defer unlock()
 	l, n := listing{q.Name, q.Side}, 0
-	s.travels.sightings[l] = slices.DeleteFunc(s.travels.sightings[l], func(row sweep.Sighting) bool {
+	db.sweeps.sightings[l] = slices.DeleteFunc(db.sweeps.sightings[l], func(row sweep.Sighting) bool {
 		old := row.Generation < q.Generation && n < limit
 		if old {
 			n++

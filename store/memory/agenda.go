@@ -28,11 +28,11 @@ func (a *agenda) add(e *reconcile.Entry) {
 }
 
 // due takes up to limit entries from the agenda that can be claimed now.
-func (s *Store) due(now time.Time, limit int) []*reconcile.Entry {
+func (db *DB) due(now time.Time, limit int) []*reconcile.Entry {
 	var due []*reconcile.Entry
-	for len(s.agenda) > 0 && len(due) < limit && !s.agenda[0].at.After(now) {
-		e := heap.Pop(&s.agenda).(item).entry //nolint:forcetypeassert // nothing else is in it
-		if s.entries[e.Object] == e {
+	for len(db.agenda) > 0 && len(due) < limit && !db.agenda[0].at.After(now) {
+		e := heap.Pop(&db.agenda).(item).entry //nolint:forcetypeassert // nothing else is in it
+		if db.entries[e.Object] == e {
 			due = append(due, e)
 		}
 	}

@@ -10,16 +10,16 @@ import (
 )
 
 // Remember "makes the drift of a job what fs says for the keys of part".
-func (s *Store) Remember(ctx context.Context, job string, plan int64, part drift.Part, fs []drift.Finding) error {
+func (db *DB) Remember(ctx context.Context, job string, plan int64, part drift.Part, fs []drift.Finding) error {
 	if err := part.Hold(fs); err != nil {
 		return fmt.Errorf("remember the drift of %s: %w", job, err)
 	}
-	now, unlock, err := s.enter(ctx)
+	now, unlock, err := db.enter(ctx)
 	if err != nil {
 		return fmt.Errorf("remember the drift of %s: %w", job, err)
 	}
 	defer unlock()
-	before, after := s.shelf.drifts[job], map[string]*remembered{}
+	before, after := db.planned.drifts[job], map[string]*remembered{}
 	for key, r := range before {
 		if !part.Has(key) {
 			after[key] = r
@@ -38,19 +38,19 @@ func (s *Store) Remember(ctx context.Context, job string, plan int64, part drift
 		}
 		after[f.Key] = r
 	}
-	s.shelf.drifts[job] = after
+	db.planned.drifts[job] = after
 	return nil
 }
 
 // Drifts returns drift, "that which was found first at first; then by job and key".
-func (s *Store) Drifts(ctx context.Context, q drift.DriftQuery) ([]drift.Drift, error) {
-	_, unlock, err := s.enter(ctx)
+func (db *DB) Drifts(ctx context.Context, q drift.DriftQuery) ([]drift.Drift, error) {
+	_, unlock, err := db.enter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list drift: %w", err)
 	}
 	defer unlock()
 	var found []drift.Drift
-	for _, rows := range s.shelf.drifts {
+	for _, rows := range db.planned.drifts {
 		for _, r := range rows {
 			if d := &r.Drift; (q.Job == "" || d.Job == q.Job) && (q.Key == "" || d.Key == q.Key) && (q.Class == "" || d.Class == q.Class) &&
 				d.Times >= q.Times && (q.After == nil || compareDrifts(*d, *q.After) > 0) {

@@ -12,21 +12,21 @@ import (
 
 // Judge hands out "deliveries nobody has judged, the oldest first, with the entries of their objects". The
 // callback works on copies, which replace what is stored when it returns nil.
-func (s *Store) Judge(ctx context.Context, limit int, decide func(time.Time, []reconcile.Delivery, map[reconcile.Object]*reconcile.Entry) error) (int, error) {
-	now, unlock, err := s.enter(ctx)
+func (db *DB) Judge(ctx context.Context, limit int, decide func(time.Time, []reconcile.Delivery, map[reconcile.Object]*reconcile.Entry) error) (int, error) {
+	now, unlock, err := db.enter(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("judge deliveries: %w", err)
 	}
 	defer unlock()
-	numbers := s.pending[:min(limit, len(s.pending))]
+	numbers := db.pending[:min(limit, len(db.pending))]
 	if len(numbers) == 0 {
 		return 0, nil
 	}
 	ds, es := make([]reconcile.Delivery, len(numbers)), map[reconcile.Object]*reconcile.Entry{}
 	for i, n := range numbers {
-		ds[i] = copyDelivery(s.rows[n])
+		ds[i] = copyDelivery(db.rows[n])
 		if o := ds[i].Object; es[o] == nil {
-			es[o] = s.entry(o, now)
+			es[o] = db.entry(o, now)
 		}
 	}
 	if err := decide(now, ds, es); err != nil {
@@ -34,35 +34,35 @@ func (s *Store) Judge(ctx context.Context, limit int, decide func(time.Time, []r
 	}
 	for i := range ds {
 		ds[i].Judged = now
-		*s.rows[ds[i].Number] = copyDelivery(&ds[i])
+		*db.rows[ds[i].Number] = copyDelivery(&ds[i])
 	}
-	s.pending = slices.Delete(s.pending, 0, len(ds))
+	db.pending = slices.Delete(db.pending, 0, len(ds))
 	for _, e := range es {
-		s.put(e, now)
+		db.put(e, now)
 	}
 	return len(ds), nil
 }
 
 // Lease hands out "entries that are due and whose lease, if any, is over", those first that are due longest.
-func (s *Store) Lease(ctx context.Context, limit int, decide func(time.Time, *reconcile.Entry) error) ([]reconcile.Entry, error) {
-	now, unlock, err := s.enter(ctx)
+func (db *DB) Lease(ctx context.Context, limit int, decide func(time.Time, *reconcile.Entry) error) ([]reconcile.Entry, error) {
+	now, unlock, err := db.enter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("lease entries: %w", err)
 	}
 	defer unlock()
-	due := s.due(now, limit)
+	due := db.due(now, limit)
 	for i, e := range due {
 		due[i] = copyEntry(e)
 		if err := decide(now, due[i]); err != nil {
 			for _, e := range due {
-				s.agenda.add(s.entries[e.Object])
+				db.agenda.add(db.entries[e.Object])
 			}
 			return nil, err
 		}
 	}
 	var claimed []reconcile.Entry
 	for _, e := range due {
-		s.put(e, now)
+		db.put(e, now)
 		if e.Holder != "" && e.Until.After(now) { // "those are returned that the callback leaves with [...] a lease in the future"
 			claimed = append(claimed, *copyEntry(e))
 		}
@@ -71,33 +71,33 @@ func (s *Store) Lease(ctx context.Context, limit int, decide func(time.Time, *re
 }
 
 // Update hands out "one entry, an empty one when there is none".
-func (s *Store) Update(ctx context.Context, o reconcile.Object, decide func(time.Time, *reconcile.Entry) error) error {
-	now, unlock, err := s.enter(ctx)
+func (db *DB) Update(ctx context.Context, o reconcile.Object, decide func(time.Time, *reconcile.Entry) error) error {
+	now, unlock, err := db.enter(ctx)
 	if err != nil {
 		return fmt.Errorf("update %s: %w", o, err)
 	}
 	defer unlock()
-	e := s.entry(o, now)
+	e := db.entry(o, now)
 	if err := decide(now, e); err != nil {
 		return err
 	}
-	s.put(e, now)
+	db.put(e, now)
 	return nil
 }
 
 // entry returns a copy of what is known of o; "new ones are empty but for Object and First".
-func (s *Store) entry(o reconcile.Object, now time.Time) *reconcile.Entry {
-	if e := s.entries[o]; e != nil {
+func (db *DB) entry(o reconcile.Object, now time.Time) *reconcile.Entry {
+	if e := db.entries[o]; e != nil {
 		return copyEntry(e)
 	}
 	return &reconcile.Entry{Object: o, First: now}
 }
 
-func (s *Store) put(e *reconcile.Entry, now time.Time) {
+func (db *DB) put(e *reconcile.Entry, now time.Time) {
 	c := copyEntry(e)
 	c.Updated = now
-	s.entries[c.Object] = c
-	s.agenda.add(c)
+	db.entries[c.Object] = c
+	db.agenda.add(c)
 }
 
 func compareObjects(a, b reconcile.Object) int {

@@ -18,21 +18,21 @@ type runs struct {
 }
 
 var (
-	_ schedule.Store  = (*Store)(nil)
-	_ schedule.Reader = (*Store)(nil)
+	_ schedule.Store  = (*DB)(nil)
+	_ schedule.Reader = (*DB)(nil)
 )
 
 // Turn hands out "the agenda of a job", whose row is locked because everything is.
-func (s *Store) Turn(ctx context.Context, job string, decide func(time.Time, *schedule.Agenda) error) error {
-	now, unlock, err := s.enter(ctx)
+func (db *DB) Turn(ctx context.Context, job string, decide func(time.Time, *schedule.Agenda) error) error {
+	now, unlock, err := db.enter(ctx)
 	if err != nil {
 		return fmt.Errorf("turn at job %q: %w", job, err)
 	}
 	defer unlock()
-	a := schedule.Agenda{State: s.runs.jobs[job], Halt: s.runs.jobs[schedule.Everything].Paused}
+	a := schedule.Agenda{State: db.runs.jobs[job], Halt: db.runs.jobs[schedule.Everything].Paused}
 	a.State.Name = job
 	var open []int // where they lie
-	for i, r := range s.runs.rows {
+	for i, r := range db.runs.rows {
 		if r.Job == job && r.Open() {
 			a.Open, open = append(a.Open, r), append(open, i)
 		}
@@ -41,16 +41,16 @@ func (s *Store) Turn(ctx context.Context, job string, decide func(time.Time, *sc
 		return err // "as it is, and nothing is stored"
 	}
 	a.State.Name = job
-	s.runs.jobs[job] = a.State
+	db.runs.jobs[job] = a.State
 	for n, i := range open {
-		was := &s.runs.rows[i]
+		was := &db.runs.rows[i]
 		a.Open[n].Number, a.Open[n].Job, a.Open[n].Instant = was.Number, job, was.Instant
 		*was = a.Open[n]
 	}
 	for i := range a.New {
-		s.runs.add(job, &a.New[i])
+		db.runs.add(job, &a.New[i])
 	}
-	s.runs.rows = slices.DeleteFunc(s.runs.rows, func(r schedule.RunRow) bool {
+	db.runs.rows = slices.DeleteFunc(db.runs.rows, func(r schedule.RunRow) bool {
 		return r.Job == job && !r.Open() && r.Ended.Before(a.Forget)
 	})
 	return nil
@@ -68,27 +68,27 @@ func (rs *runs) add(job string, r *schedule.RunRow) {
 }
 
 // Paused returns "the pause that a job is under: its own, else that of everything".
-func (s *Store) Paused(ctx context.Context, job string) (schedule.Mark, error) {
-	_, unlock, err := s.enter(ctx)
+func (db *DB) Paused(ctx context.Context, job string) (schedule.Mark, error) {
+	_, unlock, err := db.enter(ctx)
 	if err != nil {
 		return schedule.Mark{}, fmt.Errorf("is job %q paused: %w", job, err)
 	}
 	defer unlock()
-	if own := s.runs.jobs[job].Paused; own.Is() {
+	if own := db.runs.jobs[job].Paused; own.Is() {
 		return own, nil
 	}
-	return s.runs.jobs[schedule.Everything].Paused, nil
+	return db.runs.jobs[schedule.Everything].Paused, nil
 }
 
 // Jobs returns "all jobs in the order of their names".
-func (s *Store) Jobs(ctx context.Context) (schedule.Board, error) {
-	now, unlock, err := s.enter(ctx)
+func (db *DB) Jobs(ctx context.Context) (schedule.Board, error) {
+	now, unlock, err := db.enter(ctx)
 	if err != nil {
 		return schedule.Board{}, fmt.Errorf("list jobs: %w", err)
 	}
 	defer unlock()
-	b := schedule.Board{Now: now, Halt: s.runs.jobs[schedule.Everything].Paused}
-	for name, j := range s.runs.jobs {
+	b := schedule.Board{Now: now, Halt: db.runs.jobs[schedule.Everything].Paused}
+	for name, j := range db.runs.jobs {
 		if name != schedule.Everything && j.Known() {
 			b.Jobs = append(b.Jobs, j)
 		}
@@ -98,14 +98,14 @@ func (s *Store) Jobs(ctx context.Context) (schedule.Board, error) {
 }
 
 // Runs returns runs, "the newest first".
-func (s *Store) Runs(ctx context.Context, f schedule.Filter) ([]schedule.RunRow, error) {
-	_, unlock, err := s.enter(ctx)
+func (db *DB) Runs(ctx context.Context, f schedule.Filter) ([]schedule.RunRow, error) {
+	_, unlock, err := db.enter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list runs: %w", err)
 	}
 	defer unlock()
 	var found []schedule.RunRow
-	for _, r := range slices.Backward(s.runs.rows) {
+	for _, r := range slices.Backward(db.runs.rows) {
 		if len(found) == cmp.Or(f.Limit, pageSize) {
 			break
 		}
@@ -117,13 +117,13 @@ func (s *Store) Runs(ctx context.Context, f schedule.Filter) ([]schedule.RunRow,
 }
 
 // Run returns one; "an unknown number matches ErrNotFound".
-func (s *Store) Run(ctx context.Context, number int64) (schedule.RunRow, error) {
-	_, unlock, err := s.enter(ctx)
+func (db *DB) Run(ctx context.Context, number int64) (schedule.RunRow, error) {
+	_, unlock, err := db.enter(ctx)
 	if err != nil {
 		return schedule.RunRow{}, fmt.Errorf("run %d: %w", number, err)
 	}
 	defer unlock()
-	for _, r := range s.runs.rows {
+	for _, r := range db.runs.rows {
 		if r.Number == number {
 			return r, nil
 		}

@@ -1,0 +1,127 @@
+package memory
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/amends-dev/amends/reconcile"
+)
+
+var (
+	_ reconcile.Inbox  = (*DB)(nil)
+	_ reconcile.Gate   = (*DB)(nil)
+	_ reconcile.Reader = (*DB)(nil)
+)
+
+// inbox is what was delivered, and what is known of the objects.
+type inbox struct {
+	last    int64 // the number of the newest delivery
+	rows    map[int64]*reconcile.Delivery
+	pending []int64 // numbers of deliveries that are not judged yet, the oldest first
+	heard   map[event]*known
+	entries map[reconcile.Object]*reconcile.Entry // never changed in place
+	agenda  agenda                                // when each entry can be leased
+}
+
+func newInbox() inbox {
+	return inbox{
+		rows:    map[int64]*reconcile.Delivery{},
+		heard:   map[event]*known{},
+		entries: map[reconcile.Object]*reconcile.Entry{},
+	}
+}
+
+// event is what makes two deliveries one.
+type event struct {
+	source  string
+	dedupe  reconcile.Digest
+	content reconcile.Digest // zero for the first of its dedupe digest, set for one that conflicts with it
+}
+
+// known recognises copies of an event. It outlives the delivery's row.
+type known struct {
+	number  int64
+	content reconcile.Digest
+	last    time.Time
+}
+
+// Accept stores events, "all or none".
+func (db *DB) Accept(ctx context.Context, events []reconcile.Event) error {
+	for i := range events {
+		if events[i].Dedupe.IsZero() {
+			return fmt.Errorf("accept event %d of %d (%s): it has no dedupe digest, so a copy of it could not be told from another event", i+1, len(events), events[i].Object)
+		}
+	}
+	now, unlock, err := db.enter(ctx)
+	if err != nil {
+		return fmt.Errorf("accept %d events: %w", len(events), err)
+	}
+	defer unlock()
+	for i := range events {
+		db.accept(&events[i], now)
+	}
+	return nil
+}
+
+func (db *DB) accept(e *reconcile.Event, now time.Time) {
+	key, content := event{source: e.Object.Source, dedupe: e.Dedupe}, contentOf(e)
+	stored := *e
+	m := db.heard[key]
+	if m != nil && m.content != content { // "when its body differs [it] is kept beside it with the verdict Conflict"
+		key.content, stored.Verdict = content, reconcile.Conflict
+		m = db.heard[key]
+	}
+	if m == nil {
+		db.heard[key] = &known{number: db.insert(&stored, now), content: content, last: now}
+		return
+	}
+	m.last = now
+	if d := db.rows[m.number]; d != nil { // "the other raises its count of copies"
+		d.Copies, d.Last = d.Copies+1, now
+	}
+}
+
+// contentOf digests what two deliveries of one event have in common.
+func contentOf(e *reconcile.Event) reconcile.Digest {
+	if !e.Fingerprint.IsZero() {
+		return reconcile.DigestOf(e.Object.Type, e.Object.ID, string(e.Fingerprint[:]))
+	}
+	return reconcile.DigestOf(e.Object.Type, e.Object.ID, string(e.Body))
+}
+
+func (db *DB) insert(e *reconcile.Event, now time.Time) int64 {
+	db.last++
+	d := &reconcile.Delivery{Number: db.last, Event: copyEvent(e), Copies: 1, Last: now}
+	if v := e.Verdict; v == "" || v == reconcile.Conflict {
+		db.pending = append(db.pending, d.Number)
+	} else { // "stored with its Why and is not judged again"
+		d.Judged, d.Outcome, d.Because = now, v, e.Why
+	}
+	db.rows[d.Number] = d
+	return d.Number
+}
+
+func copyEvent(e *reconcile.Event) reconcile.Event {
+	c := *e
+	c.Body = bytes.Clone(e.Body)
+	return c
+}
+
+func copyDelivery(d *reconcile.Delivery) reconcile.Delivery {
+	c := *d
+	c.Event = copyEvent(&d.Event)
+	return c
+}
+
+func copyEntry(e *reconcile.Entry) *reconcile.Entry {
+	c := *e
+	c.Body = bytes.Clone(e.Body)
+	c.Parked = slices.Clone(e.Parked)
+	for i := range c.Parked {
+		c.Parked[i] = copyEvent(&c.Parked[i])
+	}
+	return &c
+}
