@@ -148,7 +148,7 @@ func memoryDir(t *testing.T) string {
 }
 
 // openFile opens the ledger at path for the length of the test.
-func openFile(t *testing.T, path string) *sqlite.Ledger {
+func openFile(t *testing.T, path string) *sqlite.DB {
 	t.Helper()
 	l, err := sqlite.Open(t.Context(), path, nil)
 	if err != nil {

@@ -20,8 +20,7 @@ import (
 	"github.com/amends-dev/amends/saga"
 	ledgerpostgres "github.com/amends-dev/amends/store/postgres"
 	"github.com/amends-dev/amends/store/postgres/heard"
-	ledgersqlite "github.com/amends-dev/amends/store/sqlite"
-	"github.com/amends-dev/amends/store/sqlite/heard"
+	"github.com/amends-dev/amends/store/sqlite"
 )
 
 // The databases.
@@ -64,9 +63,9 @@ func Open(ctx context.Context, database, address string, n int64) (_ *Job, err e
 		}
 		j.store, j.ledger = s, l
 	} else {
-		var s *sqlite.Store
-		var l *ledgersqlite.Ledger
-		if l, err = ledgersqlite.Open(ctx, address, nil); err == nil {
+		var s *sqlite.DB
+		var l *sqlite.DB
+		if l, err = sqlite.Open(ctx, address, nil); err == nil {
 			s, err = sqlite.Open(ctx, address, nil)
 		}
 		j.store, j.ledger = s, l

@@ -11,7 +11,7 @@ import (
 	"github.com/amends-dev/amends/bench/cost"
 	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/store/postgres/heard"
-	"github.com/amends-dev/amends/store/sqlite/heard"
+	"github.com/amends-dev/amends/store/sqlite"
 )
 
 // Acceptor makes deliveries durable.

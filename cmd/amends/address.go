@@ -18,7 +18,6 @@ import (
 	"github.com/amends-dev/amends/store/postgres"
 	hearpostgres "github.com/amends-dev/amends/store/postgres/heard"
 	"github.com/amends-dev/amends/store/sqlite"
-	hearsqlite "github.com/amends-dev/amends/store/sqlite/heard"
 )
 
 // store is an open ledger with both its sides.
@@ -111,7 +110,7 @@ func (ad address) openReconciler(ctx context.Context) (reconciler, error) {
 	if err := ad.isLedger(ctx); err != nil {
 		return nil, err
 	}
-	return hearsqlite.Open(ctx, ad.place, nil)
+	return sqlite.Open(ctx, ad.place, nil)
 }
 
 // reconciling opens it for fn.

@@ -28,7 +28,6 @@ import (
 	"github.com/amends-dev/amends/store/postgres"
 	hearpostgres "github.com/amends-dev/amends/store/postgres/heard"
 	"github.com/amends-dev/amends/store/sqlite"
-	hearsqlite "github.com/amends-dev/amends/store/sqlite/heard"
 )
 
 var update = flag.Bool("update", false, "write what the commands print into the scripts")
@@ -162,7 +161,7 @@ func TestSQLite(t *testing.T) {
 	if err := errors.Join(seed(t.Context(), l), l.Close()); err != nil {
 		t.Fatal(err)
 	}
-	s, err := hearsqlite.Open(t.Context(), filepath.Join(dir, "ledger.db"), nil)
+	s, err := sqlite.Open(t.Context(), filepath.Join(dir, "ledger.db"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

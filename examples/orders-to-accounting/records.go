@@ -18,7 +18,6 @@ import (
 	"github.com/amends-dev/amends/store/postgres"
 	heardpg "github.com/amends-dev/amends/store/postgres/heard"
 	"github.com/amends-dev/amends/store/sqlite"
-	heardlite "github.com/amends-dev/amends/store/sqlite/heard"
 )
 
 // store is a ledger with both of its sides.
@@ -71,7 +70,7 @@ func openJournal(ctx context.Context, db string) (journal, error) {
 	if isPostgres(db) {
 		return heardpg.Open(ctx, db, &heardpg.Options{Migrate: true})
 	}
-	return heardlite.Open(ctx, db, nil)
+	return sqlite.Open(ctx, db, nil)
 }
 
 func (r *records) close() error { return errors.Join(r.journal.Close(), r.ledger.Close()) }

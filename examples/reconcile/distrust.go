@@ -18,16 +18,16 @@ import (
 // night shop, ledger and books are compared, whole.
 func (p *process) jobs() ([]schedule.Job, error) {
 	s, errSweep := sweep.New(sweep.Config{
-		Name: "orders", Store: p.box, Mapping: "1", Proceed: schedule.Proceed,
+		Name: "orders", Store: p.db, Mapping: "1", Proceed: schedule.Proceed,
 		Begin:  time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC), // older orders are left to comparisons, which have bounds
 		Source: p.source, Destination: sweep.Destination{Marked: p.books.Marked, Find: p.books.Find, Settle: settle},
 	})
-	w, errWorks := works.New(works.Config{Saga: "invoice-order", Document: "invoice", Coordinator: p.coordinator, Ledger: p.ledger})
+	w, errWorks := works.New(works.Config{Saga: "invoice-order", Document: "invoice", Coordinator: p.coordinator, Ledger: p.db})
 	if err := errors.Join(errSweep, errWorks); err != nil {
 		return nil, err
 	}
 	r, err := repair.New(repair.Config{
-		Sweep: s, Works: w, Plans: p.box, Drifts: p.box, Deliver: p.deliver,
+		Sweep: s, Works: w, Plans: p.db, Drifts: p.db, Deliver: p.deliver,
 		Effects: repair.Made("invoice", nil), Approved: schedule.Approved, // the mail is not shown by an invoice, so it counts as sent
 	})
 	return []schedule.Job{

@@ -13,16 +13,14 @@ import (
 	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/reconcile/sweep"
-	ledgers "github.com/amends-dev/amends/store/sqlite"
-	"github.com/amends-dev/amends/store/sqlite/heard"
+	"github.com/amends-dev/amends/store/sqlite"
 )
 
 // process is what runs beside the shop and the books: a coordinator, a hearer and the jobs, over one file.
 type process struct {
 	shop        *Shop
 	books       *Books
-	ledger      *ledgers.Ledger
-	box         *sqlite.Store
+	db          *sqlite.DB // the ledger, the inbox, plans and jobs
 	coordinator *coordinator.Coordinator
 	source      sweep.Source
 	hearer      *reconcile.Hearer
@@ -34,14 +32,10 @@ type process struct {
 // from the start, its works when the story says so.
 func during(ctx context.Context, file string, shop *Shop, books *Books, story func(context.Context, *process) error) (err error) {
 	p := &process{shop: shop, books: books, running: new(errgroup.Group)}
-	if p.ledger, err = ledgers.Open(ctx, file, nil); err != nil {
+	if p.db, err = sqlite.Open(ctx, file, nil); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, p.ledger.Close()) }()
-	if p.box, err = sqlite.Open(ctx, file, nil); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, p.box.Close()) }()
+	defer func() { err = errors.Join(err, p.db.Close()) }()
 	if err := p.assemble(ctx); err != nil {
 		return err
 	}
@@ -52,7 +46,7 @@ func during(ctx context.Context, file string, shop *Shop, books *Books, story fu
 	for i := range jobs {
 		jobs[i].Schedule = "@yearly" // in this story somebody asks for every run
 	}
-	runner, err := schedule.New(p.box, jobs, &schedule.Options{Poll: 5 * time.Millisecond})
+	runner, err := schedule.New(p.db, jobs, &schedule.Options{Poll: 5 * time.Millisecond})
 	if err != nil {
 		return err
 	}
@@ -67,7 +61,7 @@ func during(ctx context.Context, file string, shop *Shop, books *Books, story fu
 func (p *process) assemble(ctx context.Context) (err error) {
 	quiet := logrus.New()
 	quiet.SetOutput(io.Discard)
-	p.coordinator, err = coordinator.New(p.ledger, &coordinator.Options{Log: quiet}) //nolint:contextcheck // what it does is bounded by Run's context
+	p.coordinator, err = coordinator.New(p.db, &coordinator.Options{Log: quiet}) //nolint:contextcheck // what it does is bounded by Run's context
 	if err != nil {
 		return err
 	}
@@ -79,7 +73,7 @@ func (p *process) assemble(ctx context.Context) (err error) {
 		return err
 	}
 	p.source = source(p.shop)
-	p.hearer, err = reconcile.New(p.box, reconcile.Options{Sources: map[string]reconcile.Source{
+	p.hearer, err = reconcile.New(p.db, reconcile.Options{Sources: map[string]reconcile.Source{
 		"shop": {Fetch: p.source.Fetch, Quota: p.source.Quota, Deliver: p.deliver},
 	}})
 	return err

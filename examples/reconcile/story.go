@@ -43,7 +43,7 @@ func unheard(ctx context.Context, s *story) error {
 		return err
 	}
 	s.say("Anna has read the plan, and approves the job.")
-	if err := schedule.Approve(ctx, s.box, "orders-compared", "anna", "the plan was read and found right"); err != nil {
+	if err := schedule.Approve(ctx, s.db, "orders-compared", "anna", "the plan was read and found right"); err != nil {
 		return err
 	}
 	return s.tell(ctx, compared, compared)
@@ -98,15 +98,15 @@ func (s *story) say(what string) { fmt.Fprintf(s.out, "%s\n", what) }
 
 // ask asks for a run of a job, as amends does, and waits until it has ended and the works are at rest.
 func (s *story) ask(ctx context.Context, job, what string, orders ...string) error {
-	asked, err := schedule.Request(ctx, s.box, job, schedule.Ask{What: what, By: "anna", Why: "the story goes on"})
+	asked, err := schedule.Request(ctx, s.db, job, schedule.Ask{What: what, By: "anna", Why: "the story goes on"})
 	for errors.Is(err, schedule.ErrUnknown) { // the process has only just begun
 		if err = pause(ctx); err == nil {
-			asked, err = schedule.Request(ctx, s.box, job, schedule.Ask{What: what, By: "anna", Why: "the story goes on"})
+			asked, err = schedule.Request(ctx, s.db, job, schedule.Ask{What: what, By: "anna", Why: "the story goes on"})
 		}
 	}
 	for err == nil && asked.Open() {
 		if err = pause(ctx); err == nil {
-			asked, err = s.box.Run(ctx, asked.Number)
+			asked, err = s.db.Run(ctx, asked.Number)
 		}
 	}
 	if err != nil {
@@ -128,12 +128,12 @@ func (s *story) ask(ctx context.Context, job, what string, orders ...string) err
 
 // plan writes the newest plan.
 func (s *story) plan(ctx context.Context) error {
-	plan, err := s.box.Latest(ctx, "orders")
+	plan, err := s.db.Latest(ctx, "orders")
 	if err != nil {
 		return err
 	}
 	return drift.WriteText(s.out, &plan.Plan, func(c drift.Class, n int) ([]drift.Finding, error) {
-		rows, err := s.box.Findings(ctx, drift.FindingQuery{Number: plan.Number, Class: c, Limit: n})
+		rows, err := s.db.Findings(ctx, drift.FindingQuery{Number: plan.Number, Class: c, Limit: n})
 		var fs []drift.Finding
 		for _, r := range rows {
 			fs = append(fs, r.Finding)
@@ -159,7 +159,7 @@ func (s *story) rest(ctx context.Context, orders ...string) error {
 }
 
 func (s *story) wait(ctx context.Context, orders []string) error {
-	heads, err := s.ledger.List(ctx, ledger.Filter{Saga: "invoice-order"})
+	heads, err := s.db.List(ctx, ledger.Filter{Saga: "invoice-order"})
 	if err != nil {
 		return err
 	}

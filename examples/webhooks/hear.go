@@ -8,12 +8,12 @@ import (
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/webhook"
-	"github.com/amends-dev/amends/store/sqlite/heard"
+	"github.com/amends-dev/amends/store/sqlite"
 )
 
 // hear turns the shop's webhooks into work: a door for the HTTP server, and a hearer that is to be run.
-func hear(works *coordinator.Coordinator, box *sqlite.Store, shop *Shop) (*webhook.Receiver, *reconcile.Hearer, error) {
-	hearer, errHearer := reconcile.New(box, reconcile.Options{Sources: map[string]reconcile.Source{"shop": {
+func hear(works *coordinator.Coordinator, db *sqlite.DB, shop *Shop) (*webhook.Receiver, *reconcile.Hearer, error) {
+	hearer, errHearer := reconcile.New(db, reconcile.Options{Sources: map[string]reconcile.Source{"shop": {
 		Fetch: shop.Fetch, // asked wherever a webhook proves nothing
 		Deliver: func(ctx context.Context, c reconcile.Change) error { // being told twice changes nothing
 			if !c.Deleted {
@@ -31,7 +31,7 @@ func hear(works *coordinator.Coordinator, box *sqlite.Store, shop *Shop) (*webho
 	if err := errors.Join(errHearer, errSender); err != nil {
 		return nil, nil, err
 	}
-	door, err := webhook.New(box, []webhook.Source{{
+	door, err := webhook.New(db, []webhook.Source{{
 		Name: "shop", Provider: sender, Secrets: []webhook.Secret{{Name: "2026-11", Text: shop.Secret}},
 	}}, &webhook.Options{Wake: hearer.Nudge})
 	return door, hearer, err

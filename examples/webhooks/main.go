@@ -19,8 +19,7 @@ import (
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/saga"
-	ledgers "github.com/amends-dev/amends/store/sqlite"
-	"github.com/amends-dev/amends/store/sqlite/heard"
+	"github.com/amends-dev/amends/store/sqlite"
 )
 
 func main() {
@@ -56,19 +55,14 @@ func invoicing(out io.Writer) (*saga.Definition[Order], error) {
 
 // run hears what the shop tells, in the order in which it comes, and prints what followed.
 func run(ctx context.Context, file string, out io.Writer) (err error) {
-	l, err := ledgers.Open(ctx, file, nil)
+	db, err := sqlite.Open(ctx, file, nil) // the ledger and the inbox
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, l.Close()) }()
-	box, err := sqlite.Open(ctx, file, nil) // beside the ledger, in the same file
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, box.Close()) }()
+	defer func() { err = errors.Join(err, db.Close()) }()
 	quiet := logrus.New()
 	quiet.SetOutput(io.Discard)
-	works, err := coordinator.New(l, &coordinator.Options{Log: quiet}) //nolint:contextcheck // what it does is bounded by Run's context
+	works, err := coordinator.New(db, &coordinator.Options{Log: quiet}) //nolint:contextcheck // what it does is bounded by Run's context
 	if err != nil {
 		return err
 	}
@@ -80,7 +74,7 @@ func run(ctx context.Context, file string, out io.Writer) (err error) {
 		return err
 	}
 	shop := NewShop()
-	door, hearer, err := hear(works, box, shop)
+	door, hearer, err := hear(works, db, shop)
 	if err != nil {
 		return err
 	}

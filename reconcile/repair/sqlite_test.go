@@ -8,7 +8,7 @@ import (
 
 	"github.com/amends-dev/amends/reconcile/drift"
 	"github.com/amends-dev/amends/store/memory"
-	"github.com/amends-dev/amends/store/sqlite/heard"
+	"github.com/amends-dev/amends/store/sqlite"
 )
 
 // A job does in a database what it does in memory: it plans, does and notes the same.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/store/postgres/heard"
-	"github.com/amends-dev/amends/store/sqlite/heard"
+	"github.com/amends-dev/amends/store/sqlite"
 )
 
 // These variables make a test binary a child that runs jobs until it is killed.

@@ -18,7 +18,7 @@ import (
 	"github.com/amends-dev/amends/internal/pgtest"
 	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/store/postgres/heard"
-	"github.com/amends-dev/amends/store/sqlite/heard"
+	"github.com/amends-dev/amends/store/sqlite"
 )
 
 // R1, R2, R6 with real processes that are killed at random moments.

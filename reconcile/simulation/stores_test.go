@@ -11,7 +11,7 @@ import (
 	"github.com/amends-dev/amends/internal/pgtest"
 	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/store/postgres/heard"
-	"github.com/amends-dev/amends/store/sqlite/heard"
+	"github.com/amends-dev/amends/store/sqlite"
 )
 
 // Two processes on one database, each with a handle of its own, in real time: what holds on the memory store

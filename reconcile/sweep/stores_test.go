@@ -17,7 +17,7 @@ import (
 	"github.com/amends-dev/amends/reconcile/sweep"
 	"github.com/amends-dev/amends/store/memory"
 	"github.com/amends-dev/amends/store/postgres/heard"
-	"github.com/amends-dev/amends/store/sqlite/heard"
+	"github.com/amends-dev/amends/store/sqlite"
 )
 
 // store is what a store of package reconcile is to these tests.

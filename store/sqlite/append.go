@@ -20,15 +20,24 @@ type batch struct {
 	live bool  // the session may arm
 }
 
+// Append stores records and answers each at its own index.
+func (db *DB) Append(ctx context.Context, t saga.Token, entries []ledger.Entry) ([]ledger.Answer, error) {
+	answers, err := db.append(ctx, t, entries)
+	if err != nil {
+		return nil, fmt.Errorf("append %d records: %w", len(entries), explain(err))
+	}
+	return answers, nil
+}
+
 // append stores entries in one transaction, row by row.
 //
 // The statements cannot be cancelled one by one: the driver watches a context with a goroutine per statement,
 // which costs more than the statement. The transaction as a whole is short.
-func (l *Ledger) append(ctx context.Context, t saga.Token, entries []ledger.Entry) ([]ledger.Answer, error) {
+func (db *DB) append(ctx context.Context, t saga.Token, entries []ledger.Entry) ([]ledger.Answer, error) {
 	answers := make([]ledger.Answer, len(entries))
-	err := l.writer.transaction(ctx, func(engine.Queries) error {
+	err := db.writer.transaction(ctx, func(engine.Queries) error {
 		ctx := context.WithoutCancel(ctx)
-		b := batch{statements: l.writer.statements, now: l.clock()}
+		b := batch{statements: db.statements, now: db.clock()}
 		var n int
 		if err := b.lives.QueryRowContext(ctx, int64(t), b.now).Scan(&n); err != nil {
 			return err

@@ -13,9 +13,9 @@ import (
 
 // claim gives a session works, in a transaction that began as a writer, so what it reads stays true. What it buries
 // stays buried also when the session is dead itself.
-func (l *Ledger) claim(ctx context.Context, c engine.ClaimArgs) (a engine.ClaimAnswer, err error) {
-	err = l.writer.transaction(ctx, func(q engine.Queries) error {
-		now := l.clock()
+func (db *DB) claim(ctx context.Context, c engine.ClaimArgs) (a engine.ClaimAnswer, err error) {
+	err = db.writer.transaction(ctx, func(q engine.Queries) error {
+		now := db.clock()
 		if _, err := q.ExecContext(ctx, buryExpired, now); err != nil {
 			return err
 		}
@@ -31,7 +31,7 @@ func (l *Ledger) claim(ctx context.Context, c engine.ClaimArgs) (a engine.ClaimA
 		if err := sqlx.SelectContext(ctx, q, &a.Rows, signalled, c.Token); err != nil {
 			return err
 		}
-		free, err := l.take(ctx, q, c, now)
+		free, err := db.take(ctx, q, c, now)
 		a.Rows = append(a.Rows, free...)
 		return err
 	})
@@ -39,7 +39,7 @@ func (l *Ledger) claim(ctx context.Context, c engine.ClaimArgs) (a engine.ClaimA
 }
 
 // take gives a session what is due.
-func (l *Ledger) take(ctx context.Context, q engine.Queries, c engine.ClaimArgs, now int64) ([]engine.HeadRow, error) {
+func (db *DB) take(ctx context.Context, q engine.Queries, c engine.ClaimArgs, now int64) ([]engine.HeadRow, error) {
 	var free []struct {
 		Number, Since int64
 		Waited        engine.Text
@@ -73,16 +73,16 @@ func (l *Ledger) take(ctx context.Context, q engine.Queries, c engine.ClaimArgs,
 }
 
 // giveBack releases works that a session holds.
-func (l *Ledger) giveBack(ctx context.Context, token int64, works string) error {
-	return l.writer.plain(ctx, func(q engine.Queries) error {
-		_, err := q.ExecContext(ctx, giveBack, l.clock(), token, works)
+func (db *DB) giveBack(ctx context.Context, token int64, works string) error {
+	return db.writer.plain(ctx, func(q engine.Queries) error {
+		_, err := q.ExecContext(ctx, giveBack, db.clock(), token, works)
 		return err
 	})
 }
 
 // post stores a signal and wakes its work.
-func (l *Ledger) post(ctx context.Context, p engine.PostArgs) (found bool, err error) {
-	err = l.writer.transaction(ctx, func(q engine.Queries) error {
+func (db *DB) post(ctx context.Context, p engine.PostArgs) (found bool, err error) {
+	err = db.writer.transaction(ctx, func(q engine.Queries) error {
 		var head int64
 		err := q.QueryRowxContext(ctx, findWork, p.ID.Work, p.ID.Saga).Scan(&head)
 		if errors.Is(err, sql.ErrNoRows) {
@@ -92,14 +92,14 @@ func (l *Ledger) post(ctx context.Context, p engine.PostArgs) (found bool, err e
 			return err
 		}
 		found = true
-		res, err := q.ExecContext(ctx, postSignal, head, l.clock(), p.Kind, p.Key, p.Actor, p.Reason, p.Verdict)
+		res, err := q.ExecContext(ctx, postSignal, head, db.clock(), p.Kind, p.Key, p.Actor, p.Reason, p.Verdict)
 		if err != nil {
 			return err
 		}
 		if n, err := res.RowsAffected(); n == 0 || err != nil {
 			return err
 		}
-		_, err = q.ExecContext(ctx, countSignal, head, l.clock())
+		_, err = q.ExecContext(ctx, countSignal, head, db.clock())
 		return err
 	})
 	return found, err

@@ -8,9 +8,9 @@ import (
 )
 
 // setControl stores a control in a transaction that began as a writer.
-func (l *Ledger) setControl(ctx context.Context, c engine.ControlArgs) (version int64, at engine.Moment, stored bool, err error) {
-	err = l.writer.transaction(ctx, func(q engine.Queries) error {
-		now := l.clock()
+func (db *DB) setControl(ctx context.Context, c engine.ControlArgs) (version int64, at engine.Moment, stored bool, err error) {
+	err = db.writer.transaction(ctx, func(q engine.Queries) error {
+		now := db.clock()
 		if c.Token != 0 {
 			var live bool
 			if err := q.QueryRowxContext(ctx, sessionLives, c.Token, now).Scan(&live); err != nil || !live {

@@ -12,13 +12,20 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/migrations"
+	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/schedule"
+	"github.com/amends-dev/amends/reconcile/sweep"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/internal/engine"
-	"github.com/amends-dev/amends/store/internal/sqlitedb"
+	"github.com/amends-dev/amends/store/internal/group"
+	"github.com/amends-dev/amends/store/internal/people"
+	"github.com/amends-dev/amends/store/internal/shelf"
+	"github.com/amends-dev/amends/store/internal/travels"
+	"github.com/amends-dev/amends/store/internal/turns"
 )
 
-// Options tunes a ledger. The zero value is ready to use.
+// Options tunes a database. The zero value is ready to use.
 type Options struct {
 	// BusyTimeout is how long a write waits for another process that is writing. Default: 5 s.
 	BusyTimeout time.Duration
@@ -41,89 +48,106 @@ func (o *Options) withDefaults() Options {
 	return out
 }
 
-// store is the part of the ledger that Postgres has as well.
-type store = engine.Store
-
-// Ledger is a ledger in a SQLite file. It implements [ledger.Ledger], [ledger.Reader] and
-// [ledger.TxStarter].
-type Ledger struct {
-	*store
+// DB is a database in a SQLite file, with every role: the ledger, and what a reconciler keeps.
+type DB struct {
+	*chains
+	*desk
+	*plans
+	*sweeps
+	*jobs
 
 	path    string
-	now     func() time.Time
+	now     func() time.Time // the ledger's clock, see [anchored]
 	writer  *writer
 	readers *sqlx.DB
+	group   *group.Group[change]
+	statements
+	heard heard
 
 	mu    sync.Mutex // guards owner
 	owner *flock.Flock
 }
 
-var (
-	_ ledger.Ledger    = (*Ledger)(nil)
-	_ ledger.Reader    = (*Ledger)(nil)
-	_ ledger.TxStarter = (*Ledger)(nil)
+// chains, desk, plans, sweeps and jobs are the parts of the database that Postgres has as well.
+type (
+	chains = engine.Store
+	desk   = people.Desk
+	plans  = shelf.Shelf
+	sweeps = travels.Travels
+	jobs   = turns.Turns
 )
 
-// Open opens the ledger in the file at path. A file that does not exist is created, for its owner only; an older
+var (
+	_ ledger.Ledger    = (*DB)(nil)
+	_ ledger.Reader    = (*DB)(nil)
+	_ ledger.TxStarter = (*DB)(nil)
+	_ reconcile.Inbox  = (*DB)(nil)
+	_ reconcile.Gate   = (*DB)(nil)
+	_ reconcile.Reader = (*DB)(nil)
+	_ drift.Plans      = (*DB)(nil)
+	_ drift.Drifts     = (*DB)(nil)
+	_ sweep.Store      = (*DB)(nil)
+	_ schedule.Store   = (*DB)(nil)
+	_ schedule.Reader  = (*DB)(nil)
+)
+
+// Open opens the database in the file at path. A file that does not exist is created, for its owner only; an older
 // schema is migrated.
-func Open(ctx context.Context, path string, o *Options) (*Ledger, error) {
-	l, err := open(ctx, path, o.withDefaults(), time.Now)
+func Open(ctx context.Context, path string, o *Options) (*DB, error) {
+	db, err := open(ctx, path, o.withDefaults(), time.Now)
 	if err != nil {
-		return nil, fmt.Errorf("open the ledger %s: %w", path, err)
+		return nil, fmt.Errorf("open %s: %w", path, explain(err))
 	}
-	return l, nil
+	return db, nil
 }
 
-func open(ctx context.Context, path string, o Options, timeOfDay func() time.Time) (*Ledger, error) {
-	path, err := sqlitedb.File(path)
-	if err != nil {
+func open(ctx context.Context, path string, o Options, timeOfDay func() time.Time) (_ *DB, err error) {
+	if path, err = locate(path); err != nil {
 		return nil, err
 	}
-	w, err := openWriter(ctx, path, o.BusyTimeout)
-	if err != nil {
-		return nil, explain(err)
+	db := &DB{path: path, now: anchored(timeOfDay)}
+	if db.writer, err = openWriter(ctx, path, o.BusyTimeout); err != nil {
+		return nil, err
 	}
-	l := &Ledger{path: path, now: anchored(timeOfDay), writer: w}
-	l.readers, err = sqlitedb.Readers(path, o.BusyTimeout, o.Readers)
-	if err != nil {
-		_ = w.Close()
-		return nil, explain(err)
+	if err = db.writer.prepare(ctx, db.statements.all()); err == nil {
+		err = db.writer.prepare(ctx, db.heard.all())
 	}
-	l.store = engine.New(l.database())
-	return l, nil
+	if err == nil {
+		db.readers, err = openReaders(path, o.BusyTimeout, o.Readers)
+	}
+	if err != nil {
+		_ = db.writer.close()
+		return nil, err
+	}
+	db.chains = engine.New(db.ofChains())
+	db.desk, db.plans, db.sweeps, db.jobs = people.New(db.ofPeople()), shelf.New(db.ofPlans()), travels.New(db.ofSweeps()), turns.New(db.ofJobs())
+	db.group = group.New(1, most, func(c change) int { return c.size }, db.commit)
+	return db, nil
 }
 
-// database is what the engine needs to know about SQLite.
-func (l *Ledger) database() *engine.Database {
-	return &engine.Database{
-		Words:      words,
-		Clock:      func() any { return l.clock() },
-		Read:       l.read,
-		Plain:      l.writer.plain,
-		Pulse:      l.writer.plain,
-		Identity:   identity,
-		Schema:     migrations.Latest(migrations.SQLite),
-		Claim:      l.claim,
-		GiveBack:   l.giveBack,
-		Post:       l.post,
-		SetControl: l.setControl,
-		Explain:    func(_ context.Context, err error) error { return explain(err) },
-	}
-}
+// most is how many events share one commit.
+const most = 512
 
-// anchored reads the time of day once and counts on from there: what happens to the computer's clock while the ledger
-// is open neither ends a lease nor makes anything due.
+// anchored reads the time of day once and counts on from there: what happens to the computer's clock while the database
+// is open neither ends a lease nor makes a work due.
 func anchored(timeOfDay func() time.Time) func() time.Time {
 	opened := timeOfDay()
 	return func() time.Time { return opened.Add(time.Since(opened)) }
 }
 
-// clock is now in microseconds since 1970.
-func (l *Ledger) clock() int64 { return l.now().UnixMicro() }
+// clock is the ledger's now, in microseconds since 1970.
+func (db *DB) clock() int64 { return db.now().UnixMicro() }
 
-// read runs fn on a consistent view of the file.
-func (l *Ledger) read(ctx context.Context, fn func(engine.Queries) error) error {
-	tx, err := l.readers.BeginTxx(ctx, nil) // deferred: the view begins with the first statement
+// calendar is the time of day, by which a reconciler lives: in microseconds, and as callbacks are told, what a database
+// would give back.
+func (db *DB) calendar() (micros int64, now time.Time) {
+	micros = time.Now().UnixMicro()
+	return micros, time.UnixMicro(micros).UTC()
+}
+
+// view runs fn on a consistent view of the file.
+func (db *DB) view(ctx context.Context, fn func(engine.Queries) error) error {
+	tx, err := db.readers.BeginTxx(ctx, nil) // deferred: the view begins with the first statement
 	if err != nil {
 		return err
 	}
@@ -131,15 +155,21 @@ func (l *Ledger) read(ctx context.Context, fn func(engine.Queries) error) error 
 	return fn(tx)
 }
 
+// transaction runs fn in a transaction that begins as a writer. Once begun it is not cancelled.
+func (db *DB) transaction(ctx context.Context, fn func(context.Context, engine.Queries) error) error {
+	begun := context.WithoutCancel(ctx)
+	return explain(db.writer.transaction(ctx, func(q engine.Queries) error { return fn(begun, q) }))
+}
+
 // OpenSession begins a lease. The first session of a ledger takes the file lock and buries every session before
 // it, so that their works can be claimed at once. [ledger.ErrLocked] says that another process has the lock.
-func (l *Ledger) OpenSession(ctx context.Context, ttl time.Duration, label string, knows []ledger.Version) (ledger.Lease, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.owner != nil {
-		return l.store.OpenSession(ctx, ttl, label, knows)
+func (db *DB) OpenSession(ctx context.Context, ttl time.Duration, label string, knows []ledger.Version) (ledger.Lease, error) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if db.owner != nil {
+		return db.chains.OpenSession(ctx, ttl, label, knows)
 	}
-	lock := flock.New(l.path+".lock", flock.SetPermissions(fs.FileMode(0o600)))
+	lock := flock.New(db.path+".lock", flock.SetPermissions(fs.FileMode(0o600)))
 	ok, err := lock.TryLock()
 	if err != nil {
 		return ledger.Lease{}, fmt.Errorf("open session: take the lock %s: %w", lock.Path(), err)
@@ -149,38 +179,30 @@ func (l *Ledger) OpenSession(ctx context.Context, ttl time.Duration, label strin
 			"Stop that process, or give this one a ledger of its own; several coordinators on one ledger need Postgres",
 			ledger.ErrLocked, lock.Path())
 	}
-	lease, err := l.store.OpenSession(ctx, ttl, label, knows)
+	lease, err := db.chains.OpenSession(ctx, ttl, label, knows)
 	if err == nil {
-		err = engine.BuryOthers(ctx, l.store, lease.Token)
+		err = engine.BuryOthers(ctx, db.chains, lease.Token)
 	}
 	if err != nil {
 		_ = lock.Close()
 		return ledger.Lease{}, err
 	}
-	l.owner, lease.Alone, lease.Live = lock, true, []saga.Token{lease.Token}
+	db.owner, lease.Alone, lease.Live = lock, true, []saga.Token{lease.Token}
 	return lease, nil
 }
 
-// Append stores records and answers each at its own index.
-func (l *Ledger) Append(ctx context.Context, t saga.Token, entries []ledger.Entry) ([]ledger.Answer, error) {
-	answers, err := l.append(ctx, t, entries)
-	if err != nil {
-		return nil, fmt.Errorf("append %d records: %w", len(entries), explain(err))
-	}
-	return answers, nil
-}
-
-// Close closes the file and gives the lock back. It does not bury sessions.
-func (l *Ledger) Close() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	err := errors.Join(l.readers.Close(), l.writer.Close())
-	if l.owner != nil {
-		err = errors.Join(err, l.owner.Close())
-		l.owner = nil
+// Close waits for what is being written, closes the file and gives the lock back. It does not bury sessions.
+func (db *DB) Close() error {
+	db.group.Close()
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	err := errors.Join(db.readers.Close(), db.writer.close())
+	if db.owner != nil {
+		err = errors.Join(err, db.owner.Close())
+		db.owner = nil
 	}
 	if err != nil {
-		return fmt.Errorf("close the ledger %s: %w", l.path, err)
+		return fmt.Errorf("close %s: %w", db.path, err)
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/amends-dev/amends/store/internal/engine"
 )
 
-func opened(t *testing.T, path string) *Ledger {
+func opened(t *testing.T, path string) *DB {
 	t.Helper()
 	l, err := Open(t.Context(), path, nil)
 	if err != nil {
@@ -31,7 +31,7 @@ func opened(t *testing.T, path string) *Ledger {
 	return l
 }
 
-func session(t *testing.T, l *Ledger) ledger.Lease {
+func session(t *testing.T, l *DB) ledger.Lease {
 	t.Helper()
 	lease, err := l.OpenSession(t.Context(), time.Hour, "test", nil)
 	if err != nil {
@@ -55,7 +55,7 @@ func next(e ledger.Entry, head int64, t saga.Token, r saga.Record, s *ledger.Sch
 	return n
 }
 
-func appendOne(t *testing.T, l *Ledger, token saga.Token, e ledger.Entry, want ledger.Result) ledger.Answer {
+func appendOne(t *testing.T, l *DB, token saga.Token, e ledger.Entry, want ledger.Result) ledger.Answer {
 	t.Helper()
 	a, err := l.Append(t.Context(), token, []ledger.Entry{e})
 	if err != nil {

@@ -15,20 +15,20 @@ import (
 // final only when tx commits. tx must be on this ledger's file, and should have begun IMMEDIATE (_txlock=immediate
 // in the DSN of modernc.org/sqlite): a transaction that begins as a reader may be refused when it starts to write.
 // Until it ends nobody else can write to the file, this ledger's own process included.
-func (l *Ledger) StartTx(ctx context.Context, tx *sqlx.Tx, e ledger.Entry) (ledger.Answer, error) {
-	a, err := l.startTx(ctx, tx, e)
+func (db *DB) StartTx(ctx context.Context, tx *sqlx.Tx, e ledger.Entry) (ledger.Answer, error) {
+	a, err := db.startTx(ctx, tx, e)
 	if err != nil {
 		return ledger.Answer{}, fmt.Errorf("start %s in a transaction: %w", e.ID, explain(err))
 	}
 	return a, nil
 }
 
-func (l *Ledger) startTx(ctx context.Context, tx *sqlx.Tx, e ledger.Entry) (_ ledger.Answer, err error) {
+func (db *DB) startTx(ctx context.Context, tx *sqlx.Tx, e ledger.Entry) (_ ledger.Answer, err error) {
 	if e.Record.Seq != 1 || e.Record.Arm != nil {
 		return ledger.Answer{}, errors.New("only a first record that arms nothing can be stored there")
 	}
 	e.Schedule = &ledger.Schedule{} // unheld
-	b := batch{now: l.clock()}
+	b := batch{now: db.clock()}
 	for text, stmt := range map[string]**sql.Stmt{
 		addHead: &b.addHead, addStart: &b.addStart, dropHead: &b.dropHead, placeOfStart: &b.startPlace,
 	} {

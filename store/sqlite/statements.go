@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"database/sql"
 	"strings"
 
 	"github.com/amends-dev/amends/store/internal/engine"
@@ -13,6 +14,21 @@ var words = map[string]string{
 	"numbers": `(SELECT value FROM json_each($?))`,
 	"works":   `(SELECT value ->> 0 AS saga, value ->> 1 AS work FROM json_each($?))`,
 	"counts":  `(SELECT value ->> 0 AS saga, value ->> 1 AS work, value ->> 2 AS source, value ->> 3 AS count FROM json_each($?))`,
+}
+
+// statements are prepared for appending.
+type statements struct {
+	lives, addRecord, addStart, addHead, project, place, startPlace, mark, dropRecord, dropHead *sql.Stmt
+}
+
+// all returns the statements by their text.
+func (s *statements) all() map[string]**sql.Stmt {
+	return map[string]**sql.Stmt{
+		sessionLives: &s.lives, addRecord: &s.addRecord, addStart: &s.addStart, addHead: &s.addHead,
+		projectHead: &s.project, placeOf: &s.place, placeOfStart: &s.startPlace,
+		markSignals: &s.mark,
+		dropRecord:  &s.dropRecord, dropHead: &s.dropHead,
+	}
 }
 
 const sessionLives = `SELECT count(*) FROM amends_sessions WHERE token = ? AND NOT dead AND expires > ?`

@@ -14,18 +14,9 @@ import (
 	"github.com/amends-dev/amends/store/internal/rows"
 )
 
-func opened(t *testing.T) *Store {
+func fresh(t *testing.T) *DB {
 	t.Helper()
-	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
+	return opened(t, filepath.Join(t.TempDir(), "ledger.db"))
 }
 
 func event(n int) reconcile.Event {
@@ -36,7 +27,7 @@ func event(n int) reconcile.Event {
 }
 
 // busy holds the file's write lock as another process would, and returns what lets it go.
-func busy(t *testing.T, s *Store) (release func()) {
+func busy(t *testing.T, s *DB) (release func()) {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+s.path+"?_txlock=immediate")
 	if err != nil {
@@ -54,7 +45,7 @@ func busy(t *testing.T, s *Store) (release func()) {
 // stored once.
 func TestDeadline(t *testing.T) {
 	t.Parallel()
-	s := opened(t)
+	s := fresh(t)
 	release := busy(t, s)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -75,7 +66,7 @@ func TestDeadline(t *testing.T) {
 // A row that SQLite refuses fails its own call and no other of the batch.
 func TestRefusedRow(t *testing.T) {
 	t.Parallel()
-	s := opened(t)
+	s := fresh(t)
 	release := busy(t, s)
 	errs := make([]error, 8)
 	var wg sync.WaitGroup
@@ -89,7 +80,7 @@ func TestRefusedRow(t *testing.T) {
 			if i == 3 {
 				ins[0].Values[0] = "not a time"
 			}
-			errs[i] = s.group.Do(t.Context(), job{size: 1, run: func(ctx context.Context, b *batch) error { return s.accept(ctx, b, ins) }})
+			errs[i] = s.group.Do(t.Context(), change{size: 1, run: func(ctx context.Context, b *shared) error { return s.accept(ctx, b, ins) }})
 		})
 	}
 	release()
@@ -105,9 +96,9 @@ func TestRefusedRow(t *testing.T) {
 }
 
 // The panic of a callback comes out in its caller, and the store goes on.
-func TestPanic(t *testing.T) {
+func TestPanicOfACallback(t *testing.T) {
 	t.Parallel()
-	s := opened(t)
+	s := fresh(t)
 	o := event(1).Object
 	if err := s.Accept(t.Context(), []reconcile.Event{event(1)}); err != nil {
 		t.Fatal(err)
@@ -129,21 +120,5 @@ func TestPanic(t *testing.T) {
 	}
 	if err := s.Update(t.Context(), o, func(time.Time, *reconcile.Entry) error { return nil }); err != nil {
 		t.Error(err)
-	}
-}
-
-// Every answer is durable: the writer syncs the log at each commit.
-func TestDurability(t *testing.T) {
-	t.Parallel()
-	s := opened(t)
-	for pragma, want := range map[string]string{"synchronous": "2", "journal_mode": "wal"} {
-		stmts := map[string]**sql.Stmt{"PRAGMA " + pragma: new(*sql.Stmt)}
-		if err := s.writer.Prepare(t.Context(), stmts); err != nil {
-			t.Fatal(err)
-		}
-		var got string
-		if err := (*stmts["PRAGMA "+pragma]).QueryRowContext(t.Context()).Scan(&got); err != nil || got != want {
-			t.Errorf("%s is %s (%v), want %s", pragma, got, err, want)
-		}
 	}
 }

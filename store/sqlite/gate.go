@@ -11,23 +11,24 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/store/internal/engine"
 	"github.com/amends-dev/amends/store/internal/rows"
 )
 
 // Judge hands out what nobody has judged. Verdicts and entries are one transaction.
-func (s *Store) Judge(ctx context.Context, limit int, decide func(time.Time, []reconcile.Delivery, map[reconcile.Object]*reconcile.Entry) error) (int, error) {
+func (db *DB) Judge(ctx context.Context, limit int, decide func(time.Time, []reconcile.Delivery, map[reconcile.Object]*reconcile.Entry) error) (int, error) {
 	if limit <= 0 {
 		return 0, nil
 	}
 	var n int
 	var refused error
-	err := s.transaction(ctx, func(ctx context.Context, _ *sqlx.Conn) error {
-		ds, err := s.pending(ctx, limit)
+	err := db.transaction(ctx, func(ctx context.Context, _ engine.Queries) error {
+		ds, err := db.pending(ctx, limit)
 		if err != nil || len(ds) == 0 {
 			return err
 		}
-		micros, now := s.clock()
-		l := locked{Store: s, now: now, entries: make(map[reconcile.Object]*held)}
+		micros, now := db.calendar()
+		l := locked{DB: db, now: now, entries: make(map[reconcile.Object]*held)}
 		es, err := l.of(ctx, ds)
 		if err != nil {
 			return err
@@ -43,7 +44,7 @@ func (s *Store) Judge(ctx context.Context, limit int, decide func(time.Time, []r
 		if err != nil {
 			return err
 		}
-		if _, err := s.judge.ExecContext(ctx, string(list), micros); err != nil {
+		if _, err := db.heard.judge.ExecContext(ctx, string(list), micros); err != nil {
 			return err
 		}
 		n = len(ds)
@@ -59,19 +60,19 @@ func (s *Store) Judge(ctx context.Context, limit int, decide func(time.Time, []r
 }
 
 // Lease hands out entries that are due and nobody works on.
-func (s *Store) Lease(ctx context.Context, limit int, decide func(time.Time, *reconcile.Entry) error) ([]reconcile.Entry, error) {
+func (db *DB) Lease(ctx context.Context, limit int, decide func(time.Time, *reconcile.Entry) error) ([]reconcile.Entry, error) {
 	if limit <= 0 {
 		return nil, nil
 	}
 	var claimed []reconcile.Entry
 	var refused error
-	err := s.transaction(ctx, func(ctx context.Context, _ *sqlx.Conn) error {
-		micros, now := s.clock()
-		due, err := entries(s.due.QueryContext(ctx, micros, limit))
+	err := db.transaction(ctx, func(ctx context.Context, _ engine.Queries) error {
+		micros, now := db.calendar()
+		due, err := entries(db.heard.due.QueryContext(ctx, micros, limit))
 		if err != nil {
 			return err
 		}
-		l := locked{Store: s, now: now, entries: make(map[reconcile.Object]*held)}
+		l := locked{DB: db, now: now, entries: make(map[reconcile.Object]*held)}
 		for i := range due {
 			e := &due[i]
 			if err := l.hold(e, true); err != nil {
@@ -101,13 +102,13 @@ func (s *Store) Lease(ctx context.Context, limit int, decide func(time.Time, *re
 }
 
 // Update hands out one entry. Calls that come at the same time share a commit with each other and with Accept.
-func (s *Store) Update(ctx context.Context, o reconcile.Object, decide func(time.Time, *reconcile.Entry) error) error {
+func (db *DB) Update(ctx context.Context, o reconcile.Object, decide func(time.Time, *reconcile.Entry) error) error {
 	var refused error
 	var panicked any
-	err := s.group.DoOrNot(ctx, job{size: 1, run: func(ctx context.Context, _ *batch) error {
+	err := db.group.DoOrNot(ctx, change{size: 1, run: func(ctx context.Context, _ *shared) error {
 		defer func() { panicked = recover() }() // it is the caller's, not the writer's
-		_, now := s.clock()
-		l := locked{Store: s, now: now, entries: make(map[reconcile.Object]*held)}
+		_, now := db.calendar()
+		l := locked{DB: db, now: now, entries: make(map[reconcile.Object]*held)}
 		e, err := l.entry(ctx, rows.Object(o))
 		if err != nil {
 			return err
@@ -129,9 +130,9 @@ func (s *Store) Update(ctx context.Context, o reconcile.Object, decide func(time
 }
 
 // pending reads what is to be judged.
-func (s *Store) pending(ctx context.Context, limit int) ([]reconcile.Delivery, error) {
+func (db *DB) pending(ctx context.Context, limit int) ([]reconcile.Delivery, error) {
 	var found []rows.Delivery
-	if err := scan(&found)(s.unjudged.QueryContext(ctx, limit)); err != nil { //nolint:rowserrcheck // scan does
+	if err := scan(&found)(db.heard.unjudged.QueryContext(ctx, limit)); err != nil { //nolint:rowserrcheck // scan does
 		return nil, err
 	}
 	return rows.Deliveries(found), nil
@@ -139,7 +140,7 @@ func (s *Store) pending(ctx context.Context, limit int) ([]reconcile.Delivery, e
 
 // locked are the entries of one transaction.
 type locked struct {
-	*Store
+	*DB
 
 	now     time.Time
 	entries map[reconcile.Object]*held
@@ -154,7 +155,7 @@ type held struct {
 
 // entry returns what is known of o, an empty entry when nothing is.
 func (l *locked) entry(ctx context.Context, o reconcile.Object) (*reconcile.Entry, error) {
-	found, err := entries(l.Store.entry.QueryContext(ctx, rows.Key(o)...))
+	found, err := entries(l.heard.entry.QueryContext(ctx, rows.Key(o)...))
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +180,7 @@ func (l *locked) of(ctx context.Context, ds []reconcile.Delivery) (map[reconcile
 	if err != nil {
 		return nil, err
 	}
-	found, err := entries(l.Store.entries.QueryContext(ctx, string(list)))
+	found, err := entries(l.heard.entries.QueryContext(ctx, string(list)))
 	if err != nil {
 		return nil, err
 	}
@@ -218,9 +219,9 @@ func (l *locked) store(ctx context.Context) error {
 		}
 		h.entry.Updated = l.now
 		after[len(after)-1] = rows.Micros(l.now)
-		write := l.setEntry
+		write := l.heard.setEntry
 		if !h.known {
-			write = l.addEntry
+			write = l.heard.addEntry
 		}
 		if _, err := write.ExecContext(ctx, append(after, rows.Key(o)...)...); err != nil {
 			return fmt.Errorf("store the entry of %s: %w", o, err)

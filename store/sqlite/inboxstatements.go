@@ -1,12 +1,30 @@
 package sqlite
 
 import (
+	"database/sql"
 	"strings"
 
 	"github.com/amends-dev/amends/store/internal/rows"
 )
 
-// The inbox. Numbers are given by the writer: within a transaction that began as a writer nobody else gives any.
+// heard are the statements of the inbox and the gate.
+type heard struct {
+	lastNumber, addDigest, countCopy, addDelivery, addBody *sql.Stmt
+	unjudged, judge                                        *sql.Stmt
+	entry, entries, addEntry, setEntry, due                *sql.Stmt
+}
+
+// all returns the statements by their text.
+func (s *heard) all() map[string]**sql.Stmt {
+	return map[string]**sql.Stmt{
+		lastNumber: &s.lastNumber, addDigest: &s.addDigest, countCopy: &s.countCopy,
+		addDelivery: &s.addDelivery, addBody: &s.addBody,
+		unjudged: &s.unjudged, judge: &s.judge,
+		entryOf: &s.entry, entriesOf: &s.entries, addEntry: &s.addEntry, setEntry: &s.setEntry, dueEntries: &s.due,
+	}
+}
+
+// The inbox. Numbers are given by the writer: within a transaction that began as a writer no other gives any.
 var (
 	lastNumber = `SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'amends_inbox'`
 

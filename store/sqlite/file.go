@@ -1,4 +1,4 @@
-package sqlitedb
+package sqlite
 
 import (
 	"context"
@@ -14,9 +14,9 @@ import (
 	"github.com/amends-dev/amends/ledger"
 )
 
-// File returns the absolute path without symbolic links, by which every process knows the file, or says why it cannot
+// locate returns the absolute path without symbolic links, by which every process knows the file, or says why it cannot
 // hold a ledger. A file that does not exist is created, for its owner only.
-func File(path string) (string, error) {
+func locate(path string) (string, error) {
 	if path == "" || path == ":memory:" {
 		return "", fmt.Errorf("a ledger must outlive its process: give the path of a file, or use package store/memory for one that forgets")
 	}
@@ -42,8 +42,8 @@ func File(path string) (string, error) {
 	return filepath.EvalSymlinks(abs)
 }
 
-// Readers opens a pool of at most n connections that only read.
-func Readers(path string, busy time.Duration, n int) (*sqlx.DB, error) {
+// openReaders opens a pool of at most n connections that only read.
+func openReaders(path string, busy time.Duration, n int) (*sqlx.DB, error) {
 	return connect(path, busy, "&_pragma=query_only(1)", n)
 }
 

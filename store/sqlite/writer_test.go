@@ -1,4 +1,4 @@
-package sqlitedb
+package sqlite
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/store/internal/engine"
 )
 
 // A place without a write-ahead log is refused; a database in memory is one.
@@ -39,34 +40,9 @@ func TestOldEngine(t *testing.T) {
 	}
 }
 
-// The writers of one file queue in one place within a process: with a busy timeout of nothing, none of them is ever
-// refused because another one writes.
-func TestWritersQueue(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "ledger.db")
-	errs := make(chan error)
-	for range 3 {
-		w, err := OpenWriter(t.Context(), path, time.Millisecond)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := w.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-		go func() { errs <- write(t.Context(), w, 200) }()
-	}
-	for range 3 {
-		if err := <-errs; err != nil {
-			t.Error(err)
-		}
-	}
-}
-
-func write(ctx context.Context, w *Writer, times int) error {
+func write(ctx context.Context, w *writer, times int) error {
 	for range times {
-		err := w.Transaction(ctx, func(c *sqlx.Conn) error {
+		err := w.transaction(ctx, func(c engine.Queries) error {
 			_, err := c.ExecContext(ctx, `INSERT INTO amends_sessions (token, label, database, knows, opened, renewed, expires)
 				VALUES (abs(random()) + 1, '', '', '', 0, 0, 0)`)
 			return err
@@ -78,40 +54,21 @@ func write(ctx context.Context, w *Writer, times int) error {
 	return nil
 }
 
-// A queue is forgotten with its last writer.
-func TestQueueIsForgotten(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "ledger.db")
-	one, two := join(path), join(path)
-	if one != two {
-		t.Error("two writers of one file have two queues")
-	}
-	one.leave()
-	if join(path) != one {
-		t.Error("the queue was forgotten while somebody is in it")
-	}
-	one.leave()
-	one.leave()
-	if q := join(path); q == one {
-		t.Error("the queue outlived its last writer")
-	}
-}
-
 // A function that panics leaves no transaction behind.
 func TestPanic(t *testing.T) {
 	t.Parallel()
-	w, err := OpenWriter(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), time.Second)
+	w, err := openWriter(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = w.Close() }()
+	defer func() { _ = w.close() }()
 	func() {
 		defer func() {
 			if recover() == nil {
 				t.Error("the panic was swallowed")
 			}
 		}()
-		_ = w.Transaction(t.Context(), func(*sqlx.Conn) error { panic("no") })
+		_ = w.transaction(t.Context(), func(engine.Queries) error { panic("no") })
 	}()
 	if err := write(t.Context(), w, 1); err != nil {
 		t.Errorf("the next transaction: %v", err)
@@ -121,24 +78,24 @@ func TestPanic(t *testing.T) {
 // A call whose context ends, at whatever moment, leaves no transaction open behind it: all later ones would fail.
 func TestAContextThatEndsLeavesNoTransactionOpen(t *testing.T) {
 	t.Parallel()
-	w, err := OpenWriter(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), time.Second)
+	w, err := openWriter(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := w.Close(); err != nil {
+		if err := w.close(); err != nil {
 			t.Error(err)
 		}
 	})
-	nothing := func(*sqlx.Conn) error { return nil }
+	nothing := func(engine.Queries) error { return nil }
 	ended := 0
 	for i := range 3000 {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i%100)*time.Microsecond)
-		if w.Transaction(ctx, nothing) != nil {
+		if w.transaction(ctx, nothing) != nil {
 			ended++
 		}
 		cancel()
-		if err := w.Transaction(t.Context(), nothing); err != nil {
+		if err := w.transaction(t.Context(), nothing); err != nil {
 			t.Fatalf("after %d calls, %d of them ended early: %v", i+1, ended, err)
 		}
 	}

@@ -10,11 +10,11 @@ import (
 
 	"github.com/amends-dev/amends/reconcile/drift"
 	"github.com/amends-dev/amends/reconcile/sweep"
-	"github.com/amends-dev/amends/store/sqlite/heard"
+	"github.com/amends-dev/amends/store/sqlite"
 )
 
 // listing makes a listing of n orders. AMENDS_BENCH_SIGHTINGS says how many; 10,000,000 need 3 GB of disk.
-func listing(b *testing.B) (s *sqlite.Store, n int) {
+func listing(b *testing.B) (s *sqlite.DB, n int) {
 	b.Helper()
 	n = 200_000
 	if text := os.Getenv("AMENDS_BENCH_SIGHTINGS"); text != "" {

@@ -1,0 +1,98 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/schedule"
+)
+
+// crowd is what several callers do at the same time on each of dbs, n times each: works are started, events accepted and
+// jobs take turns. It fails when one of them is refused, and counts what is there at the end.
+func crowd(t *testing.T, n int, dbs ...*DB) {
+	t.Helper()
+	lease := session(t, dbs[0])
+	var callers sync.WaitGroup
+	run := func(what string, do func(i int) error) {
+		callers.Go(func() {
+			for i := range n {
+				if err := do(i); err != nil {
+					t.Errorf("%s %d: %v", what, i, err)
+				}
+			}
+		})
+	}
+	for k, db := range dbs {
+		run("start", func(i int) error {
+			as, err := db.Append(t.Context(), lease.Token, []ledger.Entry{start(lease.Token, fmt.Sprint(k, "-", i))})
+			if err == nil && as[0].Result != ledger.Appended {
+				err = fmt.Errorf("answered %s", as[0].Result)
+			}
+			return err
+		})
+		run("accept", func(i int) error { return db.Accept(t.Context(), []reconcile.Event{event(k*n + i)}) })
+		run("turn", func(int) error {
+			return db.Turn(t.Context(), "nightly", func(_ time.Time, a *schedule.Agenda) error {
+				a.State.Asked++
+				return nil
+			})
+		})
+	}
+	callers.Wait()
+	if err := dbs[0].Turn(t.Context(), "nightly", func(_ time.Time, a *schedule.Agenda) error {
+		if want := int64(n * len(dbs)); a.State.Asked != want {
+			t.Errorf("%d turns have left something, want %d", a.State.Asked, want)
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+	heads, err := dbs[0].List(t.Context(), ledger.Filter{Limit: 10 * n})
+	ds, err2 := dbs[0].Deliveries(t.Context(), reconcile.DeliveryFilter{Limit: 10 * n})
+	if err := errors.Join(err, err2); err != nil || len(heads) != n*len(dbs) || len(ds) != n*len(dbs) {
+		t.Errorf("%d works and %d deliveries, %v; want %d of each", len(heads), len(ds), err, n*len(dbs))
+	}
+}
+
+// Within one handle the writers queue in one place: with a busy timeout of nothing, none of them is ever refused because
+// another one writes.
+func TestOneHandleQueues(t *testing.T) {
+	t.Parallel()
+	db, err := Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), &Options{BusyTimeout: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	crowd(t, 200, db)
+}
+
+// Two handles on one file in one process wait for each other as two processes do, by SQLite's own lock: nothing is lost,
+// and nothing fails within the busy timeout.
+func TestTwoHandlesOnOneFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	var dbs []*DB
+	for range 2 {
+		db, err := Open(t.Context(), path, &Options{BusyTimeout: time.Hour}) // who is next is luck
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := db.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		dbs = append(dbs, db)
+	}
+	crowd(t, 100, dbs...)
+}

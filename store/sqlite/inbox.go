@@ -1,0 +1,160 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/store/internal/engine"
+	"github.com/amends-dev/amends/store/internal/group"
+	"github.com/amends-dev/amends/store/internal/rows"
+	"github.com/amends-dev/amends/store/internal/travels"
+)
+
+// Accept stores events and has them on disk when it returns. Calls that come at the same time share a commit.
+func (db *DB) Accept(ctx context.Context, events []reconcile.Event) error {
+	ins, err := rows.Receive(events)
+	if err == nil && len(ins) > 0 {
+		err = db.group.Do(ctx, change{size: len(ins), run: func(ctx context.Context, b *shared) error { return db.accept(ctx, b, ins) }})
+	}
+	if err != nil {
+		return fmt.Errorf("accept %d events: %w", len(events), err)
+	}
+	return nil
+}
+
+func (db *DB) accept(ctx context.Context, b *shared, ins []*rows.Incoming) error {
+	now, _ := db.calendar()
+	if b.number == 0 {
+		if err := db.heard.lastNumber.QueryRowContext(ctx).Scan(&b.number); err != nil {
+			return err
+		}
+	}
+	for _, in := range ins {
+		stored, err := db.add(ctx, in, b.number+1, now)
+		if err != nil {
+			return err
+		}
+		if stored {
+			b.number++
+		}
+	}
+	return nil
+}
+
+// add stores an event, or counts it as a copy, or keeps it beside the one it conflicts with.
+func (db *DB) add(ctx context.Context, in *rows.Incoming, number, now int64) (stored bool, err error) {
+	fresh, err := db.recognise(ctx, in.Key, in, number, now)
+	if err != nil {
+		return false, err
+	}
+	if fresh {
+		return true, db.deliver(ctx, in.Key, in, number, now)
+	}
+	if known, err := affects(db.heard.countCopy.ExecContext(ctx, in.Key[:], in.Content[:], in.Copies, now)); known || err != nil {
+		return false, err
+	}
+	fresh, err = db.recognise(ctx, in.Twin, in, number, now)
+	if err != nil {
+		return false, err
+	}
+	if !fresh {
+		_, err := affects(db.heard.countCopy.ExecContext(ctx, in.Twin[:], in.Content[:], in.Copies, now))
+		return false, err
+	}
+	twin := *in
+	twin.Judged = false
+	twin.Values = append([]any(nil), in.Values...)
+	twin.Values[rows.Verdict] = string(reconcile.Conflict)
+	return true, db.deliver(ctx, in.Twin, &twin, number, now)
+}
+
+// recognise reports whether key is new, and remembers it.
+func (db *DB) recognise(ctx context.Context, key reconcile.Digest, in *rows.Incoming, number, now int64) (bool, error) {
+	return affects(db.heard.addDigest.ExecContext(ctx, key[:], in.Content[:], number, in.Copies, now))
+}
+
+// deliver puts an event into the inbox.
+func (db *DB) deliver(ctx context.Context, key reconcile.Digest, in *rows.Incoming, number, now int64) error {
+	args := make([]any, 0, 5+len(in.Values))
+	if in.Judged {
+		args = append(args, number, key[:], now, in.Values[rows.Verdict], in.Values[rows.Why])
+	} else {
+		args = append(args, number, key[:], nil, nil, nil)
+	}
+	if _, err := db.heard.addDelivery.ExecContext(ctx, append(args, in.Values...)...); err != nil {
+		return err
+	}
+	if in.Body == "" {
+		return nil
+	}
+	_, err := db.heard.addBody.ExecContext(ctx, number, now, in.Body)
+	return err
+}
+
+type result interface{ RowsAffected() (int64, error) }
+
+// affects reports whether a statement changed a row.
+func affects(r result, err error) (bool, error) {
+	if err != nil {
+		return false, err
+	}
+	n, err := r.RowsAffected()
+	return n > 0, err
+}
+
+// change is something to be written beside others in one transaction.
+//
+// Its statements cannot be cancelled one by one: the driver watches a context with a goroutine per statement, which
+// costs more than the statement. The transaction as a whole is short.
+type change struct {
+	run  func(context.Context, *shared) error
+	size int
+}
+
+// shared is one transaction of changes.
+type shared struct {
+	engine.Queries
+
+	number int64 // the last that was given to a delivery, 0 before the first of the transaction
+}
+
+// commit makes changes in one transaction. When one of them fails, each gets a transaction of its own, so that none
+// fails for another.
+func (db *DB) commit(calls []*group.Call[change]) {
+	err := db.together(calls)
+	for _, c := range calls {
+		if err != nil && len(calls) > 1 {
+			c.Answer(db.together([]*group.Call[change]{c}))
+		} else {
+			c.Answer(err)
+		}
+	}
+}
+
+func (db *DB) together(calls []*group.Call[change]) error {
+	ctx := context.Background() // of none of the callers: each waits for as long as it likes
+	return db.transaction(ctx, func(ctx context.Context, q engine.Queries) error {
+		b := shared{Queries: q}
+		for _, c := range calls {
+			if err := c.Work.run(ctx, &b); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// page makes a change of a sweep and stores events in one transaction, which others share.
+func (db *DB) page(ctx context.Context, events []reconcile.Event, fn func(context.Context, travels.Queries) (bool, error)) error {
+	ins, err := rows.Receive(events)
+	if err != nil {
+		return err
+	}
+	return db.group.DoOrNot(ctx, change{size: 1 + len(ins), run: func(ctx context.Context, b *shared) error {
+		if store, err := fn(ctx, b); err != nil || !store {
+			return err
+		}
+		return db.accept(ctx, b, ins)
+	}})
+}
