@@ -13,7 +13,7 @@ import (
 
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/saga"
-	"github.com/amends-dev/amends/store/internal/engine"
+	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
 // pending is an entry on its way: its row, and where its answer goes.
@@ -188,7 +188,7 @@ func (l *Ledger) collect(entries []ledger.Entry, answers []ledger.Answer) batch 
 	var b batch
 	for i := range entries {
 		p := &pending{Entry: &entries[i], answer: &answers[i]}
-		values, err := engine.Values(p.Entry)
+		values, err := sqlstore.Values(p.Entry)
 		if n := p.size(); n > l.most {
 			err = errors.Join(err, fmt.Errorf("it takes %d bytes, the limit is %d", n, l.most))
 		}
@@ -259,7 +259,7 @@ func (l *Ledger) storeFollows(ctx context.Context, t saga.Token, ps []*pending) 
 	ps = slices.Clone(ps) // it shrinks
 	for range attempts {
 		var live bool
-		var from, to engine.Moment
+		var from, to sqlstore.Moment
 		var stored pq.Int64Array
 		batch, single := l.follow, l.followOne
 		if slices.ContainsFunc(ps, func(p *pending) bool { return len(p.Record.Signals) > 0 }) {
@@ -307,7 +307,7 @@ type placeRow struct {
 	I        int
 	Head     int64
 	Own      []byte
-	OwnAt    engine.Moment
+	OwnAt    sqlstore.Moment
 	Previous []byte
 }
 
@@ -326,7 +326,7 @@ func (l *Ledger) judge(ctx context.Context, ps []*pending, live bool, stored map
 	var again []*pending
 	for _, r := range rows {
 		p := ps[r.I]
-		place := engine.Place{Head: r.Head, Own: r.Own, OwnAt: r.OwnAt, Previous: r.Previous}
+		place := sqlstore.Place{Head: r.Head, Own: r.Own, OwnAt: r.OwnAt, Previous: r.Previous}
 		a, ok := place.Judge(p.Entry, live)
 		if !ok {
 			again = append(again, p)

@@ -5,34 +5,34 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"github.com/amends-dev/amends/store/internal/engine"
+	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
 // claimRow is a row of claimText. The one without a number says how the session stands.
 type claimRow struct {
-	engine.HeadRow
+	sqlstore.HeadRow
 
-	Live     engine.Flag   // the session may claim
-	Lost     engine.Flag   // a dead session holds works
-	Controls engine.Number // their newest version
+	Live     sqlstore.Flag   // the session may claim
+	Lost     sqlstore.Flag   // a dead session holds works
+	Controls sqlstore.Number // their newest version
 }
 
 // claim gives a session works: one statement, so that no connection can go silent in the middle of it. Only when a dead
 // session holds works they are released first, and claimed by a second look.
-func (l *Ledger) claim(ctx context.Context, c engine.ClaimArgs) (engine.ClaimAnswer, error) {
+func (l *Ledger) claim(ctx context.Context, c sqlstore.ClaimArgs) (sqlstore.ClaimAnswer, error) {
 	a, lost, err := l.look(ctx, c, false)
 	if err != nil || !a.Live || !lost {
 		return a, err
 	}
-	if _, err := l.release.ExecContext(ctx, l.now(), engine.MaxRelease); err != nil {
-		return engine.ClaimAnswer{}, err
+	if _, err := l.release.ExecContext(ctx, l.now(), sqlstore.MaxRelease); err != nil {
+		return sqlstore.ClaimAnswer{}, err
 	}
 	a, _, err = l.look(ctx, c, true)
 	return a, err
 }
 
 // look runs claimText. While a dead session holds works it takes nothing, unless told to.
-func (l *Ledger) look(ctx context.Context, c engine.ClaimArgs, anyway bool) (a engine.ClaimAnswer, lost bool, err error) {
+func (l *Ledger) look(ctx context.Context, c sqlstore.ClaimArgs, anyway bool) (a sqlstore.ClaimAnswer, lost bool, err error) {
 	var all []claimRow
 	err = l.claims.SelectContext(ctx, &all, l.now(), c.Known, c.Limit, c.Token, c.Fresh, anyway, c.Rooms)
 	for i := range all {
@@ -52,7 +52,7 @@ func (l *Ledger) giveBack(ctx context.Context, token int64, works string) error 
 }
 
 // post stores a signal and wakes its work: one statement, for the same reason.
-func (l *Ledger) post(ctx context.Context, p engine.PostArgs) (found bool, err error) {
+func (l *Ledger) post(ctx context.Context, p sqlstore.PostArgs) (found bool, err error) {
 	err = sqlx.GetContext(ctx, l.rest, &found, postText,
 		l.now(), p.ID.Saga, p.ID.Work, p.Kind, p.Key, p.Actor, p.Reason, p.Verdict)
 	return found, err
@@ -68,7 +68,7 @@ func (l *Ledger) post(ctx context.Context, p engine.PostArgs) (found bool, err e
 // each destination with room, saga and version; destinations for which nothing waits are put aside with one look at each.
 //
 //nolint:dupword // columns that are null, one after the other
-const claimText = `WITH RECURSIVE ` + engine.Holders + `,
+const claimText = `WITH RECURSIVE ` + sqlstore.Holders + `,
 	clock AS MATERIALIZED (SELECT ` + clock + ` AS now),
 	buried AS (
 		UPDATE amends_sessions SET dead = true WHERE token IN (
@@ -143,10 +143,10 @@ const claimText = `WITH RECURSIVE ` + engine.Holders + `,
 	taken AS (
 		UPDATE amends_heads AS h SET session = $4, due = NULL, waits_for = NULL
 		FROM (SELECT * FROM free UNION ALL SELECT * FROM called UNION ALL SELECT * FROM spoken) AS locked WHERE h.number = locked.number
-		RETURNING ` + engine.HeadColumns + `, locked.due AS since, locked.waited)
+		RETURNING ` + sqlstore.HeadColumns + `, locked.due AS since, locked.waited)
 	SELECT taken.*, NULL::boolean AS live, NULL::boolean AS lost, NULL::bigint AS controls FROM taken
 	UNION ALL
-	SELECT ` + engine.HeadColumns + `, NULL, NULL, NULL, NULL, NULL FROM amends_heads AS h
+	SELECT ` + sqlstore.HeadColumns + `, NULL, NULL, NULL, NULL, NULL FROM amends_heads AS h
 		WHERE h.session = $4 AND h.posted > h.consumed
 	UNION ALL
 	SELECT 0, '', '', 0, NULL, '', NULL, 0, NULL, NULL, 0, 0, 0, now, now, NULL, NULL, NULL, NULL, live, lost, (SELECT controls FROM amends_database)
@@ -161,7 +161,7 @@ const (
 
 // releaseText takes works from dead sessions: due since the end of the lease, or not at all when they are at rest. The
 // parameters: $1 the clock, $2 how many at most.
-const releaseText = `WITH RECURSIVE ` + engine.Holders + `,
+const releaseText = `WITH RECURSIVE ` + sqlstore.Holders + `,
 	clock AS MATERIALIZED (SELECT ` + clock + ` AS now),
 	lost AS MATERIALIZED (
 		SELECT holder.session, s.expires

@@ -8,7 +8,7 @@ import (
 
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/saga"
-	"github.com/amends-dev/amends/store/internal/engine"
+	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
 // SetControl stores a control if it still has the version it was decided on. The session must be of this database.
@@ -20,7 +20,7 @@ func (l *Ledger) SetControl(ctx context.Context, t saga.Token, c ledger.Control)
 }
 
 // setControl stores a control: one statement, so that no connection can go silent in the middle of it.
-func (l *Ledger) setControl(ctx context.Context, c engine.ControlArgs) (version int64, at engine.Moment, stored bool, err error) {
+func (l *Ledger) setControl(ctx context.Context, c sqlstore.ControlArgs) (version int64, at sqlstore.Moment, stored bool, err error) {
 	err = l.rest.QueryRowxContext(ctx, setControlText,
 		l.now(), c.Token, c.Kind, c.Name, c.Version, c.Body, c.Actor, c.Reason, c.Nonce).Scan(&version, &at)
 	if errors.Is(err, sql.ErrNoRows) {

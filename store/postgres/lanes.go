@@ -10,11 +10,11 @@ import (
 
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/saga"
-	"github.com/amends-dev/amends/store/internal/engine"
+	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
 // read runs fn on a consistent view of the database.
-func (l *Ledger) read(ctx context.Context, fn func(engine.Queries) error) error {
+func (l *Ledger) read(ctx context.Context, fn func(sqlstore.Queries) error) error {
 	tx, err := l.rest.BeginTxx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
 	if err != nil {
 		return err
@@ -24,8 +24,8 @@ func (l *Ledger) read(ctx context.Context, fn func(engine.Queries) error) error 
 }
 
 // plain is the lane of a pool on which each statement stands for itself.
-func plain(pool *sqlx.DB) engine.Lane {
-	return func(_ context.Context, fn func(engine.Queries) error) error { return fn(pool) }
+func plain(pool *sqlx.DB) sqlstore.Lane {
+	return func(_ context.Context, fn func(sqlstore.Queries) error) error { return fn(pool) }
 }
 
 // OpenSession begins a lease on the database as it is now, whatever it was before.
@@ -39,7 +39,7 @@ func (l *Ledger) OpenSession(ctx context.Context, ttl time.Duration, label strin
 // sameDatabase refuses to write for a session that was opened on another database than the one we are
 // connected to.
 func (l *Ledger) sameDatabase(t saga.Token) error {
-	now, opened := l.server.Identity(), engine.OpenedOn(l.store, t)
+	now, opened := l.server.Identity(), sqlstore.OpenedOn(l.store, t)
 	if opened != "" && now != "" && opened != now {
 		return fmt.Errorf("%w: session %s was opened on %s, now it is %s", ledger.ErrDatabaseChanged, t, opened, now)
 	}

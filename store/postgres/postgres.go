@@ -11,8 +11,8 @@ import (
 
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/migrations"
-	"github.com/amends-dev/amends/store/internal/engine"
 	"github.com/amends-dev/amends/store/internal/pgdb"
+	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
 // Options tunes a ledger. The zero value is ready to use.
@@ -60,7 +60,7 @@ func (o *Options) withDefaults() Options {
 }
 
 // store is the part of the ledger that SQLite has as well.
-type store = engine.Store
+type store = sqlstore.Store
 
 // Ledger is a ledger in a Postgres database. It implements [ledger.Ledger], [ledger.Reader] and
 // [ledger.TxStarter].
@@ -122,19 +122,19 @@ func open(ctx context.Context, dsn string, o Options) (_ *Ledger, err error) {
 	if l.writing, err = prepare(ctx, &l.lanes); err != nil {
 		return nil, err
 	}
-	l.store = engine.New(l.database())
+	l.store = sqlstore.New(l.database())
 	return l, nil
 }
 
 // database is what the engine needs to know about Postgres.
-func (l *Ledger) database() *engine.Database {
-	return &engine.Database{
+func (l *Ledger) database() *sqlstore.Dialect {
+	return &sqlstore.Dialect{
 		Words:      words,
 		Clock:      func() any { return l.now() },
-		Read:       l.read,
+		View:       l.read,
 		Plain:      plain(l.rest),
 		Pulse:      plain(l.pulse),
-		Identity:   func(ctx context.Context, q engine.Queries) (string, error) { return pgdb.Identity(ctx, q) },
+		Identity:   func(ctx context.Context, q sqlstore.Queries) (string, error) { return pgdb.Identity(ctx, q) },
 		Schema:     migrations.Latest(migrations.Postgres),
 		Claim:      l.claim,
 		GiveBack:   l.giveBack,

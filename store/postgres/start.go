@@ -13,7 +13,7 @@ import (
 
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/saga"
-	"github.com/amends-dev/amends/store/internal/engine"
+	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
 // storeStarts accepts works that are not known yet.
@@ -83,7 +83,7 @@ func (w *waiting) note(ps []*pending) {
 
 // accept reads which works were accepted and answers them.
 func accept(row *sqlx.Row, ps []*pending) (live bool, err error) {
-	var at engine.Moment
+	var at sqlstore.Moment
 	var numbers pq.Int64Array
 	var sagas, works pq.StringArray
 	if err := row.Scan(&live, &at, &numbers, &sagas, &works); err != nil {
@@ -106,13 +106,13 @@ func unanswered(ps []*pending) []*pending {
 }
 
 // knownWorks reads the first records of works that were not accepted, by position in ps.
-func (l *Ledger) knownWorks(ctx context.Context, ps []*pending) (map[int]engine.Place, error) {
+func (l *Ledger) knownWorks(ctx context.Context, ps []*pending) (map[int]sqlstore.Place, error) {
 	return placesOf(ps, func(rows *[]placeRow, args ...any) error {
 		return l.startPlaces.SelectContext(ctx, rows, args...)
 	})
 }
 
-func placesOf(ps []*pending, query func(rows *[]placeRow, args ...any) error) (map[int]engine.Place, error) {
+func placesOf(ps []*pending, query func(rows *[]placeRow, args ...any) error) (map[int]sqlstore.Place, error) {
 	numbers, sagas, works := make([]int32, len(ps)), make([]string, len(ps)), make([]string, len(ps))
 	for i, p := range ps {
 		numbers[i], sagas[i], works[i] = int32(i), p.ID.Saga, p.ID.Work
@@ -121,14 +121,14 @@ func placesOf(ps []*pending, query func(rows *[]placeRow, args ...any) error) (m
 	if err := query(&rows, pq.Int32Array(numbers), pq.StringArray(sagas), pq.StringArray(works)); err != nil {
 		return nil, err
 	}
-	known := make(map[int]engine.Place, len(rows))
+	known := make(map[int]sqlstore.Place, len(rows))
 	for _, r := range rows {
-		known[r.I] = engine.Place{Head: r.Head, Own: r.Own, OwnAt: r.OwnAt}
+		known[r.I] = sqlstore.Place{Head: r.Head, Own: r.Own, OwnAt: r.OwnAt}
 	}
 	return known, nil
 }
 
-func judgeStarts(ps []*pending, known map[int]engine.Place, live bool) {
+func judgeStarts(ps []*pending, known map[int]sqlstore.Place, live bool) {
 	for i, p := range ps {
 		place := known[i]
 		if a, ok := place.Judge(p.Entry, live); ok {

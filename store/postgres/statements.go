@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/amends-dev/amends/store/internal/engine"
+	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
 // words are Postgres's for the shared statements. Only tests set the clock.
@@ -22,7 +22,7 @@ const clock = `coalesce('epoch'::timestamptz + $1::bigint * interval '1 microsec
 // column is a column of amends_records and its type.
 type column struct{ name, kind string }
 
-// recordColumns are [engine.RecordColumns] with their types, so in the order of [engine.Values].
+// recordColumns are [sqlstore.RecordColumns] with their types, so in the order of [sqlstore.Values].
 var recordColumns = func() []column {
 	kinds := map[string]string{
 		"head": "bigint", "session": "bigint", "arm_budget_ms": "bigint", "wait_ms": "bigint", "nonce": "bigint",
@@ -30,7 +30,7 @@ var recordColumns = func() []column {
 		"rank": "smallint", "held": "boolean", "body_dropped": "boolean", "hash": "bytea",
 	}
 	var columns []column
-	for name := range strings.SplitSeq(engine.RecordColumns, ",") {
+	for name := range strings.SplitSeq(sqlstore.RecordColumns, ",") {
 		c := column{name: strings.TrimSpace(name), kind: "text"}
 		if kind, ok := kinds[c.name]; ok {
 			c.kind = kind

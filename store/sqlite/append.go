@@ -9,11 +9,11 @@ import (
 
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/saga"
-	"github.com/amends-dev/amends/store/internal/engine"
+	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
-// batch is one transaction of appends.
-type batch struct {
+// appending is one transaction of appends.
+type appending struct {
 	statements
 
 	now  int64 // one moment for the whole batch
@@ -35,9 +35,9 @@ func (db *DB) Append(ctx context.Context, t saga.Token, entries []ledger.Entry) 
 // which costs more than the statement. The transaction as a whole is short.
 func (db *DB) append(ctx context.Context, t saga.Token, entries []ledger.Entry) ([]ledger.Answer, error) {
 	answers := make([]ledger.Answer, len(entries))
-	err := db.writer.transaction(ctx, func(engine.Queries) error {
+	err := db.writer.transaction(ctx, func(sqlstore.Queries) error {
 		ctx := context.WithoutCancel(ctx)
-		b := batch{statements: db.statements, now: db.clock()}
+		b := appending{statements: db.statements, now: db.clock()}
 		var n int
 		if err := b.lives.QueryRowContext(ctx, int64(t), b.now).Scan(&n); err != nil {
 			return err
@@ -58,8 +58,8 @@ func (db *DB) append(ctx context.Context, t saga.Token, entries []ledger.Entry) 
 }
 
 // add stores one entry or says why not. An error ends the batch; a value the database refuses does not.
-func (b *batch) add(ctx context.Context, e *ledger.Entry) (ledger.Answer, error) {
-	values, fault := engine.Values(e)
+func (b *appending) add(ctx context.Context, e *ledger.Entry) (ledger.Answer, error) {
+	values, fault := sqlstore.Values(e)
 	if fault != nil {
 		return invalid(fault), nil
 	}
@@ -75,7 +75,7 @@ func (b *batch) add(ctx context.Context, e *ledger.Entry) (ledger.Answer, error)
 }
 
 // follow stores a record behind its predecessor.
-func (b *batch) follow(ctx context.Context, e *ledger.Entry, values []any) (ledger.Answer, error) {
+func (b *appending) follow(ctx context.Context, e *ledger.Entry, values []any) (ledger.Answer, error) {
 	if e.Record.Arm == nil || b.live {
 		res, err := b.addRecord.ExecContext(ctx, append(values, b.now, e.Head, e.Record.Seq-1, e.Prev[:], b.now)...)
 		if err != nil {
@@ -104,8 +104,8 @@ func (b *batch) follow(ctx context.Context, e *ledger.Entry, values []any) (ledg
 }
 
 // stored brings the head up to date and answers. When the head refuses, the record goes too.
-func (b *batch) stored(ctx context.Context, e *ledger.Entry, at int64) (ledger.Answer, error) {
-	if engine.Projects(e) {
+func (b *appending) stored(ctx context.Context, e *ledger.Entry, at int64) (ledger.Answer, error) {
+	if sqlstore.Projects(e) {
 		if _, err := b.project.ExecContext(ctx, e.Head, e.Record.Seq); err != nil {
 			_, derr := b.dropRecord.ExecContext(ctx, e.Head, e.Record.Seq)
 			return ledger.Answer{}, errors.Join(err, derr)
@@ -124,7 +124,7 @@ func (b *batch) stored(ctx context.Context, e *ledger.Entry, at int64) (ledger.A
 }
 
 // start stores a head and its first record, unless the work is known.
-func (b *batch) start(ctx context.Context, e *ledger.Entry, values []any) (ledger.Answer, error) {
+func (b *appending) start(ctx context.Context, e *ledger.Entry, values []any) (ledger.Answer, error) {
 	if e.Record.Arm == nil || b.live {
 		head, err := b.newHead(ctx, e)
 		if err != nil {
@@ -139,7 +139,7 @@ func (b *batch) start(ctx context.Context, e *ledger.Entry, values []any) (ledge
 			return appended(head, b.now), nil
 		}
 	}
-	var p engine.Place
+	var p sqlstore.Place
 	err := b.startPlace.QueryRowContext(ctx, e.ID.Work, e.ID.Saga).Scan(&p.Head, &p.Own, &p.OwnAt)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return ledger.Answer{}, err
@@ -152,7 +152,7 @@ func (b *batch) start(ctx context.Context, e *ledger.Entry, values []any) (ledge
 }
 
 // newHead inserts the head of a new work and returns its number, 0 when the work is known.
-func (b *batch) newHead(ctx context.Context, e *ledger.Entry) (int64, error) {
+func (b *appending) newHead(ctx context.Context, e *ledger.Entry) (int64, error) {
 	r := &e.Record
 	var s ledger.Schedule
 	if e.Schedule != nil {
@@ -179,7 +179,7 @@ func (b *batch) newHead(ctx context.Context, e *ledger.Entry) (int64, error) {
 }
 
 // look reads what stands at the entry's place, and the time of the record before it.
-func (b *batch) look(ctx context.Context, e *ledger.Entry) (p engine.Place, before int64, err error) {
+func (b *appending) look(ctx context.Context, e *ledger.Entry) (p sqlstore.Place, before int64, err error) {
 	p.Head = e.Head
 	rows, err := b.place.QueryContext(ctx, e.Head, e.Record.Seq-1, e.Record.Seq)
 	if err != nil {
@@ -207,7 +207,7 @@ func (b *batch) look(ctx context.Context, e *ledger.Entry) (p engine.Place, befo
 func invalid(err error) ledger.Answer { return ledger.Answer{Result: ledger.Invalid, Err: err} }
 
 func appended(head, at int64) ledger.Answer {
-	var m engine.Moment
+	var m sqlstore.Moment
 	_ = m.Scan(at) // an int64 always scans
 	return ledger.Answer{Result: ledger.Appended, At: m.Time(), Head: head}
 }

@@ -8,13 +8,13 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"github.com/amends-dev/amends/store/internal/engine"
+	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
 // claim gives a session works, in a transaction that began as a writer, so what it reads stays true. What it buries
 // stays buried also when the session is dead itself.
-func (db *DB) claim(ctx context.Context, c engine.ClaimArgs) (a engine.ClaimAnswer, err error) {
-	err = db.writer.transaction(ctx, func(q engine.Queries) error {
+func (db *DB) claim(ctx context.Context, c sqlstore.ClaimArgs) (a sqlstore.ClaimAnswer, err error) {
+	err = db.writer.transaction(ctx, func(q sqlstore.Queries) error {
 		now := db.clock()
 		if _, err := q.ExecContext(ctx, buryExpired, now); err != nil {
 			return err
@@ -25,7 +25,7 @@ func (db *DB) claim(ctx context.Context, c engine.ClaimArgs) (a engine.ClaimAnsw
 		if err := q.QueryRowxContext(ctx, newestControl).Scan(&a.Controls); err != nil {
 			return err
 		}
-		if _, err := q.ExecContext(ctx, release, now, engine.MaxRelease); err != nil {
+		if _, err := q.ExecContext(ctx, release, now, sqlstore.MaxRelease); err != nil {
 			return err
 		}
 		if err := sqlx.SelectContext(ctx, q, &a.Rows, signalled, c.Token); err != nil {
@@ -39,10 +39,10 @@ func (db *DB) claim(ctx context.Context, c engine.ClaimArgs) (a engine.ClaimAnsw
 }
 
 // take gives a session what is due.
-func (db *DB) take(ctx context.Context, q engine.Queries, c engine.ClaimArgs, now int64) ([]engine.HeadRow, error) {
+func (db *DB) take(ctx context.Context, q sqlstore.Queries, c sqlstore.ClaimArgs, now int64) ([]sqlstore.HeadRow, error) {
 	var free []struct {
 		Number, Since int64
-		Waited        engine.Text
+		Waited        sqlstore.Text
 	}
 	if err := sqlx.SelectContext(ctx, q, &free, claimable, now, c.Known, c.Limit, c.Fresh, c.Rooms); err != nil || len(free) == 0 {
 		return nil, err
@@ -58,7 +58,7 @@ func (db *DB) take(ctx context.Context, q engine.Queries, c engine.ClaimArgs, no
 	if _, err := q.ExecContext(ctx, take, c.Token, string(list)); err != nil {
 		return nil, err
 	}
-	var rows []engine.HeadRow
+	var rows []sqlstore.HeadRow
 	if err := sqlx.SelectContext(ctx, q, &rows, taken, string(list)); err != nil {
 		return nil, err
 	}
@@ -74,15 +74,15 @@ func (db *DB) take(ctx context.Context, q engine.Queries, c engine.ClaimArgs, no
 
 // giveBack releases works that a session holds.
 func (db *DB) giveBack(ctx context.Context, token int64, works string) error {
-	return db.writer.plain(ctx, func(q engine.Queries) error {
+	return db.writer.plain(ctx, func(q sqlstore.Queries) error {
 		_, err := q.ExecContext(ctx, giveBack, db.clock(), token, works)
 		return err
 	})
 }
 
 // post stores a signal and wakes its work.
-func (db *DB) post(ctx context.Context, p engine.PostArgs) (found bool, err error) {
-	err = db.writer.transaction(ctx, func(q engine.Queries) error {
+func (db *DB) post(ctx context.Context, p sqlstore.PostArgs) (found bool, err error) {
+	err = db.writer.transaction(ctx, func(q sqlstore.Queries) error {
 		var head int64
 		err := q.QueryRowxContext(ctx, findWork, p.ID.Work, p.ID.Saga).Scan(&head)
 		if errors.Is(err, sql.ErrNoRows) {
@@ -106,7 +106,7 @@ func (db *DB) post(ctx context.Context, p engine.PostArgs) (found bool, err erro
 }
 
 // identity reads which file this is.
-func identity(ctx context.Context, q engine.Queries) (string, error) {
+func identity(ctx context.Context, q sqlstore.Queries) (string, error) {
 	var id string
 	err := q.QueryRowxContext(ctx, whoAmI).Scan(&id)
 	return id, err

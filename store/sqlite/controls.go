@@ -4,12 +4,12 @@ import (
 	"context"
 	"slices"
 
-	"github.com/amends-dev/amends/store/internal/engine"
+	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
 // setControl stores a control in a transaction that began as a writer.
-func (db *DB) setControl(ctx context.Context, c engine.ControlArgs) (version int64, at engine.Moment, stored bool, err error) {
-	err = db.writer.transaction(ctx, func(q engine.Queries) error {
+func (db *DB) setControl(ctx context.Context, c sqlstore.ControlArgs) (version int64, at sqlstore.Moment, stored bool, err error) {
+	err = db.writer.transaction(ctx, func(q sqlstore.Queries) error {
 		now := db.clock()
 		if c.Token != 0 {
 			var live bool

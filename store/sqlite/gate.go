@@ -11,8 +11,8 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/store/internal/engine"
 	"github.com/amends-dev/amends/store/internal/rows"
+	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
 // Judge hands out what nobody has judged. Verdicts and entries are one transaction.
@@ -22,7 +22,7 @@ func (db *DB) Judge(ctx context.Context, limit int, decide func(time.Time, []rec
 	}
 	var n int
 	var refused error
-	err := db.transaction(ctx, func(ctx context.Context, _ engine.Queries) error {
+	err := db.transaction(ctx, func(ctx context.Context, _ sqlstore.Queries) error {
 		ds, err := db.pending(ctx, limit)
 		if err != nil || len(ds) == 0 {
 			return err
@@ -66,7 +66,7 @@ func (db *DB) Lease(ctx context.Context, limit int, decide func(time.Time, *reco
 	}
 	var claimed []reconcile.Entry
 	var refused error
-	err := db.transaction(ctx, func(ctx context.Context, _ engine.Queries) error {
+	err := db.transaction(ctx, func(ctx context.Context, _ sqlstore.Queries) error {
 		micros, now := db.calendar()
 		due, err := entries(db.heard.due.QueryContext(ctx, micros, limit))
 		if err != nil {
@@ -105,7 +105,7 @@ func (db *DB) Lease(ctx context.Context, limit int, decide func(time.Time, *reco
 func (db *DB) Update(ctx context.Context, o reconcile.Object, decide func(time.Time, *reconcile.Entry) error) error {
 	var refused error
 	var panicked any
-	err := db.group.DoOrNot(ctx, change{size: 1, run: func(ctx context.Context, _ *shared) error {
+	err := db.changes.DoOrNot(ctx, change{size: 1, run: func(ctx context.Context, _ *shared) error {
 		defer func() { panicked = recover() }() // it is the caller's, not the writer's
 		_, now := db.calendar()
 		l := locked{DB: db, now: now, entries: make(map[reconcile.Object]*held)}

@@ -5,17 +5,16 @@ import (
 	"fmt"
 
 	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/store/internal/engine"
-	"github.com/amends-dev/amends/store/internal/group"
+	"github.com/amends-dev/amends/store/internal/batch"
 	"github.com/amends-dev/amends/store/internal/rows"
-	"github.com/amends-dev/amends/store/internal/travels"
+	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
 // Accept stores events and has them on disk when it returns. Calls that come at the same time share a commit.
 func (db *DB) Accept(ctx context.Context, events []reconcile.Event) error {
 	ins, err := rows.Receive(events)
 	if err == nil && len(ins) > 0 {
-		err = db.group.Do(ctx, change{size: len(ins), run: func(ctx context.Context, b *shared) error { return db.accept(ctx, b, ins) }})
+		err = db.changes.Do(ctx, change{size: len(ins), run: func(ctx context.Context, b *shared) error { return db.accept(ctx, b, ins) }})
 	}
 	if err != nil {
 		return fmt.Errorf("accept %d events: %w", len(events), err)
@@ -114,27 +113,27 @@ type change struct {
 
 // shared is one transaction of changes.
 type shared struct {
-	engine.Queries
+	sqlstore.Queries
 
 	number int64 // the last that was given to a delivery, 0 before the first of the transaction
 }
 
 // commit makes changes in one transaction. When one of them fails, each gets a transaction of its own, so that none
 // fails for another.
-func (db *DB) commit(calls []*group.Call[change]) {
+func (db *DB) commit(calls []*batch.Call[change]) {
 	err := db.together(calls)
 	for _, c := range calls {
 		if err != nil && len(calls) > 1 {
-			c.Answer(db.together([]*group.Call[change]{c}))
+			c.Answer(db.together([]*batch.Call[change]{c}))
 		} else {
 			c.Answer(err)
 		}
 	}
 }
 
-func (db *DB) together(calls []*group.Call[change]) error {
+func (db *DB) together(calls []*batch.Call[change]) error {
 	ctx := context.Background() // of none of the callers: each waits for as long as it likes
-	return db.transaction(ctx, func(ctx context.Context, q engine.Queries) error {
+	return db.transaction(ctx, func(ctx context.Context, q sqlstore.Queries) error {
 		b := shared{Queries: q}
 		for _, c := range calls {
 			if err := c.Work.run(ctx, &b); err != nil {
@@ -146,12 +145,12 @@ func (db *DB) together(calls []*group.Call[change]) error {
 }
 
 // page makes a change of a sweep and stores events in one transaction, which others share.
-func (db *DB) page(ctx context.Context, events []reconcile.Event, fn func(context.Context, travels.Queries) (bool, error)) error {
+func (db *DB) page(ctx context.Context, events []reconcile.Event, fn func(context.Context, sqlstore.Queries) (bool, error)) error {
 	ins, err := rows.Receive(events)
 	if err != nil {
 		return err
 	}
-	return db.group.DoOrNot(ctx, change{size: 1 + len(ins), run: func(ctx context.Context, b *shared) error {
+	return db.changes.DoOrNot(ctx, change{size: 1 + len(ins), run: func(ctx context.Context, b *shared) error {
 		if store, err := fn(ctx, b); err != nil || !store {
 			return err
 		}

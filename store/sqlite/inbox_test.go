@@ -80,7 +80,7 @@ func TestRefusedRow(t *testing.T) {
 			if i == 3 {
 				ins[0].Values[0] = "not a time"
 			}
-			errs[i] = s.group.Do(t.Context(), change{size: 1, run: func(ctx context.Context, b *shared) error { return s.accept(ctx, b, ins) }})
+			errs[i] = s.changes.Do(t.Context(), change{size: 1, run: func(ctx context.Context, b *shared) error { return s.accept(ctx, b, ins) }})
 		})
 	}
 	release()

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/amends-dev/amends/store/internal/engine"
+	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
 // What is claimed is found by index, place by place: works that are not known cost nothing (CORE-26).
@@ -25,7 +25,7 @@ func TestClaimUsesItsIndexes(t *testing.T) {
 		signalled: {"INDEX amends_heads_signalled (session=?)"},
 	} {
 		var plan strings.Builder
-		err := l.writer.plain(t.Context(), func(q engine.Queries) error {
+		err := l.writer.plain(t.Context(), func(q sqlstore.Queries) error {
 			rows, err := q.QueryxContext(t.Context(), "EXPLAIN QUERY PLAN "+text, 1, "[]", 1, 1, "[]")
 			if err != nil {
 				return err

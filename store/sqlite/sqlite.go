@@ -17,12 +17,8 @@ import (
 	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/reconcile/sweep"
 	"github.com/amends-dev/amends/saga"
-	"github.com/amends-dev/amends/store/internal/engine"
-	"github.com/amends-dev/amends/store/internal/group"
-	"github.com/amends-dev/amends/store/internal/people"
-	"github.com/amends-dev/amends/store/internal/shelf"
-	"github.com/amends-dev/amends/store/internal/travels"
-	"github.com/amends-dev/amends/store/internal/turns"
+	"github.com/amends-dev/amends/store/internal/batch"
+	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
 // Options tunes a database. The zero value is ready to use.
@@ -50,17 +46,13 @@ func (o *Options) withDefaults() Options {
 
 // DB is a database in a SQLite file, with every role: the ledger, and what a reconciler keeps.
 type DB struct {
-	*chains
-	*desk
-	*plans
-	*sweeps
-	*jobs
+	*store
 
 	path    string
 	now     func() time.Time // the ledger's clock, see [anchored]
 	writer  *writer
 	readers *sqlx.DB
-	group   *group.Group[change]
+	changes *batch.Group[change]
 	statements
 	heard heard
 
@@ -68,14 +60,8 @@ type DB struct {
 	owner *flock.Flock
 }
 
-// chains, desk, plans, sweeps and jobs are the parts of the database that Postgres has as well.
-type (
-	chains = engine.Store
-	desk   = people.Desk
-	plans  = shelf.Shelf
-	sweeps = travels.Travels
-	jobs   = turns.Turns
-)
+// store is the part of the database that Postgres has as well.
+type store = sqlstore.Store
 
 var (
 	_ ledger.Ledger    = (*DB)(nil)
@@ -119,9 +105,8 @@ func open(ctx context.Context, path string, o Options, timeOfDay func() time.Tim
 		_ = db.writer.close()
 		return nil, err
 	}
-	db.chains = engine.New(db.ofChains())
-	db.desk, db.plans, db.sweeps, db.jobs = people.New(db.ofPeople()), shelf.New(db.ofPlans()), travels.New(db.ofSweeps()), turns.New(db.ofJobs())
-	db.group = group.New(1, most, func(c change) int { return c.size }, db.commit)
+	db.store = sqlstore.New(db.dialect())
+	db.changes = batch.New(1, most, func(c change) int { return c.size }, db.commit)
 	return db, nil
 }
 
@@ -146,7 +131,7 @@ func (db *DB) calendar() (micros int64, now time.Time) {
 }
 
 // view runs fn on a consistent view of the file.
-func (db *DB) view(ctx context.Context, fn func(engine.Queries) error) error {
+func (db *DB) view(ctx context.Context, fn func(sqlstore.Queries) error) error {
 	tx, err := db.readers.BeginTxx(ctx, nil) // deferred: the view begins with the first statement
 	if err != nil {
 		return err
@@ -156,9 +141,9 @@ func (db *DB) view(ctx context.Context, fn func(engine.Queries) error) error {
 }
 
 // transaction runs fn in a transaction that begins as a writer. Once begun it is not cancelled.
-func (db *DB) transaction(ctx context.Context, fn func(context.Context, engine.Queries) error) error {
+func (db *DB) transaction(ctx context.Context, fn func(context.Context, sqlstore.Queries) error) error {
 	begun := context.WithoutCancel(ctx)
-	return explain(db.writer.transaction(ctx, func(q engine.Queries) error { return fn(begun, q) }))
+	return explain(db.writer.transaction(ctx, func(q sqlstore.Queries) error { return fn(begun, q) }))
 }
 
 // OpenSession begins a lease. The first session of a ledger takes the file lock and buries every session before
@@ -167,7 +152,7 @@ func (db *DB) OpenSession(ctx context.Context, ttl time.Duration, label string, 
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	if db.owner != nil {
-		return db.chains.OpenSession(ctx, ttl, label, knows)
+		return db.store.OpenSession(ctx, ttl, label, knows)
 	}
 	lock := flock.New(db.path+".lock", flock.SetPermissions(fs.FileMode(0o600)))
 	ok, err := lock.TryLock()
@@ -179,9 +164,9 @@ func (db *DB) OpenSession(ctx context.Context, ttl time.Duration, label string, 
 			"Stop that process, or give this one a ledger of its own; several coordinators on one ledger need Postgres",
 			ledger.ErrLocked, lock.Path())
 	}
-	lease, err := db.chains.OpenSession(ctx, ttl, label, knows)
+	lease, err := db.store.OpenSession(ctx, ttl, label, knows)
 	if err == nil {
-		err = engine.BuryOthers(ctx, db.chains, lease.Token)
+		err = sqlstore.BuryOthers(ctx, db.store, lease.Token)
 	}
 	if err != nil {
 		_ = lock.Close()
@@ -193,7 +178,7 @@ func (db *DB) OpenSession(ctx context.Context, ttl time.Duration, label string, 
 
 // Close waits for what is being written, closes the file and gives the lock back. It does not bury sessions.
 func (db *DB) Close() error {
-	db.group.Close()
+	db.changes.Close()
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	err := errors.Join(db.readers.Close(), db.writer.close())

@@ -14,7 +14,7 @@ import (
 	"github.com/amends-dev/amends/ledger/ledgertest"
 	"github.com/amends-dev/amends/migrations"
 	"github.com/amends-dev/amends/saga"
-	"github.com/amends-dev/amends/store/internal/engine"
+	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
 func opened(t *testing.T, path string) *DB {
@@ -174,7 +174,7 @@ func TestDurability(t *testing.T) {
 	l := opened(t, filepath.Join(t.TempDir(), "ledger.db"))
 	for pragma, want := range map[string]string{"synchronous": "2", "journal_mode": "wal", "foreign_keys": "1"} {
 		var got string
-		err := l.writer.plain(t.Context(), func(q engine.Queries) error {
+		err := l.writer.plain(t.Context(), func(q sqlstore.Queries) error {
 			return q.QueryRowxContext(t.Context(), "PRAGMA "+pragma).Scan(&got)
 		})
 		if err != nil || got != want {

@@ -28,7 +28,7 @@ func (db *DB) startTx(ctx context.Context, tx *sqlx.Tx, e ledger.Entry) (_ ledge
 		return ledger.Answer{}, errors.New("only a first record that arms nothing can be stored there")
 	}
 	e.Schedule = &ledger.Schedule{} // unheld
-	b := batch{now: db.clock()}
+	b := appending{now: db.clock()}
 	for text, stmt := range map[string]**sql.Stmt{
 		addHead: &b.addHead, addStart: &b.addStart, dropHead: &b.dropHead, placeOfStart: &b.startPlace,
 	} {

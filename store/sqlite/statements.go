@@ -4,7 +4,7 @@ import (
 	"database/sql"
 	"strings"
 
-	"github.com/amends-dev/amends/store/internal/engine"
+	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
 // words are SQLite's for the shared statements.
@@ -37,13 +37,13 @@ const sessionLives = `SELECT count(*) FROM amends_sessions WHERE token = ? AND N
 var (
 	// addRecord accepts a record on the tail it was decided on: the predecessor is there, with that hash. A
 	// predecessor with a later time means that the clock went back; such a record is added by addStart.
-	addRecord = `INSERT INTO amends_records (` + engine.RecordColumns + `, at)
-		SELECT ` + placeholders(engine.Width+1) + ` FROM amends_records AS p
+	addRecord = `INSERT INTO amends_records (` + sqlstore.RecordColumns + `, at)
+		SELECT ` + placeholders(sqlstore.Width+1) + ` FROM amends_records AS p
 		WHERE p.head = ? AND p.seq = ? AND p.hash = ? AND p.at <= ?
 		ON CONFLICT (head, seq) DO NOTHING`
 
 	// addStart adds a record that needs no check any more.
-	addStart = `INSERT INTO amends_records (` + engine.RecordColumns + `, at) VALUES (` + placeholders(engine.Width+1) + `)`
+	addStart = `INSERT INTO amends_records (` + sqlstore.RecordColumns + `, at) VALUES (` + placeholders(sqlstore.Width+1) + `)`
 )
 
 const (
@@ -97,7 +97,7 @@ const (
 	buryExpired = `UPDATE amends_sessions SET dead = 1 WHERE NOT dead AND expires <= $1`
 
 	// release takes works from dead sessions: due since the end of the lease, or not at all when they are at rest.
-	release = `WITH RECURSIVE ` + engine.Holders + `,
+	release = `WITH RECURSIVE ` + sqlstore.Holders + `,
 		lost AS MATERIALIZED (
 			SELECT holder.session FROM holder LEFT JOIN amends_sessions AS s ON s.token = holder.session
 			WHERE holder.session IS NOT NULL AND (s.token IS NULL OR s.dead))
@@ -147,10 +147,10 @@ const (
 
 	take = `UPDATE amends_heads SET session = $1, due = NULL, waits_for = NULL WHERE number IN (SELECT value FROM json_each($2))`
 
-	taken = `SELECT ` + engine.HeadColumns + ` FROM amends_heads AS h WHERE h.number IN (SELECT value FROM json_each($1))`
+	taken = `SELECT ` + sqlstore.HeadColumns + ` FROM amends_heads AS h WHERE h.number IN (SELECT value FROM json_each($1))`
 
 	// signalled finds works the session already holds and that have an unread signal.
-	signalled = `SELECT ` + engine.HeadColumns + ` FROM amends_heads AS h WHERE h.session = $1 AND h.posted > h.consumed`
+	signalled = `SELECT ` + sqlstore.HeadColumns + ` FROM amends_heads AS h WHERE h.session = $1 AND h.posted > h.consumed`
 
 	// giveBack releases works that a session holds, and makes released ones due earlier. The parameters: $1 now, $2 the
 	// session, $3 number, due time and destination of each. A released one is not taken from the line in which it stands.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/migrations"
-	"github.com/amends-dev/amends/store/internal/engine"
+	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
 // writer is the one connection by which a process writes.
@@ -85,7 +85,7 @@ func (w *writer) prepare(ctx context.Context, statements map[string]**sql.Stmt) 
 }
 
 // plain runs fn outside of a transaction.
-func (w *writer) plain(ctx context.Context, fn func(engine.Queries) error) error {
+func (w *writer) plain(ctx context.Context, fn func(sqlstore.Queries) error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := w.ready(ctx); err != nil {
@@ -96,7 +96,7 @@ func (w *writer) plain(ctx context.Context, fn func(engine.Queries) error) error
 
 // transaction runs fn in a transaction that begins as a writer, so that it never fails half-way because another
 // process wrote in between.
-func (w *writer) transaction(ctx context.Context, fn func(engine.Queries) error) (err error) {
+func (w *writer) transaction(ctx context.Context, fn func(sqlstore.Queries) error) (err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := w.ready(ctx); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/store/internal/engine"
+	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
 // A place without a write-ahead log is refused; a database in memory is one.
@@ -42,7 +42,7 @@ func TestOldEngine(t *testing.T) {
 
 func write(ctx context.Context, w *writer, times int) error {
 	for range times {
-		err := w.transaction(ctx, func(c engine.Queries) error {
+		err := w.transaction(ctx, func(c sqlstore.Queries) error {
 			_, err := c.ExecContext(ctx, `INSERT INTO amends_sessions (token, label, database, knows, opened, renewed, expires)
 				VALUES (abs(random()) + 1, '', '', '', 0, 0, 0)`)
 			return err
@@ -68,7 +68,7 @@ func TestPanic(t *testing.T) {
 				t.Error("the panic was swallowed")
 			}
 		}()
-		_ = w.transaction(t.Context(), func(engine.Queries) error { panic("no") })
+		_ = w.transaction(t.Context(), func(sqlstore.Queries) error { panic("no") })
 	}()
 	if err := write(t.Context(), w, 1); err != nil {
 		t.Errorf("the next transaction: %v", err)
@@ -87,7 +87,7 @@ func TestAContextThatEndsLeavesNoTransactionOpen(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	nothing := func(engine.Queries) error { return nil }
+	nothing := func(sqlstore.Queries) error { return nil }
 	ended := 0
 	for i := range 3000 {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i%100)*time.Microsecond)

@@ -11,9 +11,10 @@ import (
 	"github.com/lib/pq/pqerror"
 
 	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/store/internal/group"
+	"github.com/amends-dev/amends/store/internal/batch"
 	"github.com/amends-dev/amends/store/internal/pgdb"
 	"github.com/amends-dev/amends/store/internal/rows"
+	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
 // deliveries are what one call of Accept stores.
@@ -35,7 +36,7 @@ func (s *Store) Accept(ctx context.Context, events []reconcile.Event) error {
 }
 
 // write stores what several calls brought.
-func (s *Store) write(calls []*group.Call[deliveries]) {
+func (s *Store) write(calls []*batch.Call[deliveries]) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	s.divide(ctx, calls)
@@ -43,12 +44,12 @@ func (s *Store) write(calls []*group.Call[deliveries]) {
 
 // divide stores calls at once and, when the database refuses one of them, in halves, so that the others are stored
 // whatever that one is.
-func (s *Store) divide(ctx context.Context, calls []*group.Call[deliveries]) {
+func (s *Store) divide(ctx context.Context, calls []*batch.Call[deliveries]) {
 	var batch deliveries
 	for _, c := range calls {
 		batch = append(batch, c.Work...)
 	}
-	err := s.store(ctx, batch)
+	err := s.deliver(ctx, batch)
 	if half := len(calls) / 2; half > 0 && (pgdb.Refused(err) || repeatable(err)) {
 		s.divide(ctx, calls[:half])
 		s.divide(ctx, calls[half:])
@@ -60,9 +61,9 @@ func (s *Store) divide(ctx context.Context, calls []*group.Call[deliveries]) {
 	}
 }
 
-// store stores a batch in one transaction, which is one statement unless two events of one key say different
+// deliver stores a batch in one transaction, which is one statement unless two events of one key say different
 // things.
-func (s *Store) store(ctx context.Context, batch deliveries) error {
+func (s *Store) deliver(ctx context.Context, batch deliveries) error {
 	rounds := rows.Rounds(batch)
 	if len(rounds) == 1 {
 		return s.round(ctx, s.accept, s.acceptOne, rounds[0])
@@ -125,6 +126,32 @@ func columns(table [][]any) []any {
 func repeatable(err error) bool {
 	e := pq.As(err)
 	return e != nil && (e.Code == pqerror.TRDeadlockDetected || e.Code == pqerror.TRSerializationFailure)
+}
+
+// page runs fn and stores events in one transaction, and once more when another one was in its way.
+func (s *Store) page(ctx context.Context, events []reconcile.Event, fn func(context.Context, sqlstore.Queries) (bool, error)) error {
+	ins, err := rows.Receive(events)
+	if err != nil {
+		return err
+	}
+	rounds := rows.Rounds(ins)
+	for range attempts {
+		err = s.transaction(ctx, s.inbox, func(tx *sqlx.Tx) error {
+			if store, err := fn(ctx, tx); err != nil || !store {
+				return err
+			}
+			for _, r := range rounds {
+				if err := s.round(ctx, within(ctx, tx, s.accept), within(ctx, tx, s.acceptOne), r); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if !repeatable(err) {
+			break
+		}
+	}
+	return err
 }
 
 // attempts is how often a transaction is tried that others were in the way of.

@@ -10,12 +10,9 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/store/internal/group"
-	"github.com/amends-dev/amends/store/internal/people"
+	"github.com/amends-dev/amends/store/internal/batch"
 	"github.com/amends-dev/amends/store/internal/pgdb"
-	"github.com/amends-dev/amends/store/internal/shelf"
-	"github.com/amends-dev/amends/store/internal/travels"
-	"github.com/amends-dev/amends/store/internal/turns"
+	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
 // Options tunes a store. The zero value is ready to use.
@@ -58,23 +55,15 @@ func (o *Options) withDefaults() Options {
 // Store keeps what was heard in a Postgres database. It implements [reconcile.Inbox], [reconcile.Gate] and
 // [reconcile.Reader].
 type Store struct {
-	*desk
-	*plans
-	*sweeps
-	*jobs
+	*store
 	statements
 
 	inbox, gate, people *sqlx.DB // one pool for each urgency
-	group               *group.Group[deliveries]
+	group               *batch.Group[deliveries]
 }
 
-// desk, plans, sweeps and jobs are the parts of the store that SQLite has as well.
-type (
-	desk   = people.Desk
-	plans  = shelf.Shelf
-	sweeps = travels.Travels
-	jobs   = turns.Turns
-)
+// store is the part of the store that SQLite has as well.
+type store = sqlstore.Store
 
 var (
 	_ reconcile.Inbox  = (*Store)(nil)
@@ -113,29 +102,34 @@ func open(ctx context.Context, dsn string, o Options) (_ *Store, err error) {
 	if err := s.prepare(ctx, s.inbox, s.gate); err != nil {
 		return nil, err
 	}
-	s.desk = people.New(s.database())
-	s.plans = shelf.New(s.shelf())
-	s.sweeps = travels.New(s.travels())
-	s.jobs = turns.New(s.turns())
-	s.group = group.New(o.Writers, o.Batch, func(d deliveries) int { return len(d) }, s.write)
+	s.store = sqlstore.New(s.dialect())
+	s.group = batch.New(o.Writers, o.Batch, func(d deliveries) int { return len(d) }, s.write)
 	return s, nil
 }
 
-// database is what the desk needs to know about Postgres.
-func (s *Store) database() people.Database {
-	return people.Database{
-		Read: s.people,
-		Write: func(ctx context.Context, fn func(context.Context, people.Queries) error) error {
+// dialect is what the store needs to know about Postgres.
+func (s *Store) dialect() *sqlstore.Dialect {
+	return &sqlstore.Dialect{
+		Words: map[string]string{"now": "", "ms": "", "numbers": "", "works": "", "counts": ""}, // of the ledger
+		Read:  func(_ context.Context, fn func(sqlstore.Queries) error) error { return fn(s.people) },
+		Write: func(ctx context.Context, fn func(context.Context, sqlstore.Queries) error) error {
 			return s.transaction(ctx, s.gate, func(tx *sqlx.Tx) error { return fn(ctx, tx) }) // planned by index
 		},
-		Numbers: `(SELECT value::bigint FROM json_array_elements_text(?::json) AS value)`,
-		Bind:    func(query string) string { return sqlx.Rebind(sqlx.DOLLAR, query) },
-		Now: func(ctx context.Context) (now time.Time, err error) {
-			err = s.people.QueryRowxContext(ctx, `SELECT clock_timestamp()`).Scan(&now)
-			return now, err
+		Page: s.page,
+		Bind: func(query string) string { return sqlx.Rebind(sqlx.DOLLAR, query) },
+		Now: func(ctx context.Context, q sqlstore.Queries) (now time.Time, err error) {
+			err = q.QueryRowxContext(ctx, `SELECT clock_timestamp()`).Scan(&now)
+			return now.UTC(), err
 		},
-		Moment:  func(t time.Time) any { return t },
-		Explain: pgdb.Explain,
+		Today:    `clock_timestamp()`,
+		Moment:   func(t time.Time) any { return t },
+		MomentOf: func(micros string) string { return `'epoch'::timestamptz + ` + micros + ` * interval '1 microsecond'` },
+		BytesOf:  func(hex string) string { return `decode(` + hex + `, 'hex')` },
+		Numbers:  `(SELECT value::bigint FROM json_array_elements_text(?::json) AS value)`,
+		Elements: `json_array_elements(?::json) AS e (value)`,
+		Share:    ` FOR SHARE`,
+		Lock:     ` FOR UPDATE`,
+		Explain:  pgdb.Explain,
 	}
 }
 

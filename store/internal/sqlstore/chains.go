@@ -1,0 +1,358 @@
+package sqlstore
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store/internal/valid"
+)
+
+// chains is everything of a ledger but appending.
+type chains struct {
+	db   *Dialect
+	text texts
+
+	identities sync.Map                // saga.Token → the identity of the database its session was opened on
+	changed    atomic.Pointer[changed] // nil: as far as is known the database was always this one
+}
+
+// texts are the statements in the words of one database.
+type texts struct {
+	openSession, renewSession, burySession, buryOthers, catchUpWorks, catchUpSessions string
+	loadHeads, loadRecords, loadSignals, elsewhere, stray                             string
+	addDefinition, countDuplicates, thisControl                                       string
+}
+
+func newChains(db *Dialect) *chains {
+	return &chains{db: db, text: texts{
+		openSession:     db.Text(openSession),
+		renewSession:    db.Text(renewSession),
+		burySession:     db.Text(burySession),
+		buryOthers:      db.Text(buryOthers),
+		catchUpWorks:    db.Text(catchUpWorks),
+		catchUpSessions: db.Text(catchUpSessions),
+		loadHeads:       db.Text(loadHeads),
+		loadRecords:     db.Text(loadRecords),
+		loadSignals:     db.Text(loadSignals),
+		elsewhere:       db.Text(elsewhere),
+		stray:           db.Text(stray),
+		addDefinition:   db.Text(addDefinition),
+		countDuplicates: db.Text(countDuplicates),
+		thisControl:     db.Text(thisControl),
+	}}
+}
+
+// OpenSession begins a lease of ttl under a fresh random token, by the database's clock.
+func (s *chains) OpenSession(ctx context.Context, ttl time.Duration, label string, knows []ledger.Version) (ledger.Lease, error) {
+	lease := ledger.Lease{Token: token(), TTL: ttl}
+	err := s.db.Pulse(ctx, func(q Queries) error {
+		list, err := versions(knows)
+		if err != nil {
+			return err
+		}
+		if lease.Database, err = s.db.Identity(ctx, q); err != nil {
+			return err
+		}
+		if err := s.sameSchema(ctx, q); err != nil {
+			return err
+		}
+		var at Moment
+		row := q.QueryRowxContext(ctx, s.text.openSession, s.db.Clock(), int64(lease.Token), valid.Printable(label), ttl.Milliseconds(), lease.Database, list)
+		if err := row.Scan(&at, &lease.Controls); err != nil {
+			return err
+		}
+		lease.At = at.Time()
+		if lease.Live, err = live(ctx, q); err != nil {
+			return err
+		}
+		return s.learnChange(ctx, q, lease.Database)
+	})
+	if err != nil {
+		return ledger.Lease{}, s.failed(ctx, err, "open session")
+	}
+	s.identities.Store(lease.Token, lease.Database)
+	return lease, nil
+}
+
+// versions encodes definitions as statements take them.
+func versions(vs []ledger.Version) (string, error) {
+	list := make([][2]any, len(vs))
+	for i, v := range vs {
+		list[i] = [2]any{v.Saga, v.Version}
+	}
+	b, err := json.Marshal(list)
+	return string(b), err
+}
+
+// sameSchema refuses a schema that has become newer than this program: it may not understand what it reads there.
+func (s *chains) sameSchema(ctx context.Context, q Queries) error {
+	var version int64
+	if err := q.QueryRowxContext(ctx, schemaVersion).Scan(&version); err != nil {
+		return err
+	}
+	if version > s.db.Schema {
+		return fmt.Errorf("%w: it has version %d, this program knows %d. Use a newer program", ledger.ErrSchema, version, s.db.Schema)
+	}
+	return nil
+}
+
+// changed says that sessions were opened on other databases than the present one.
+type changed struct {
+	identity string
+	since    time.Time // when the first session was opened on the present one
+}
+
+// learnChange asks once per session whether this database is another one than it was.
+func (s *chains) learnChange(ctx context.Context, q Queries, identity string) error {
+	var first Moment
+	if err := q.QueryRowxContext(ctx, since, identity).Scan(&first); err != nil {
+		return err
+	}
+	if at := first.Time(); !at.IsZero() {
+		s.changed.Store(&changed{identity: identity, since: at})
+	}
+	return nil
+}
+
+// Renew extends a lease to r.TTL from now. A dead or expired session is not revived.
+func (s *chains) Renew(ctx context.Context, t saga.Token, r ledger.Renewal) (ledger.Lease, error) {
+	lease := ledger.Lease{Token: t, TTL: r.TTL}
+	err := s.db.Pulse(ctx, func(q Queries) error {
+		knows, err := versions(r.Knows)
+		if err != nil {
+			return err
+		}
+		if lease.Database, err = s.db.Identity(ctx, q); err != nil {
+			return err
+		}
+		if opened := s.openedOn(t); opened != "" && opened != lease.Database {
+			return fmt.Errorf("%w: opened on %s, now it is %s", ledger.ErrDatabaseChanged, opened, lease.Database)
+		}
+		if err := s.sameSchema(ctx, q); err != nil {
+			return err
+		}
+		var renewed []struct {
+			Renewed  Moment
+			Controls int64
+		}
+		if err := sqlx.SelectContext(ctx, q, &renewed, s.text.renewSession, s.db.Clock(), int64(t), r.TTL.Milliseconds(), knows); err != nil {
+			return err
+		}
+		if len(renewed) == 0 {
+			return ledger.ErrSessionDead
+		}
+		lease.At, lease.Controls = renewed[0].Renewed.Time(), renewed[0].Controls
+		if lease.Live, err = live(ctx, q); err != nil {
+			return err
+		}
+		lease.Stray, err = s.stray(ctx, q, t, r.InHand)
+		return err
+	})
+	if err != nil {
+		return ledger.Lease{}, s.failed(ctx, err, "renew session %s", t)
+	}
+	return lease, nil
+}
+
+// live returns the sessions that nobody has buried yet.
+func live(ctx context.Context, q Queries) (ts []saga.Token, err error) {
+	err = sqlx.SelectContext(ctx, q, &ts, unburied)
+	return ts, err
+}
+
+// stray returns works that t holds and does not have in hand.
+func (s *chains) stray(ctx context.Context, q Queries, t saga.Token, inHand []int64) ([]ledger.Head, error) {
+	list, err := json.Marshal(append([]int64{}, inHand...)) // never null
+	if err != nil {
+		return nil, err
+	}
+	var rows []HeadRow
+	if err := sqlx.SelectContext(ctx, q, &rows, s.text.stray, int64(t), string(list), ledger.MaxStray); err != nil {
+		return nil, err
+	}
+	return heads(rows)
+}
+
+// Bury marks a session dead. Burying a dead session is not an error.
+func (s *chains) Bury(ctx context.Context, t saga.Token) error {
+	err := s.db.Pulse(ctx, func(q Queries) error {
+		_, err := q.ExecContext(ctx, s.text.burySession, s.db.Clock(), int64(t))
+		return err
+	})
+	return s.failed(ctx, err, "bury session %s", t)
+}
+
+// BuryOthers marks every session but t dead, for a ledger that can prove that they are. It is not a method, so
+// that the ledgers which embed a store do not offer it.
+func BuryOthers(ctx context.Context, s *Store, t saga.Token) error {
+	err := s.db.Pulse(ctx, func(q Queries) error {
+		_, err := q.ExecContext(ctx, s.text.buryOthers, int64(t))
+		return err
+	})
+	return s.failed(ctx, err, "bury the sessions before %s", t)
+}
+
+// OpenedOn returns the identity of the database on which this process opened session t, "" when it did not.
+func OpenedOn(s *Store, t saga.Token) string {
+	return s.openedOn(t)
+}
+
+func (s *chains) openedOn(t saga.Token) string {
+	id, _ := s.identities.Load(t)
+	name, _ := id.(string)
+	return name
+}
+
+// Claim gives session t works that are due and known to it, and names those it holds that have an unread signal.
+func (s *chains) Claim(ctx context.Context, t saga.Token, c ledger.Claim) (ledger.Claimed, error) {
+	args := ClaimArgs{Token: int64(t), Limit: max(c.Limit, 0), Fresh: max(c.Fresh, 0)}
+	var err error
+	if args.Known, err = versions(c.Known); err == nil {
+		args.Rooms, err = rooms(c.Rooms)
+	}
+	var a ClaimAnswer
+	if err == nil {
+		a, err = s.db.Claim(ctx, args)
+	}
+	if err == nil && !a.Live {
+		err = ledger.ErrSessionDead
+	}
+	if err != nil {
+		return ledger.Claimed{}, s.failed(ctx, err, "claim for session %s", t)
+	}
+	inOrder(a.Rows)
+	hs, err := heads(a.Rows)
+	return ledger.Claimed{Heads: hs, Controls: a.Controls}, err
+}
+
+// rooms encodes where a process has room as statements take it. For a name that no database holds nothing waits.
+func rooms(of map[string]int) (string, error) {
+	list := make([][2]any, 0, len(of))
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		if n := of[name]; n > 0 && name != "" && valid.Key("destination", name) == nil {
+			list = append(list, [2]any{name, min(n, math.MaxInt32)})
+		}
+	}
+	b, err := json.Marshal(list)
+	return string(b), err
+}
+
+// inOrder puts works in the order of claims; what the session held already comes last.
+func inOrder(rows []HeadRow) {
+	slices.SortStableFunc(rows, func(a, b HeadRow) int {
+		return cmp.Or(first(!a.Since.Time().IsZero(), !b.Since.Time().IsZero()), inLine(&a, &b))
+	})
+	turns, lines := make(map[int64]int, len(rows)), make(map[Text]int)
+	for i := range rows {
+		turns[rows[i].Number] = lines[rows[i].Waited]
+		lines[rows[i].Waited]++
+	}
+	slices.SortStableFunc(rows, func(a, b HeadRow) int {
+		return cmp.Or(first(!a.Since.Time().IsZero(), !b.Since.Time().IsZero()),
+			first(a.class() == ledger.ClassCompensating, b.class() == ledger.ClassCompensating),
+			cmp.Compare(turns[a.Number], turns[b.Number]), a.Since.Time().Compare(b.Since.Time()), cmp.Compare(a.Number, b.Number))
+	})
+}
+
+// inLine is the order of works that waited for the same.
+func inLine(a, b *HeadRow) int {
+	if a.Waited != "" {
+		return cmp.Or(cmp.Compare(a.class(), b.class()), cmp.Compare(a.Number, b.Number))
+	}
+	return cmp.Or(cmp.Compare(a.class(), b.class()), a.Since.Time().Compare(b.Since.Time()), cmp.Compare(a.Number, b.Number))
+}
+
+// first puts what is before what is not.
+func first(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	default:
+		return 1
+	}
+}
+
+// class is where the work stood in the claim: one that has ended and has an unread signal counts as begun.
+func (r *HeadRow) class() ledger.Class {
+	if saga.Status(r.Status).Terminal() {
+		return ledger.ClassBegun
+	}
+	return ledger.Class(r.Rank)
+}
+
+// GiveBack releases works that t holds, and makes released ones due earlier.
+func (s *chains) GiveBack(ctx context.Context, t saga.Token, works []ledger.Return) error {
+	if len(works) == 0 {
+		return nil
+	}
+	err := valid.Returns(works)
+	if err == nil {
+		list := make([][3]any, len(works))
+		for i, w := range works {
+			list[i][0] = w.Number
+			if !w.Due.IsZero() {
+				list[i][1] = w.Due.UnixMicro()
+			}
+			if w.WaitsFor != "" {
+				list[i][2] = w.WaitsFor
+			}
+		}
+		var b []byte
+		if b, err = json.Marshal(list); err == nil {
+			err = s.db.GiveBack(ctx, int64(t), string(b))
+		}
+	}
+	return s.failed(ctx, err, "give back %d works of session %s", len(works), t)
+}
+
+// CatchUp mends what a clock that ran ahead left behind.
+func (s *chains) CatchUp(ctx context.Context) (works, sessions int64, err error) {
+	err = s.db.Plain(ctx, func(q Queries) error {
+		for text, n := range map[string]*int64{s.text.catchUpWorks: &works, s.text.catchUpSessions: &sessions} {
+			res, err := q.ExecContext(ctx, text, s.db.Clock())
+			if err != nil {
+				return err
+			}
+			if *n, err = res.RowsAffected(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return works, sessions, s.failed(ctx, err, "catch up with the clock")
+}
+
+// failed wraps a driver's error with what was tried and what it means. It is nil when err is.
+func (s *chains) failed(ctx context.Context, err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), s.db.Explain(ctx, err))
+}
+
+// token draws a session's name. Zero means nobody.
+func token() saga.Token {
+	for {
+		var b [8]byte
+		rand.Read(b[:]) // never fails: crypto/rand ends the program instead
+		if t := saga.Token(binary.BigEndian.Uint64(b[:])); t != 0 {
+			return t
+		}
+	}
+}

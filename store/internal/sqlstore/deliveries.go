@@ -1,0 +1,135 @@
+package sqlstore
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/store/internal/rows"
+)
+
+// inbox implements [reconcile.Reader].
+type inbox struct{ db *Dialect }
+
+// pageSize is how long a list is when nobody says.
+const pageSize = 100
+
+func (s *inbox) selected(f *reconcile.DeliveryFilter) *where {
+	var w where
+	if f.Numbers != nil {
+		w.and("d.number IN "+s.db.Numbers, numberList(f.Numbers))
+	}
+	w.object("d", reconcile.Object{Source: f.Source})
+	w.object("d", f.Object)
+	if f.Verdict != "" {
+		w.and("d.outcome = ?", string(f.Verdict))
+	}
+	if f.Unjudged {
+		w.and("d.judged IS NULL")
+	}
+	if !f.From.IsZero() {
+		w.and("d.received >= ?", s.db.Moment(f.From))
+	}
+	if !f.Until.IsZero() {
+		w.and("d.received < ?", s.db.Moment(f.Until))
+	}
+	if f.Before > 0 {
+		w.and("d.number < ?", f.Before)
+	}
+	return &w
+}
+
+func numberList(numbers []int64) string {
+	b, _ := json.Marshal(append([]int64{}, numbers...)) //nolint:errchkjson // numbers always marshal
+	return string(b)
+}
+
+// Deliveries returns deliveries, the newest first.
+func (s *inbox) Deliveries(ctx context.Context, f reconcile.DeliveryFilter) ([]reconcile.Delivery, error) {
+	w := s.selected(&f)
+	var found []rows.Delivery
+	// The page is chosen before anything is joined to it.
+	err := s.db.get(ctx, &found, `SELECT `+rows.DeliveryColumns+`
+		FROM (SELECT * FROM amends_inbox AS d`+w.String()+` ORDER BY d.number DESC LIMIT ?) AS d`+rows.BesideDelivery+`
+		ORDER BY d.number DESC`, append(w.args, cmp.Or(f.Limit, pageSize))...)
+	if err != nil {
+		return nil, fmt.Errorf("list deliveries: %w", err)
+	}
+	return rows.Deliveries(found), nil
+}
+
+// Delivery returns one.
+func (s *inbox) Delivery(ctx context.Context, number int64) (reconcile.Delivery, error) {
+	found, err := s.Deliveries(ctx, reconcile.DeliveryFilter{Numbers: []int64{number}})
+	if err == nil && len(found) == 0 {
+		err = reconcile.ErrNotFound
+	}
+	if err != nil {
+		return reconcile.Delivery{}, fmt.Errorf("delivery %d: %w", number, err)
+	}
+	return found[0], nil
+}
+
+// Entry returns what is known of an object, nil when nothing is.
+func (s *inbox) Entry(ctx context.Context, o reconcile.Object) (*reconcile.Entry, error) {
+	var w where
+	for i, value := range rows.Key(rows.Object(o)) {
+		w.and("e."+rows.KeyColumns[i].Name+" = ?", value)
+	}
+	found, err := s.entries(ctx, &w, 1)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	return &found[0], nil
+}
+
+// Entries returns entries in the order of their objects.
+func (s *inbox) Entries(ctx context.Context, f reconcile.EntryFilter) ([]reconcile.Entry, error) {
+	var w where
+	w.object("e", f.Object)
+	if f.Owing {
+		w.and("(" + owing + ")")
+	}
+	if f.Blocked {
+		w.and("e.blocked IS NOT NULL")
+	}
+	if f.After != (reconcile.Object{}) {
+		w.and("("+rows.Names("e.", rows.KeyColumns)+") > (?, ?, ?, ?)", rows.Key(rows.Object(f.After))...)
+	}
+	return s.entries(ctx, &w, cmp.Or(f.Limit, pageSize))
+}
+
+const owing = `e.dirty > e.clean OR e.accepted > e.delivered`
+
+func (s *inbox) entries(ctx context.Context, w *where, limit int) ([]reconcile.Entry, error) {
+	key := rows.Names("e.", rows.KeyColumns)
+	var found []rows.Entry
+	err := s.db.get(ctx, &found, `SELECT `+key+`, `+rows.Names("e.", rows.EntryColumns)+`
+		FROM amends_entries AS e`+w.String()+` ORDER BY `+key+` LIMIT ?`, append(w.args, limit)...)
+	if err != nil {
+		return nil, fmt.Errorf("list entries: %w", err)
+	}
+	return rows.Entries(found)
+}
+
+// Counts returns how many deliveries of each source met which verdict.
+func (s *inbox) Counts(ctx context.Context) ([]reconcile.Count, error) {
+	var found []rows.Census
+	err := s.db.get(ctx, &found, `SELECT source, verdict, count(*) AS count, max(received) AS last
+		FROM (SELECT source, received, CASE WHEN judged IS NOT NULL THEN outcome END AS verdict FROM amends_inbox) AS d
+		GROUP BY source, verdict`)
+	if err != nil {
+		return nil, fmt.Errorf("count deliveries: %w", err)
+	}
+	counts := make([]reconcile.Count, len(found))
+	for i := range found {
+		counts[i] = found[i].Row()
+	}
+	slices.SortFunc(counts, func(a, b reconcile.Count) int {
+		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Verdict, b.Verdict))
+	})
+	return counts, nil
+}

@@ -1,0 +1,167 @@
+package sqlstore
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/saga"
+)
+
+// Queries runs statements: a connection, a pool or a transaction.
+type Queries interface {
+	sqlx.QueryerContext
+	sqlx.ExecerContext
+}
+
+// Lane runs fn where one kind of call is made, so that no other kind can hold it up. Unless the lane says otherwise each
+// statement in fn stands for itself.
+type Lane func(ctx context.Context, fn func(Queries) error) error
+
+// Dialect is what one SQL database does differently from the other.
+type Dialect struct {
+	// Words replace the names in braces of the ledger's statements. A $ followed by a question mark in a word
+	// stands for the parameter named in the brace.
+	Words map[string]string
+
+	// Clock is the first parameter of statements with {now}: nil for the server's own clock, microseconds
+	// since 1970 otherwise.
+	Clock func() any
+
+	// View is a consistent view for several statements, Read for statements that only read, Plain for those that write;
+	// Pulse is the heartbeat's own.
+	View, Read, Plain, Pulse Lane
+
+	// Write runs fn in a transaction, which is in or not in as a whole.
+	Write func(ctx context.Context, fn func(context.Context, Queries) error) error
+
+	// Page runs fn in a transaction and stores events in the same one, unless fn answers that nothing is to be stored.
+	// It may run fn again when the transaction has to be repeated.
+	Page func(ctx context.Context, events []reconcile.Event, fn func(context.Context, Queries) (store bool, err error)) error
+
+	// Identity asks the database who it is.
+	Identity func(ctx context.Context, q Queries) (string, error)
+
+	// Schema is the version of the schema that this program knows.
+	Schema int64
+
+	// Claim buries expired sessions, releases what dead ones held and gives a session works.
+	Claim func(ctx context.Context, c ClaimArgs) (ClaimAnswer, error)
+
+	// GiveBack releases works that a session holds, and makes released ones due earlier.
+	GiveBack func(ctx context.Context, token int64, works string) error
+
+	// Post stores a signal. It reports whether there is such a work.
+	Post func(ctx context.Context, p PostArgs) (found bool, err error)
+
+	// SetControl stores a control if it still has the version it was decided on and its session is live, and draws its new
+	// version. It reports whether that was so.
+	SetControl func(ctx context.Context, c ControlArgs) (version int64, at Moment, stored bool, err error)
+
+	// Bind turns the question marks of a reconciler's statements into the database's own parameters.
+	Bind func(string) string
+
+	// Now reads the clock by which a reconciler lives; Today is the same as an expression.
+	Now   func(context.Context, Queries) (time.Time, error)
+	Today string
+
+	// Moment writes a time as a parameter. MomentOf and BytesOf make a column's value of an expression that is a number of
+	// microseconds, or a text in hex.
+	Moment            func(time.Time) any
+	MomentOf, BytesOf func(expression string) string
+
+	// Numbers is the set of the numbers in a JSON list that is a parameter; Elements is the table e, with the one column
+	// value, of the elements of one.
+	Numbers, Elements string
+
+	// Share and Lock, behind a SELECT, keep its rows from being changed, or locked as well, until the transaction ends.
+	Share, Lock string
+
+	// Explain gives an error of the driver its meaning: one of the ledger's sentinels where there is one, and
+	// what a person can do. It leaves other errors alone. ctx is the caller's: a driver does not always say that
+	// it was the reason.
+	Explain func(ctx context.Context, err error) error
+}
+
+// read runs fn where statements only read.
+func (d *Dialect) read(ctx context.Context, fn func(Queries) error) error {
+	return d.Explain(ctx, d.Read(ctx, fn))
+}
+
+// get reads all rows of a query into dest.
+func (d *Dialect) get(ctx context.Context, dest any, query string, args ...any) error {
+	return d.read(ctx, func(q Queries) error { return d.choose(ctx, q, dest, query, args...) })
+}
+
+// choose reads all rows of a query into dest, within what q is.
+func (d *Dialect) choose(ctx context.Context, q Queries, dest any, query string, args ...any) error {
+	return sqlx.SelectContext(ctx, q, dest, d.Bind(query), args...)
+}
+
+// write runs fn in a transaction.
+func (d *Dialect) write(ctx context.Context, fn func(context.Context, Queries) error) error {
+	return d.Explain(ctx, d.Write(ctx, fn))
+}
+
+// now reads the clock by which a reconciler lives.
+func (d *Dialect) now(ctx context.Context) (now time.Time, err error) {
+	err = d.read(ctx, func(q Queries) error {
+		now, err = d.Now(ctx, q)
+		return err
+	})
+	return now, err
+}
+
+// ClaimArgs is [ledger.Claim] as statements take it.
+type ClaimArgs struct {
+	Token        int64
+	Limit, Fresh int
+	Known        string // JSON: [["saga", version], …]
+	Rooms        string // JSON: [["destination", places], …]
+}
+
+// ClaimAnswer is what a claim has to say.
+type ClaimAnswer struct {
+	Rows     []HeadRow
+	Live     bool  // the session is
+	Controls int64 // the newest version of all controls
+}
+
+// ControlArgs is a control as statements take it.
+type ControlArgs struct {
+	Token               int64 // 0: a person
+	Kind, Name          string
+	Version             int64 // the one it was decided on
+	Nonce               int64
+	Body, Actor, Reason any // texts, or nil
+}
+
+// PostArgs is a signal as statements take it.
+type PostArgs struct {
+	ID                       saga.ID
+	Kind, Key, Actor, Reason string
+	Verdict                  any // JSON, or nil
+}
+
+// MaxRelease is how many works of dead sessions one claim releases.
+const MaxRelease = 1000
+
+var word = regexp.MustCompile(`\{(\w+)(?::(\d+))?\}`)
+
+// Text puts the database's words into a statement.
+func (d *Dialect) Text(statement string) string {
+	return word.ReplaceAllStringFunc(statement, func(brace string) string {
+		m := word.FindStringSubmatch(brace)
+		text, ok := d.Words[m[1]]
+		if !ok { // a mistake in a constant of this module
+			panic(fmt.Sprintf("sqlstore: the database has no word for %s in %q", brace, statement))
+		}
+		return parameter.ReplaceAllString(text, "$$"+m[2])
+	})
+}
+
+var parameter = regexp.MustCompile(`\$\?`)

@@ -1,0 +1,94 @@
+package sqlstore
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/store/internal/rows"
+)
+
+// Remember makes the drift of a part what fs says.
+func (s *plans) Remember(ctx context.Context, job string, plan int64, part drift.Part, fs []drift.Finding) error {
+	err := part.Hold(fs)
+	if err == nil {
+		err = s.write(ctx, func(ctx context.Context, w writer) error {
+			list, _, err := encodeFindings(fs)
+			if err != nil {
+				return err
+			}
+			if err := w.forget(ctx, rows.Name(job), part, list); err != nil {
+				return err
+			}
+			_, err = w.do(ctx, rememberText(w.Elements), rows.Name(job), w.at(), w.at(), plan, list)
+			return err
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("remember the drift of %s: %w", job, err)
+	}
+	return nil
+}
+
+// forget erases what is not in a list any more.
+func (w writer) forget(ctx context.Context, job string, part drift.Part, list string) error {
+	var c where
+	c.and("job = ?", job)
+	if part.From != "" {
+		c.and("key > ?", rows.Name(part.From))
+	}
+	if part.Until != "" {
+		c.and("key <= ?", rows.Name(part.Until))
+	}
+	c.and("key NOT IN (SELECT e.value ->> 0 FROM "+w.Elements+")", list)
+	_, err := w.do(ctx, "DELETE FROM amends_drifts"+c.String(), c.args...)
+	return err
+}
+
+func rememberText(elements string) string {
+	return `INSERT INTO amends_drifts AS d (job, first, last, times, plan, key, class, finding)
+		SELECT ?, ?, ?, 1, ?, e.value ->> 0, e.value ->> 1, e.value ->> 3 FROM ` + elements + ` WHERE true
+		ON CONFLICT (job, key) DO UPDATE SET
+			first = CASE WHEN d.class = excluded.class THEN d.first ELSE excluded.first END,
+			times = CASE WHEN d.class <> excluded.class THEN 1 WHEN d.plan = excluded.plan THEN d.times ELSE d.times + 1 END,
+			last = excluded.last, plan = excluded.plan, class = excluded.class, finding = excluded.finding`
+}
+
+// lasting is drift as the table has it.
+type lasting struct {
+	Job, Key, Finding string
+	First, Last       Moment
+	Times             int
+}
+
+func driftsText(w *where) string {
+	return `SELECT job, key, finding, first, last, times FROM amends_drifts` + w.String() + ` ORDER BY first, job, key LIMIT ?`
+}
+
+// Drifts returns drift, the oldest first.
+func (s *plans) Drifts(ctx context.Context, q drift.DriftQuery) ([]drift.Drift, error) {
+	var w where
+	w.is("job", rows.Name(q.Job))
+	w.is("key", rows.Name(q.Key))
+	w.is("class", string(q.Class))
+	if q.Times > 1 {
+		w.and("times >= ?", q.Times)
+	}
+	if a := q.After; a != nil {
+		w.and("(first, job, key) > (?, ?, ?)", s.db.Moment(a.First), rows.Name(a.Job), rows.Name(a.Key))
+	}
+	var found []lasting
+	err := s.db.get(ctx, &found, driftsText(&w), append(w.args, limit(q.Limit))...)
+	ds := make([]drift.Drift, len(found))
+	for i := range found {
+		r := &found[i]
+		ds[i] = drift.Drift{Job: r.Job, First: r.First.Time(), Last: r.Last.Time(), Times: r.Times}
+		if err == nil {
+			ds[i].Finding, err = readFinding(r.Key, r.Finding)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list drift: %w", err)
+	}
+	return ds, nil
+}

@@ -1,0 +1,190 @@
+package sqlstore
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store/internal/valid"
+)
+
+// Load returns chains from their latest snapshots on, in the order of ids. Works that do not exist are left
+// out. Head, records and signals are of one moment.
+func (s *chains) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	l := loading{store: s, chains: make(map[int64]*ledger.Chain), numbers: make(map[saga.ID]int64)}
+	err := s.db.View(ctx, func(q Queries) error {
+		clear(l.chains)
+		if err := l.heads(ctx, q, ids); err != nil {
+			return err
+		}
+		if err := l.records(ctx, q); err != nil {
+			return err
+		}
+		if err := l.changes(ctx, q); err != nil {
+			return err
+		}
+		return l.signals(ctx, q)
+	})
+	if err != nil {
+		return nil, s.failed(ctx, err, "load %d works", len(ids))
+	}
+	chains := make([]ledger.Chain, 0, len(l.chains))
+	for _, id := range ids {
+		if c := l.chains[l.numbers[id]]; c != nil {
+			chains = append(chains, *c)
+		}
+	}
+	return chains, nil
+}
+
+// loading collects chains by the numbers of their heads.
+type loading struct {
+	store   *chains
+	chains  map[int64]*ledger.Chain
+	numbers map[saga.ID]int64
+}
+
+func (l *loading) heads(ctx context.Context, q Queries, ids []saga.ID) error {
+	pairs := make([][2]string, 0, len(ids))
+	seen := make(map[saga.ID]bool, len(ids))
+	for _, id := range ids {
+		if !seen[id] && valid.Text("saga", id.Saga) == nil && valid.Text("work", id.Work) == nil { // others cannot be there
+			seen[id] = true
+			pairs = append(pairs, [2]string{id.Saga, id.Work})
+		}
+	}
+	list, err := json.Marshal(pairs)
+	if err != nil {
+		return err
+	}
+	var rows []HeadRow
+	if err := sqlx.SelectContext(ctx, q, &rows, l.store.text.loadHeads, l.store.db.Clock(), string(list)); err != nil {
+		return err
+	}
+	for i := range rows {
+		h, err := rows[i].head()
+		if err != nil {
+			return err
+		}
+		l.chains[h.Number] = &ledger.Chain{Head: h, At: rows[i].Now.Time()}
+		l.numbers[h.ID] = h.Number
+	}
+	return nil
+}
+
+func (l *loading) records(ctx context.Context, q Queries) error {
+	numbers, err := l.list(func(*ledger.Chain) bool { return true })
+	if err != nil || numbers == "" {
+		return err
+	}
+	rows, err := q.QueryxContext(ctx, l.store.text.loadRecords, numbers)
+	if err != nil {
+		return err
+	}
+	return each(rows, func(row *recordRow) error {
+		r, err := row.record()
+		if err != nil {
+			return err
+		}
+		c := l.chains[row.Head]
+		c.Records = append(c.Records, r)
+		return nil
+	})
+}
+
+func (l *loading) signals(ctx context.Context, q Queries) error {
+	numbers, err := l.list(func(c *ledger.Chain) bool { return c.Head.Posted > c.Head.Consumed })
+	if err != nil || numbers == "" {
+		return err
+	}
+	rows, err := q.QueryxContext(ctx, l.store.text.loadSignals, numbers)
+	if err != nil {
+		return err
+	}
+	return each(rows, func(row *signalRow) error {
+		sig, err := row.signal()
+		if err != nil {
+			return err
+		}
+		c := l.chains[row.Head]
+		c.Signals = append(c.Signals, sig)
+		return nil
+	})
+}
+
+// changes marks the chains whose tails were written before the database became another one.
+func (l *loading) changes(ctx context.Context, q Queries) error {
+	c := l.store.changed.Load()
+	if c == nil {
+		return nil
+	}
+	writers := make(map[saga.Token]bool)
+	for _, chain := range l.chains {
+		if n := len(chain.Records); n > 0 {
+			writers[chain.Records[n-1].Session] = false
+		}
+	}
+	list, err := json.Marshal(slices.Collect(maps.Keys(writers)))
+	if err != nil {
+		return err
+	}
+	var others []saga.Token
+	if err := sqlx.SelectContext(ctx, q, &others, l.store.text.elsewhere, c.identity, string(list)); err != nil {
+		return err
+	}
+	for _, t := range others {
+		writers[t] = true
+	}
+	for _, chain := range l.chains {
+		if n := len(chain.Records); n > 0 {
+			tail := &chain.Records[n-1]
+			if writers[tail.Session] || tail.Session == 0 && tail.At.Before(c.since) {
+				chain.Changed = c.since
+			}
+		}
+	}
+	return nil
+}
+
+// list returns the numbers of chosen heads as a JSON array, "" when there are none.
+func (l *loading) list(chosen func(*ledger.Chain) bool) (string, error) {
+	var numbers []int64
+	for n, c := range l.chains {
+		if chosen(c) {
+			numbers = append(numbers, n)
+		}
+	}
+	if len(numbers) == 0 {
+		return "", nil
+	}
+	b, err := json.Marshal(numbers)
+	return string(b), err
+}
+
+// each scans every row into a T and closes rows.
+func each[T any](rows *sqlx.Rows, fn func(*T) error) (err error) {
+	defer func() {
+		if cerr := rows.Close(); err == nil {
+			err = cerr
+		}
+	}()
+	for rows.Next() {
+		var row T
+		if err := rows.StructScan(&row); err != nil {
+			return fmt.Errorf("read a row: %w", err)
+		}
+		if err := fn(&row); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}

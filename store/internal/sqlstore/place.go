@@ -1,0 +1,36 @@
+package sqlstore
+
+import (
+	"bytes"
+
+	"github.com/amends-dev/amends/ledger"
+)
+
+// Place is what stands in the ledger where an entry was not taken: the record at its number, if there is one,
+// and the one before it.
+type Place struct {
+	Head     int64
+	Own      []byte // hash of the record at the entry's seq; nil: none
+	OwnAt    Moment
+	Previous []byte // hash of the record before it; nil: none
+}
+
+// Judge says why the entry was not taken. What is there is looked at before the lease, so that NoLease means
+// that nothing but the lease is missing. ok is false when nothing speaks against the entry any more: another
+// transaction was in the way and is not there now, so it can be tried again.
+func (p *Place) Judge(e *ledger.Entry, live bool) (a ledger.Answer, ok bool) {
+	start := e.Record.Seq == 1
+	switch {
+	case p.Own != nil && bytes.Equal(p.Own, e.Record.Hash[:]):
+		return ledger.Answer{Result: ledger.Mine, At: p.OwnAt.Time(), Head: p.Head}, true
+	case p.Own != nil && start:
+		return ledger.Answer{Result: ledger.Exists}, true
+	case p.Own != nil:
+		return ledger.Answer{Result: ledger.Stale}, true
+	case !start && !bytes.Equal(p.Previous, e.Prev[:]):
+		return ledger.Answer{Result: ledger.Missing}, true
+	case e.Record.Arm != nil && !live:
+		return ledger.Answer{Result: ledger.NoLease}, true
+	}
+	return ledger.Answer{}, false
+}

@@ -1,0 +1,162 @@
+package sqlstore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/store/internal/rows"
+)
+
+// plans implements [drift.Plans] and [drift.Drifts].
+//
+// Findings go into the database in batches, each one statement with one parameter: a JSON list. So a plan of
+// a million findings is a few hundred statements, and no more than one batch of it is in memory.
+//
+// Nothing large is erased in one transaction. A draft that was never finished, or a plan too many, is dropped first, which
+// is one row; from then on no reader sees it and nothing can be added to it. Its findings go in parts, before the next
+// draft of the job begins, which also ends what was interrupted by a kill.
+type plans struct{ db *Dialect }
+
+// batch is how many findings are in one statement.
+const batch = 2000
+
+// write runs fn in a transaction, and tells it the database's clock.
+func (s *plans) write(ctx context.Context, fn func(ctx context.Context, q writer) error) error {
+	now, err := s.db.now(ctx)
+	if err != nil {
+		return err
+	}
+	return s.db.write(ctx, func(ctx context.Context, q Queries) error { return fn(ctx, writer{s.db, q, now}) })
+}
+
+// writer is one transaction.
+type writer struct {
+	*Dialect
+
+	q   Queries
+	now time.Time
+}
+
+// at is now as a parameter.
+func (w writer) at() any { return w.Moment(w.now) }
+
+// do runs a statement and returns how many rows it changed.
+func (w writer) do(ctx context.Context, query string, args ...any) (int64, error) {
+	r, err := w.q.ExecContext(ctx, w.Bind(query), args...)
+	if err != nil {
+		return 0, err
+	}
+	return r.RowsAffected()
+}
+
+// choose reads all rows of a query within the transaction.
+func (w writer) choose(ctx context.Context, dest any, query string, args ...any) error {
+	return w.Dialect.choose(ctx, w.q, dest, query, args...)
+}
+
+// Approve notes an approval.
+func (s *plans) Approve(ctx context.Context, id string, by drift.By) error {
+	if by.Actor == "" {
+		return errors.New("approve plan " + id + ": nobody says so; an approval has an actor")
+	}
+	err := s.write(ctx, func(ctx context.Context, w writer) error {
+		var known []int64
+		err := w.choose(ctx, &known, `SELECT number FROM amends_plans WHERE state = 'plan' AND id = ? LIMIT 1`+w.Share, id)
+		if err != nil {
+			return err
+		}
+		if len(known) == 0 {
+			return drift.ErrNotFound
+		}
+		_, err = w.do(ctx, `INSERT INTO amends_approvals (at, id, actor, reason) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+			w.at(), id, rows.Text(by.Actor), rows.Text(by.Reason))
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("approve plan %s: %w", id, err)
+	}
+	return nil
+}
+
+// Findings returns findings of a plan or draft in the order of their keys.
+func (s *plans) Findings(ctx context.Context, q drift.FindingQuery) ([]drift.Row, error) {
+	var w where
+	w.and("plan = ?", q.Number)
+	if q.After != "" {
+		w.and("key > ?", rows.Name(q.After))
+	}
+	if q.Acting {
+		w.and(acting)
+	}
+	w.is("class", string(q.Class))
+	w.is("outcome", string(q.Outcome))
+	var found []findingRow
+	err := s.db.get(ctx, &found, `SELECT key, outcome, error, at, finding FROM amends_findings`+w.String()+` ORDER BY key LIMIT ?`,
+		append(w.args, limit(q.Limit))...)
+	rows := make([]drift.Row, len(found))
+	for i := range found {
+		if err == nil {
+			rows[i], err = found[i].row()
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("findings of plan %d: %w", q.Number, err)
+	}
+	return rows, nil
+}
+
+// acting is [drift.Row.Acting]. Who asks goes through the plan once, page by page, so it has no index.
+const acting = `acts = 1 AND (outcome IS NULL OR outcome = 'withheld')`
+
+func limit(n int) int { return cmp.Or(max(n, 0), pageSize) }
+
+// Done notes what became of actions.
+func (s *plans) Done(ctx context.Context, number int64, rows []drift.Row) error {
+	err := s.write(ctx, func(ctx context.Context, w writer) error {
+		if err := w.held(ctx, number, "plan"); err != nil {
+			return err
+		}
+		return inBatches(len(rows), func(from, to int) error {
+			list, err := outcomes(number, rows[from:to])
+			if err != nil {
+				return err
+			}
+			_, err = w.do(ctx, doneText(w.Elements), w.at(), list)
+			return err
+		})
+	})
+	if err != nil {
+		return fmt.Errorf("note what became of plan %d: %w", number, err)
+	}
+	return nil
+}
+
+// doneText notes outcomes. The plan's number is in the list, too: were it a parameter, SQLite would go through the
+// whole plan for each element, instead of the other way round.
+func doneText(elements string) string {
+	return `UPDATE amends_findings SET outcome = e.value ->> 2, error = e.value ->> 3, at = ?
+		FROM ` + elements + ` WHERE plan = CAST(e.value ->> 0 AS bigint) AND key = e.value ->> 1`
+}
+
+// held locks a plan in a state; there is none, or it is in another: [drift.ErrNotFound].
+func (w writer) held(ctx context.Context, number int64, state string) error {
+	var known []int64
+	err := w.choose(ctx, &known, `SELECT number FROM amends_plans WHERE number = ? AND state = ?`+w.Share, number, state)
+	if err == nil && len(known) == 0 {
+		err = drift.ErrNotFound
+	}
+	return err
+}
+
+func inBatches(n int, do func(from, to int) error) error {
+	for from := 0; from < n; from += batch {
+		if err := do(from, min(from+batch, n)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

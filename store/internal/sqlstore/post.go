@@ -1,0 +1,122 @@
+package sqlstore
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store/internal/valid"
+)
+
+// Post inserts a signal and makes the work due at the latest now. A key the work has already received changes nothing.
+func (s *chains) Post(ctx context.Context, id saga.ID, sig saga.Signal) error {
+	p := PostArgs{ID: id, Kind: string(sig.Kind), Key: sig.Key, Actor: sig.Actor, Reason: sig.Reason}
+	err := valid.Signal(&sig)
+	if err == nil {
+		p.Verdict, err = encodeVerdict(&sig)
+	}
+	if err != nil {
+		return fmt.Errorf("post %s to %s: %w", sig.Kind, id, err)
+	}
+	found := false
+	if findable(id) {
+		found, err = s.db.Post(ctx, p)
+	}
+	if err == nil && !found {
+		err = ledger.ErrNotFound
+	}
+	return s.failed(ctx, err, "post %s to %s", sig.Kind, id)
+}
+
+// utterance is what a signal says beside its kind, as it is stored.
+type utterance struct {
+	saga.Verdict
+	saga.News
+}
+
+// encodeVerdict returns what the signal says as JSON, nil when there is nothing beside its kind.
+func encodeVerdict(sig *saga.Signal) (any, error) {
+	b, err := json.Marshal(utterance{sig.Verdict, sig.News})
+	if err != nil {
+		return nil, fmt.Errorf("encode what it says: %w", err)
+	}
+	if string(b) == "{}" {
+		return nil, nil //nolint:nilnil // NULL in the database: its kind says all
+	}
+	return string(b), nil
+}
+
+// findable reports whether a work of this name can be there.
+func findable(id saga.ID) bool {
+	return valid.Text("saga", id.Saga) == nil && valid.Text("work", id.Work) == nil
+}
+
+// find returns the number of a work.
+func find(ctx context.Context, q Queries, id saga.ID) (int64, error) {
+	if !findable(id) {
+		return 0, ledger.ErrNotFound
+	}
+	var head int64
+	err := q.QueryRowxContext(ctx, findHead, id.Saga, id.Work).Scan(&head)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, ledger.ErrNotFound
+	}
+	return head, err
+}
+
+// Describe stores a definition's structure or compares it with the stored one.
+func (s *chains) Describe(ctx context.Context, spec *saga.Spec) error {
+	b, err := json.Marshal(spec)
+	if err != nil {
+		return fmt.Errorf("describe %s version %d: encode its structure: %w", spec.Saga, spec.Version, err)
+	}
+	err = s.db.Plain(ctx, func(q Queries) error {
+		_, err := q.ExecContext(ctx, s.text.addDefinition, s.db.Clock(), spec.Saga, spec.Version, spec.Structure(), string(b))
+		if err != nil {
+			return err
+		}
+		var stored string
+		if err := q.QueryRowxContext(ctx, structure, spec.Saga, spec.Version).Scan(&stored); err != nil {
+			return err
+		}
+		if stored != spec.Structure() {
+			return fmt.Errorf("%w; raise the version", ledger.ErrDefinitionChanged)
+		}
+		return nil
+	})
+	return s.failed(ctx, err, "describe %s version %d", spec.Saga, spec.Version)
+}
+
+// Count adds blocked duplicates to their counters, in the order of their keys so that two processes which
+// count the same keys do not wait for each other in a circle.
+func (s *chains) Count(ctx context.Context, ds []ledger.Duplicate) error {
+	if len(ds) == 0 {
+		return nil
+	}
+	type counter struct{ saga, work, source string }
+	sums := make(map[counter]int64, len(ds))
+	for _, d := range ds {
+		sums[counter{valid.Cut(d.ID.Saga), valid.Cut(d.ID.Work), valid.Cut(d.Source)}] += d.Count
+	}
+	rows := make([][4]any, 0, len(sums))
+	for _, k := range slices.SortedFunc(maps.Keys(sums), func(a, b counter) int {
+		return cmp.Or(cmp.Compare(a.saga, b.saga), cmp.Compare(a.work, b.work), cmp.Compare(a.source, b.source))
+	}) {
+		rows = append(rows, [4]any{k.saga, k.work, k.source, sums[k]})
+	}
+	list, err := json.Marshal(rows)
+	if err == nil {
+		err = s.db.Plain(ctx, func(q Queries) error {
+			_, err := q.ExecContext(ctx, s.text.countDuplicates, s.db.Clock(), string(list))
+			return err
+		})
+	}
+	return s.failed(ctx, err, "count %d duplicates", len(ds))
+}

@@ -1,0 +1,186 @@
+package sqlstore
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/saga"
+)
+
+// defaultLimit is what a Filter without a limit means.
+const defaultLimit = 100
+
+// List returns heads in the order of their numbers or works, at most f.Limit of them, starting behind f.After or
+// f.AfterWork.
+func (s *chains) List(ctx context.Context, f ledger.Filter) ([]ledger.Head, error) {
+	var w filter
+	order := "h.number"
+	if f.ByWork { // amends_heads_work is in this order, by bytes
+		order = "h.work"
+		w.add("h.work > ", f.AfterWork)
+	} else {
+		w.add("h.number > ", f.After)
+	}
+	w.work(&f)
+	if f.Status != "" {
+		w.add("h.status = ", string(f.Status))
+	}
+	if f.Reason != "" {
+		w.add("h.reason = ", string(f.Reason))
+	}
+	if f.WaitsFor != "" { // amends_heads_waits
+		w.add("h.waits_for = ", f.WaitsFor)
+	}
+	if f.ExternalID != "" {
+		w.add("h.number IN (SELECT r.head FROM amends_records AS r WHERE r.external_id = ", f.ExternalID)
+		w.text.WriteString(")")
+	}
+	if f.Unconfirmed { // amends_records_unconfirmed
+		w.text.WriteString(" AND h.number IN (SELECT r.head FROM amends_records AS r WHERE r.kind = 'adopted' AND r.class = 'unknown')")
+	}
+	query := `SELECT ` + HeadColumns + ` FROM amends_heads AS h` + w.text.String() +
+		` ORDER BY ` + order + w.limit(f.Limit)
+	var rows []HeadRow
+	err := s.db.View(ctx, func(q Queries) error {
+		rows = rows[:0]
+		return sqlx.SelectContext(ctx, q, &rows, query, w.args...)
+	})
+	if err != nil {
+		return nil, s.failed(ctx, err, "list works")
+	}
+	return heads(rows)
+}
+
+// History returns the whole chain of a work from its first record.
+func (s *chains) History(ctx context.Context, id saga.ID) ([]saga.Record, error) {
+	return ofWork(ctx, s, "history of", id, history, (*recordRow).record)
+}
+
+// Signals returns every signal posted to a work, oldest first.
+func (s *chains) Signals(ctx context.Context, id saga.ID) ([]saga.Signal, error) {
+	return ofWork(ctx, s, "signals of", id, signals, (*signalRow).signal)
+}
+
+// ofWork reads what belongs to one work, row by row.
+func ofWork[R, T any](ctx context.Context, s *chains, what string, id saga.ID, query string, convert func(*R) (T, error)) ([]T, error) {
+	var out []T
+	err := s.db.View(ctx, func(q Queries) error {
+		out = out[:0]
+		head, err := find(ctx, q, id)
+		if err != nil {
+			return err
+		}
+		rows, err := q.QueryxContext(ctx, s.db.Text(query), head)
+		if err != nil {
+			return err
+		}
+		return each(rows, func(row *R) error {
+			v, err := convert(row)
+			out = append(out, v)
+			return err
+		})
+	})
+	if err != nil {
+		return nil, s.failed(ctx, err, "%s %s", what, id)
+	}
+	return out, nil
+}
+
+// duplicateRow is a row of amends_duplicates.
+type duplicateRow struct {
+	Saga, Work, Source string
+	Count              int64
+	First, Last        Moment
+}
+
+// Duplicates returns the counters of blocked duplicates, the most recent first.
+func (s *chains) Duplicates(ctx context.Context, f ledger.Filter) ([]ledger.Duplicate, error) {
+	var w filter
+	w.work(&f)
+	query := `SELECT h.saga, h.work, h.source, h.count, h.first, h.last FROM amends_duplicates AS h` +
+		w.text.String() + ` ORDER BY h.last DESC, h.saga, h.work, h.source` + w.limit(f.Limit)
+	var rows []duplicateRow
+	err := s.db.View(ctx, func(q Queries) error {
+		rows = rows[:0]
+		return sqlx.SelectContext(ctx, q, &rows, query, w.args...)
+	})
+	if err != nil {
+		return nil, s.failed(ctx, err, "list duplicates")
+	}
+	ds := make([]ledger.Duplicate, len(rows))
+	for i, r := range rows {
+		ds[i] = ledger.Duplicate{ID: saga.ID{Saga: r.Saga, Work: r.Work}, Source: r.Source,
+			Count: r.Count, First: r.First.Time(), Last: r.Last.Time()}
+	}
+	return ds, nil
+}
+
+// definitionRow is a row of amends_definitions.
+type definitionRow struct {
+	Structure, Spec string
+	First           Moment
+}
+
+// Definitions returns every definition the ledger has seen, by name and version.
+func (s *chains) Definitions(ctx context.Context) ([]ledger.Definition, error) {
+	var rows []definitionRow
+	err := s.db.View(ctx, func(q Queries) error {
+		rows = rows[:0]
+		return sqlx.SelectContext(ctx, q, &rows, definitions)
+	})
+	if err != nil {
+		return nil, s.failed(ctx, err, "list definitions")
+	}
+	ds := make([]ledger.Definition, len(rows))
+	for i, r := range rows {
+		ds[i] = ledger.Definition{Structure: r.Structure, JSON: json.RawMessage(r.Spec), First: r.First.Time()}
+		if err := json.Unmarshal([]byte(r.Spec), &ds[i].Spec); err != nil {
+			return nil, fmt.Errorf("list definitions: decode one: %w", err)
+		}
+	}
+	return ds, nil
+}
+
+// filter collects conditions and their parameters.
+type filter struct {
+	text strings.Builder
+	args []any
+}
+
+// add appends a condition that ends in a parameter.
+func (w *filter) add(condition string, arg any) {
+	join := " AND "
+	if w.text.Len() == 0 {
+		join = " WHERE "
+	}
+	w.args = append(w.args, arg)
+	fmt.Fprintf(&w.text, "%s%s$%d", join, condition, len(w.args))
+}
+
+// work narrows to the work ids of a filter. A prefix is a lower bound too, so that the index on work serves it.
+func (w *filter) work(f *ledger.Filter) {
+	if f.Saga != "" {
+		w.add("h.saga = ", f.Saga)
+	}
+	if f.Work != "" {
+		w.add("h.work = ", f.Work)
+	}
+	if f.Prefix != "" {
+		w.add("h.work >= ", f.Prefix)
+		w.add(fmt.Sprintf("substr(h.work, 1, %d) = ", utf8.RuneCountInString(f.Prefix)), f.Prefix)
+	}
+}
+
+func (w *filter) limit(n int) string {
+	if n <= 0 {
+		n = defaultLimit
+	}
+	w.args = append(w.args, n)
+	return fmt.Sprintf(" LIMIT $%d", len(w.args))
+}

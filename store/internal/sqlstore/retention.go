@@ -1,0 +1,124 @@
+package sqlstore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/store/internal/rows"
+)
+
+// replayed is how many deliveries become unjudged in one transaction, so that a receiver need not wait long.
+const replayed = 2000
+
+// Replay makes deliveries unjudged again, the newest first.
+func (s *inbox) Replay(ctx context.Context, f reconcile.DeliveryFilter, why string) (int, error) {
+	n, rest := 0, f.Limit
+	for {
+		page := replayed
+		if f.Limit > 0 {
+			page = min(page, rest)
+		}
+		w := s.selected(&f)
+		var numbers []int64
+		err := s.db.get(ctx, &numbers, `SELECT d.number FROM amends_inbox AS d`+w.String()+` ORDER BY d.number DESC LIMIT ?`, append(w.args, page)...)
+		if err == nil && len(numbers) > 0 {
+			err = s.db.write(ctx, func(ctx context.Context, q Queries) error {
+				_, err := q.ExecContext(ctx, s.db.Bind(`UPDATE amends_inbox SET judged = NULL, because = ?
+					WHERE judged IS NOT NULL AND number IN `+s.db.Numbers), rows.Text(why), numberList(numbers))
+				return err
+			})
+		}
+		if err != nil {
+			return n, fmt.Errorf("replay deliveries: %w", err)
+		}
+		n, rest = n+len(numbers), rest-len(numbers)
+		if len(numbers) < page || f.Limit > 0 && rest == 0 {
+			return n, nil
+		}
+		f.Before = numbers[len(numbers)-1]
+	}
+}
+
+// Purge erases what is older than the retention allows: deliveries with their bodies, then the bodies of those that
+// stay, then digests whose delivery is gone. Each is a transaction of its own.
+func (s *inbox) Purge(ctx context.Context, r reconcile.Retention, limit int) (int, error) {
+	now, err := s.db.now(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("purge: %w", err)
+	}
+	total := 0
+	for _, kind := range []struct {
+		keep  time.Duration
+		erase func(ctx context.Context, q Queries, before any, limit int) (int, error)
+	}{{r.Verdicts, s.deliveries}, {r.Bodies, s.bodies}, {r.Digests, s.digests}} {
+		if kind.keep <= 0 {
+			continue // for ever
+		}
+		err := s.db.write(ctx, func(ctx context.Context, q Queries) error {
+			n, err := kind.erase(ctx, q, s.db.Moment(now.Add(-kind.keep)), limit)
+			total += n
+			return err
+		})
+		if err != nil {
+			return total, fmt.Errorf("purge: %w", err)
+		}
+	}
+	return total, nil
+}
+
+// settled is a delivery, as d with its digest as g, to which nothing is owed any more.
+const settled = `d.judged IS NOT NULL AND NOT EXISTS (SELECT 1 FROM amends_entries AS e
+	WHERE e.source = d.source AND e.tenant = d.tenant AND e.type = d.type AND e.id = d.id AND (` + owing + `))`
+
+func (s *inbox) deliveries(ctx context.Context, q Queries, before any, limit int) (int, error) {
+	var numbers []int64
+	err := s.db.choose(ctx, q, &numbers, `SELECT d.number FROM amends_inbox AS d
+			LEFT JOIN amends_digests AS g ON g.key = d.key AND g.number = d.number
+		WHERE d.received < ? AND coalesce(g.last, d.received) < ? AND `+settled+`
+		ORDER BY d.received LIMIT ?`, before, before, limit)
+	if err != nil || len(numbers) == 0 {
+		return 0, err
+	}
+	// A replay may have come in between.
+	var gone []int64
+	err = s.db.choose(ctx, q, &gone, `DELETE FROM amends_inbox WHERE judged IS NOT NULL AND number IN `+s.db.Numbers+` RETURNING number`,
+		numberList(numbers))
+	if err != nil {
+		return 0, err
+	}
+	_, err = q.ExecContext(ctx, s.db.Bind(`DELETE FROM amends_bodies WHERE number IN `+s.db.Numbers), numberList(gone))
+	return len(gone), err
+}
+
+func (s *inbox) bodies(ctx context.Context, q Queries, before any, limit int) (int, error) {
+	var numbers []int64
+	err := s.db.choose(ctx, q, &numbers, `SELECT b.number FROM amends_bodies AS b`+inboxOf+`
+		WHERE b.at < ? AND coalesce(g.last, b.at) < ? AND (d.number IS NULL OR `+settled+`)
+		ORDER BY b.at LIMIT ?`, before, before, limit)
+	if err != nil || len(numbers) == 0 {
+		return 0, err
+	}
+	return affected(q.ExecContext(ctx, s.db.Bind(`DELETE FROM amends_bodies WHERE number IN `+s.db.Numbers+`
+		AND NOT EXISTS (SELECT 1 FROM amends_inbox AS d WHERE d.number = amends_bodies.number AND d.judged IS NULL)`), numberList(numbers)))
+}
+
+const inboxOf = `
+	LEFT JOIN amends_inbox AS d ON d.number = b.number
+	LEFT JOIN amends_digests AS g ON g.key = d.key AND g.number = d.number`
+
+func (s *inbox) digests(ctx context.Context, q Queries, before any, limit int) (int, error) {
+	return affected(q.ExecContext(ctx, s.db.Bind(`DELETE FROM amends_digests WHERE last < ? AND key IN (
+		SELECT g.key FROM amends_digests AS g
+		WHERE g.first < ? AND g.last < ? AND NOT EXISTS (SELECT 1 FROM amends_inbox AS d WHERE d.number = g.number)
+		ORDER BY g.first LIMIT ?)`), before, before, before, limit))
+}
+
+func affected(r interface{ RowsAffected() (int64, error) }, err error) (int, error) {
+	if err != nil {
+		return 0, err
+	}
+	n, err := r.RowsAffected()
+	return int(n), err
+}

@@ -1,0 +1,205 @@
+package sqlstore
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/amends-dev/amends/reconcile/sweep"
+	"github.com/amends-dev/amends/store/internal/rows"
+)
+
+// sweeps implements [sweep.Store].
+//
+// A page of a sweep is one transaction: the position, the events and the sightings. The position goes first and decides
+// alone whether anything is stored: it is a compare-and-set on its serial, so of two processes one moves on and the other
+// stores nothing. Sightings are one statement with one parameter, a JSON list.
+//
+// The table of sightings has no index but its key, which is the order in which it is read: what is seen again changes in
+// place. Counting and looking for what is old therefore read a listing from one end to the other, outside of any
+// transaction that writes.
+type sweeps struct{ db *Dialect }
+
+// Position returns how far a sweep has come.
+func (s *sweeps) Position(ctx context.Context, name string) (sweep.Position, error) {
+	p := sweep.Position{Name: name}
+	err := s.db.read(ctx, func(q Queries) (err error) {
+		p, err = s.position(ctx, q, name)
+		return err
+	})
+	if err != nil {
+		return p, fmt.Errorf("read the position of %s: %w", name, err)
+	}
+	return p, nil
+}
+
+type position struct {
+	Name   string
+	Serial int64
+	State  Text
+}
+
+func (p *position) of() sweep.Position {
+	return sweep.Position{Name: p.Name, Serial: p.Serial, State: json.RawMessage(p.State)}
+}
+
+func (s *sweeps) position(ctx context.Context, q Queries, name string) (sweep.Position, error) {
+	var found []position
+	err := s.db.choose(ctx, q, &found, `SELECT name, serial, state FROM amends_sweeps WHERE name = ?`, name)
+	if err != nil || len(found) == 0 {
+		return sweep.Position{Name: name}, err
+	}
+	return found[0].of(), nil
+}
+
+// Positions returns positions by the beginning of their names.
+func (s *sweeps) Positions(ctx context.Context, prefix string) ([]sweep.Position, error) {
+	var found []position
+	err := s.db.get(ctx, &found, `SELECT name, serial, state FROM amends_sweeps
+		WHERE name >= ? AND substr(name, 1, length(?)) = ? ORDER BY name`, prefix, prefix, prefix)
+	if err != nil {
+		return nil, fmt.Errorf("read the positions of %s: %w", prefix, err)
+	}
+	ps := make([]sweep.Position, len(found))
+	for i := range found {
+		ps[i] = found[i].of()
+	}
+	return ps, nil
+}
+
+// Advance stores a page and the position behind it.
+func (s *sweeps) Advance(ctx context.Context, p sweep.Position, page sweep.Catch) (sweep.Position, error) {
+	seen, err := encodeSightings(page.Sightings)
+	if err != nil {
+		return p, fmt.Errorf("advance %s: %w", p.Name, err)
+	}
+	var refused error
+	err = s.db.Page(ctx, page.Events, func(ctx context.Context, q Queries) (bool, error) {
+		var moved bool
+		var err error
+		if moved, refused, err = s.move(ctx, q, p); err != nil || !moved {
+			return false, err
+		}
+		if len(page.Sightings) == 0 {
+			return true, nil
+		}
+		_, err = q.ExecContext(ctx, s.db.Bind(s.seeText()), page.Name, string(page.Side), seen)
+		return true, err
+	})
+	if err = s.db.Explain(ctx, err); err == nil {
+		err = refused
+	}
+	if err != nil {
+		return p, fmt.Errorf("advance %s: %w", p.Name, err)
+	}
+	p.Serial++
+	return p, nil
+}
+
+// move moves a position on, if it still is where the caller believes it to be. It has moved already when it is where
+// the caller wants it: then an earlier try was stored after all.
+func (s *sweeps) move(ctx context.Context, q Queries, p sweep.Position) (moved bool, refused, err error) {
+	text := `UPDATE amends_sweeps SET state = ?, updated = ` + s.db.Today + `, serial = serial + 1 WHERE name = ? AND serial = ?`
+	args := []any{string(p.State), p.Name, p.Serial}
+	if p.Serial == 0 {
+		text = `INSERT INTO amends_sweeps (state, name, serial, updated) VALUES (?, ?, 1, ` + s.db.Today + `) ON CONFLICT (name) DO NOTHING`
+		args = args[:2]
+	}
+	result, err := q.ExecContext(ctx, s.db.Bind(text), args...)
+	if err != nil {
+		return false, nil, err
+	}
+	n, err := result.RowsAffected()
+	if err != nil || n > 0 {
+		return n > 0, nil, err
+	}
+	stored, err := s.position(ctx, q, p.Name)
+	if err == nil && (stored.Serial != p.Serial+1 || string(stored.State) != string(p.State)) {
+		refused = sweep.ErrMoved
+	}
+	return false, refused, err
+}
+
+// encodeSightings makes the parameter of a statement of sightings. Of two with one key and id the later one is stored.
+func encodeSightings(sightings []sweep.Sighting) (string, error) {
+	last := make(map[[2]string]int, len(sightings))
+	values := make([][]any, 0, len(sightings))
+	for i := range sightings {
+		row, key := rows.Sighting(&sightings[i])
+		if at, twice := last[key]; twice {
+			values[at] = row
+			continue
+		}
+		last[key] = len(values)
+		values = append(values, row)
+	}
+	b, err := json.Marshal(values)
+	return string(b), err
+}
+
+func (s *sweeps) seeText() string {
+	return `INSERT INTO amends_sightings AS s (name, side, key, id, generation, flags, created, part, revision, fingerprint, fields)
+		SELECT ?, ?, value ->> 0, value ->> 1, CAST(value ->> 2 AS bigint), CAST(value ->> 3 AS bigint), ` + s.db.MomentOf(`CAST(value ->> 4 AS bigint)`) + `,
+			value ->> 5, value ->> 6, ` + s.db.BytesOf(`value ->> 7`) + `, value ->> 8
+		FROM ` + s.db.Elements + ` WHERE true
+		ORDER BY 3, 4
+		ON CONFLICT (name, side, key, id) DO UPDATE SET generation = excluded.generation, flags = excluded.flags,
+			created = excluded.created, part = excluded.part, revision = excluded.revision,
+			fingerprint = excluded.fingerprint, fields = excluded.fields`
+}
+
+// Tally counts sightings of a listing by partition.
+func (s *sweeps) Tally(ctx context.Context, q sweep.SightingQuery) (map[string]int64, error) {
+	var found []struct {
+		Part  string
+		Count int64
+	}
+	err := s.db.get(ctx, &found, `SELECT part, count(*) AS count FROM amends_sightings
+		WHERE name = ? AND side = ? AND generation >= ? GROUP BY part`, q.Name, string(q.Side), q.Generation)
+	if err != nil {
+		return nil, fmt.Errorf("count sightings of %s: %w", q.Name, err)
+	}
+	counts := make(map[string]int64, len(found))
+	for _, f := range found {
+		counts[f.Part] = f.Count
+	}
+	return counts, nil
+}
+
+// Discard erases sightings of earlier generations. They are looked for first, which takes its time; erasing them by
+// their keys, if they still are old, takes none.
+func (s *sweeps) Discard(ctx context.Context, q sweep.SightingQuery, limit int) (n int, err error) {
+	var old []struct{ Key, ID string }
+	err = s.db.get(ctx, &old, `SELECT key, id FROM amends_sightings
+		WHERE name = ? AND side = ? AND generation < ? ORDER BY key, id LIMIT ?`, q.Name, string(q.Side), q.Generation, limit)
+	if err == nil && len(old) > 0 {
+		keys := make([][2]string, len(old))
+		for i := range old {
+			keys[i] = [2]string{old[i].Key, old[i].ID}
+		}
+		n, err = s.erase(ctx, q, keys)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("discard sightings of %s: %w", q.Name, err)
+	}
+	return n, nil
+}
+
+func (s *sweeps) erase(ctx context.Context, q sweep.SightingQuery, keys [][2]string) (int, error) {
+	text, err := json.Marshal(keys)
+	if err != nil {
+		return 0, err
+	}
+	var n int64
+	err = s.db.Page(ctx, nil, func(ctx context.Context, c Queries) (bool, error) {
+		result, err := c.ExecContext(ctx, s.db.Bind(`DELETE FROM amends_sightings WHERE (name, side, key, id) IN
+			(SELECT CAST(? AS text), CAST(? AS text), value ->> 0, value ->> 1 FROM `+s.db.Elements+`) AND generation < ?`),
+			q.Name, string(q.Side), string(text), q.Generation)
+		if err != nil {
+			return false, err
+		}
+		n, err = result.RowsAffected()
+		return true, err
+	})
+	return int(n), s.db.Explain(ctx, err)
+}

@@ -1,0 +1,158 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/amends-dev/amends/reconcile/schedule"
+	"github.com/amends-dev/amends/store/internal/rows"
+)
+
+// jobs implements [schedule.Store] and [schedule.Reader].
+//
+// A turn is one transaction that begins with the lock on the job's row. Everything else in it belongs to that job, so
+// no two turns can wait for each other in a circle. The clock is read behind the lock: a turn that waited for it long does
+// not decide by an old time. Constraints say the rules once more, whatever a program does: one run for each instant of
+// a job, one run of a job at work, an end that has a verdict.
+type jobs struct{ db *Dialect }
+
+// errRefused ends a transaction whose callback returned an error.
+var errRefused = errors.New("the callback refused")
+
+// Turn hands out the agenda of a job whose row is locked.
+func (s *jobs) Turn(ctx context.Context, job string, decide func(now time.Time, a *schedule.Agenda) error) error {
+	var refused error
+	err := s.db.Write(ctx, func(ctx context.Context, q Queries) error {
+		at := turn{jobs: s, q: q}
+		if err := at.load(ctx, rows.JobName(job)); err != nil {
+			return err
+		}
+		if refused = decide(at.now, &at.agenda); refused != nil {
+			return errRefused
+		}
+		return at.store(ctx)
+	})
+	switch {
+	case refused != nil:
+		return refused
+	case err != nil:
+		return fmt.Errorf("turn at job %q: %w", job, s.db.Explain(ctx, err))
+	}
+	return nil
+}
+
+// turn is one transaction on the row of one job.
+type turn struct {
+	*jobs
+
+	q      Queries
+	now    time.Time
+	agenda schedule.Agenda
+	state  schedule.State    // as the database has it
+	open   []schedule.RunRow // as the database has them
+}
+
+func (t *turn) load(ctx context.Context, job string) error {
+	found, err := t.lock(ctx, job)
+	if err == nil && len(found) == 0 {
+		if _, err = t.q.ExecContext(ctx, t.db.Bind(`INSERT INTO amends_jobs (name) VALUES (?) ON CONFLICT DO NOTHING`), job); err == nil {
+			found, err = t.lock(ctx, job)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if t.now, err = t.db.Now(ctx, t.q); err != nil {
+		return err
+	}
+	t.state = found[0].State()
+	var halts []rows.Job
+	if err := t.choose(ctx, &halts, `SELECT name, `+rows.JobColumns+` FROM amends_jobs WHERE name = ''`); err != nil {
+		return err
+	}
+	for i := range halts {
+		t.agenda.Halt = halts[i].State().Paused
+	}
+	var open []rows.Run
+	if err := t.choose(ctx, &open, `SELECT number, `+rows.RunColumns+` FROM amends_runs WHERE job = ? AND verdict IS NULL ORDER BY number`, job); err != nil {
+		return err
+	}
+	t.open, t.agenda.Open, t.agenda.State = rows.Runs(open), rows.Runs(open), t.state
+	return nil
+}
+
+func (t *turn) lock(ctx context.Context, job string) (found []rows.Job, err error) {
+	err = t.choose(ctx, &found, `SELECT name, `+rows.JobColumns+` FROM amends_jobs WHERE name = ?`+t.db.Lock, job)
+	return found, err
+}
+
+// store writes what the callback changed.
+func (t *turn) store(ctx context.Context) error {
+	a := &t.agenda
+	if a.State.Name = t.state.Name; a.State != t.state {
+		if err := t.execute(ctx, `UPDATE amends_jobs SET (`+rows.JobColumns+`) = (`+marks(rows.JobColumns)+`) WHERE name = ?`,
+			append(rows.JobValues(&a.State, t.moment), a.State.Name)...); err != nil {
+			return err
+		}
+	}
+	// A job is held once at most, by an index: leases that end are written before those that begin.
+	for _, held := range []bool{false, true} {
+		for i := range t.open {
+			r := &a.Open[i]
+			if r.Number, r.Job, r.Instant = t.open[i].Number, t.open[i].Job, t.open[i].Instant; r.Running() != held || *r == t.open[i] {
+				continue
+			}
+			if err := t.execute(ctx, `UPDATE amends_runs SET (`+rows.RunColumns+`) = (`+marks(rows.RunColumns)+`) WHERE number = ?`,
+				append(rows.RunValues(r, t.moment), r.Number)...); err != nil {
+				return err
+			}
+		}
+	}
+	for i := range a.New {
+		if err := t.insert(ctx, &a.New[i]); err != nil {
+			return err
+		}
+	}
+	if a.Forget.IsZero() {
+		return nil
+	}
+	return t.execute(ctx, `DELETE FROM amends_runs WHERE job = ? AND ended < ?`, a.State.Name, t.moment(a.Forget))
+}
+
+// insert records a run and numbers it, but for one whose instant is known.
+func (t *turn) insert(ctx context.Context, r *schedule.RunRow) error {
+	r.Job, r.Number = t.state.Name, 0
+	err := sqlx.GetContext(ctx, t.q, &r.Number, t.db.Bind(`INSERT INTO amends_runs (`+rows.RunColumns+`) VALUES (`+marks(rows.RunColumns)+`)
+		ON CONFLICT (job, instant) DO NOTHING RETURNING number`), rows.RunValues(r, t.moment)...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	return err
+}
+
+func (t *turn) execute(ctx context.Context, statement string, args ...any) error {
+	_, err := t.q.ExecContext(ctx, t.db.Bind(statement), args...)
+	return err
+}
+
+// choose reads all rows of a query within the transaction.
+func (t *turn) choose(ctx context.Context, dest any, query string, args ...any) error {
+	return t.db.choose(ctx, t.q, dest, query, args...)
+}
+
+// moment is a time as a parameter, NULL for none and for what no calendar knows.
+func (s *jobs) moment(at time.Time) any {
+	if y := at.UTC().Year(); at.IsZero() || y < 1 || y > 9999 {
+		return nil
+	}
+	return s.db.Moment(at)
+}
+
+// marks are as many question marks as there are columns.
+func marks(columns string) string { return "?" + strings.Repeat(", ?", strings.Count(columns, ",")) }
