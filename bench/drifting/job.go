@@ -11,16 +11,13 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/drift"
 	"github.com/amends-dev/amends/reconcile/repair"
 	"github.com/amends-dev/amends/reconcile/sweep"
 	"github.com/amends-dev/amends/reconcile/works"
 	"github.com/amends-dev/amends/saga"
-	ledgerpostgres "github.com/amends-dev/amends/store/postgres"
-	"github.com/amends-dev/amends/store/postgres/heard"
-	"github.com/amends-dev/amends/store/sqlite"
+	"github.com/amends-dev/amends/store"
 )
 
 // The databases.
@@ -29,24 +26,11 @@ const (
 	Postgres = "postgres"
 )
 
-type book interface {
-	ledger.Ledger
-	ledger.Reader
-}
-
-type store interface {
-	sweep.Store
-	drift.Plans
-	drift.Drifts
-	Close() error
-}
-
 // Job is a reconciler over listings of a number of objects, in one database.
 type Job struct {
 	n      int64
 	world  world
-	ledger book
-	store  store
+	db     store.DB
 	works  *works.Works
 	sweep  *sweep.Sweep
 	repair *repair.Reconciler
@@ -55,22 +39,7 @@ type Job struct {
 // Open opens a job on a database that is empty, or was filled with as many objects.
 func Open(ctx context.Context, database, address string, n int64) (_ *Job, err error) {
 	j := &Job{n: n}
-	if database == Postgres {
-		var s *postgres.Store
-		var l *ledgerpostgres.Ledger
-		if s, err = postgres.Open(ctx, address, &postgres.Options{Migrate: true}); err == nil {
-			l, err = ledgerpostgres.Open(ctx, address, nil)
-		}
-		j.store, j.ledger = s, l
-	} else {
-		var s *sqlite.DB
-		var l *sqlite.DB
-		if l, err = sqlite.Open(ctx, address, nil); err == nil {
-			s, err = sqlite.Open(ctx, address, nil)
-		}
-		j.store, j.ledger = s, l
-	}
-	if err == nil {
+	if j.db, err = store.Open(ctx, address, &store.Options{Migrate: true}); err == nil {
 		err = j.wire(ctx)
 	}
 	if err != nil {
@@ -80,7 +49,7 @@ func Open(ctx context.Context, database, address string, n int64) (_ *Job, err e
 }
 
 // Close closes what is open.
-func (j *Job) Close() error { return errors.Join(j.store.Close(), j.ledger.Close()) }
+func (j *Job) Close() error { return j.db.Close() }
 
 type paper struct{ ID string }
 
@@ -90,7 +59,7 @@ func (p paper) ExternalID() string { return p.ID }
 func (j *Job) wire(ctx context.Context) error {
 	silent := logrus.New()
 	silent.SetOutput(io.Discard)
-	c, err := coordinator.New(j.ledger, &coordinator.Options{Log: silent}) //nolint:contextcheck // it runs nothing here
+	c, err := coordinator.New(j.db, &coordinator.Options{Log: silent}) //nolint:contextcheck // it runs nothing here
 	if err != nil {
 		return err
 	}
@@ -106,10 +75,10 @@ func (j *Job) wire(ctx context.Context) error {
 	}
 	fields := func(input json.RawMessage) (f drift.Fields, err error) { return f, json.Unmarshal(input, &f) }
 	var faults [3]error
-	j.works, faults[0] = works.New(works.Config{Saga: sagaName, Document: "invoice", Coordinator: c, Ledger: j.ledger, Fields: fields})
-	j.sweep, faults[1] = sweep.New(sweep.Config{Name: job, Source: j.world.source(), Destination: j.world.destination(), Store: j.store, Mapping: "1"})
+	j.works, faults[0] = works.New(works.Config{Saga: sagaName, Document: "invoice", Coordinator: c, Ledger: j.db, Fields: fields})
+	j.sweep, faults[1] = sweep.New(sweep.Config{Name: job, Source: j.world.source(), Destination: j.world.destination(), Store: j.db, Mapping: "1"})
 	j.repair, faults[2] = repair.New(repair.Config{
-		Sweep: j.sweep, Works: j.works, Plans: j.store, Drifts: j.store,
+		Sweep: j.sweep, Works: j.works, Plans: j.db, Drifts: j.db,
 		Deliver: func(context.Context, reconcile.Change) error { return errors.New("nothing is done here") },
 		Effects: func(_ *sweep.Object, _, _ []drift.Document) (map[string]repair.Effect, error) { return nil, nil },
 	})
@@ -176,7 +145,7 @@ func (j *Job) Plan(ctx context.Context) error {
 // Compare merges the listings with the ledger and counts what differs. With bare it leaves the fields unread.
 func (j *Job) Compare(ctx context.Context, bare bool) error {
 	read := func(side sweep.Side) *sweep.Reader {
-		return sweep.Read(ctx, j.store, sweep.SightingQuery{Name: job, Side: side, Generation: 1, Bare: bare})
+		return sweep.Read(ctx, j.db, sweep.SightingQuery{Name: job, Side: side, Generation: 1, Bare: bare})
 	}
 	source, destination := read(sweep.SourceSide), read(sweep.DestinationSide)
 	defer source.Close()

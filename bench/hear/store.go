@@ -10,7 +10,7 @@ import (
 
 	"github.com/amends-dev/amends/bench/cost"
 	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/store/postgres/heard"
+	"github.com/amends-dev/amends/store/postgres"
 	"github.com/amends-dev/amends/store/sqlite"
 )
 

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/url"
 	"os"
@@ -15,9 +14,7 @@ import (
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/migrations"
 	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/store/postgres"
-	hearpostgres "github.com/amends-dev/amends/store/postgres/heard"
-	"github.com/amends-dev/amends/store/sqlite"
+	stores "github.com/amends-dev/amends/store"
 )
 
 // store is an open ledger with both its sides.
@@ -83,48 +80,41 @@ func (ad address) String() string {
 // secret reports whether the address carries a password.
 func (ad address) secret() bool { return ad.dialect == migrations.Postgres && ad.String() != ad.place }
 
-// open opens the ledger for reading and for posting signals. It creates nothing, migrates nothing and takes no
+// open opens the database for reading and for posting signals. It creates nothing, migrates nothing and takes no
 // coordinator's lock.
-func (ad address) open(ctx context.Context) (store, error) {
+func (ad address) open(ctx context.Context) (stores.DB, error) {
 	if ad.dialect == migrations.Postgres {
-		return postgres.Open(ctx, ad.place, nil)
+		return stores.Open(ctx, ad.place, nil)
 	}
 	if err := ad.isLedger(ctx); err != nil {
 		return nil, err
 	}
-	return sqlite.Open(ctx, ad.place, nil)
+	return stores.Open(ctx, "file:"+ad.place, nil)
 }
 
 // reconciler is everything in the ledger's database that is not the ledger: what was heard, jobs, plans and drift.
 type reconciler interface {
 	reconcile.Reader
 	desk
-	io.Closer
-}
-
-// openReconciler opens it. It creates nothing and migrates nothing.
-func (ad address) openReconciler(ctx context.Context) (reconciler, error) {
-	if ad.dialect == migrations.Postgres {
-		return hearpostgres.Open(ctx, ad.place, nil)
-	}
-	if err := ad.isLedger(ctx); err != nil {
-		return nil, err
-	}
-	return sqlite.Open(ctx, ad.place, nil)
 }
 
 // reconciling opens it for fn.
 func (a *app) reconciling(ctx context.Context, fn func(reconciler) error) error {
+	return a.database(ctx, func(db stores.DB) error { return fn(db) })
+}
+
+// database opens the database for fn.
+func (a *app) database(ctx context.Context, fn func(stores.DB) error) error {
 	ad, err := a.address()
 	if err != nil {
 		return err
 	}
-	r, err := ad.openReconciler(ctx)
+	db, err := ad.open(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = r.Close() }() // whatever was stored is durable already
-	return fn(r)
+	defer func() { _ = db.Close() }() // whatever was stored is durable already
+	return fn(db)
 }
 
 // isLedger looks at a SQLite file through a connection that cannot write, because opening a ledger would create

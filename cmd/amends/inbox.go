@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"io"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -39,7 +38,6 @@ the object, written as SOURCE:TYPE:ID, or SOURCE:TENANT:TYPE:ID; a colon within 
 // ear is the people's side of what was heard.
 type ear interface {
 	reconcile.Reader
-	io.Closer
 }
 
 // listening opens what was heard for fn.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/saga"
+	stores "github.com/amends-dev/amends/store"
 )
 
 // statuses and reasons are what list can be narrowed to.
@@ -221,16 +222,7 @@ func (a *app) heads(ctx context.Context, f ledger.Filter) (heads []ledger.Head, 
 
 // with opens the ledger for fn.
 func (a *app) with(ctx context.Context, fn func(store) error) error {
-	ad, err := a.address()
-	if err != nil {
-		return err
-	}
-	s, err := ad.open(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = s.Close() }() // whatever was stored is durable already
-	return fn(s)
+	return a.database(ctx, func(db stores.DB) error { return fn(db) })
 }
 
 // again is the command line as it was typed, without the cursor.

@@ -26,7 +26,6 @@ import (
 	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/postgres"
-	hearpostgres "github.com/amends-dev/amends/store/postgres/heard"
 	"github.com/amends-dev/amends/store/sqlite"
 )
 
@@ -77,16 +76,12 @@ func hear() {
 		if err != nil {
 			return err
 		}
-		e, err := ad.openReconciler(ctx)
+		e, err := ad.open(ctx)
 		if err != nil {
 			return err
 		}
 		defer e.Close()
-		s, ok := e.(inboxStore)
-		if !ok {
-			return fmt.Errorf("%T has no inbox", e)
-		}
-		return hearUntilQuiet(ctx, s)
+		return hearUntilQuiet(ctx, e)
 	}()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -133,7 +128,7 @@ func jobs() {
 		if err != nil {
 			return err
 		}
-		d, err := ad.openReconciler(ctx)
+		d, err := ad.open(ctx)
 		if err != nil {
 			return err
 		}
@@ -158,14 +153,7 @@ func TestSQLite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(seed(t.Context(), l), l.Close()); err != nil {
-		t.Fatal(err)
-	}
-	s, err := sqlite.Open(t.Context(), filepath.Join(dir, "ledger.db"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(listen(t.Context(), s), reconciled(t.Context(), s), s.Close()); err != nil {
+	if err := errors.Join(seed(t.Context(), l), listen(t.Context(), l), reconciled(t.Context(), l), l.Close()); err != nil {
 		t.Fatal(err)
 	}
 	scripts(t, "sqlite", func(env *testscript.Env) error {
@@ -197,14 +185,7 @@ func seedPostgres(ctx context.Context, address string) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(seed(ctx, l), l.Close()); err != nil {
-		return err
-	}
-	s, err := hearpostgres.Open(ctx, address, nil)
-	if err != nil {
-		return err
-	}
-	return errors.Join(listen(ctx, s), reconciled(ctx, s), s.Close())
+	return errors.Join(seed(ctx, l), listen(ctx, l), reconciled(ctx, l), l.Close())
 }
 
 // known tells a script what other packages decide: the version of the schema, and the id of the plan of orders.
@@ -390,7 +371,7 @@ func stands(ts *testscript.TestScript, neg bool, args []string) {
 	defer cancel()
 	ad, err := parseAddress(ts.Getenv("AMENDS_DB"))
 	ts.Check(err)
-	d, err := ad.openReconciler(ctx)
+	d, err := ad.open(ctx)
 	ts.Check(err)
 	defer d.Close()
 	for {

@@ -56,17 +56,13 @@ func rigUp(t *testing.T) *rig {
 	p := place{Shop: shopURL, Books: booksURL, Mail: mailAddr, Answer: 10 * time.Second, Settle: 10 * time.Millisecond, Secret: secret}
 
 	db := filepath.Join(t.TempDir(), "ledger.db")
-	l, err := openLedger(t.Context(), db)
-	if err != nil {
-		t.Fatal(err)
-	}
-	heard, err := openJournal(t.Context(), db)
+	l, err := open(t.Context(), db)
 	if err != nil {
 		t.Fatal(err)
 	}
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	r.ledger, r.heard = l, heard
+	r.ledger, r.heard = l, l
 	works, err := coordinator.New(l, &coordinator.Options{Log: log, Poll: 50 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
@@ -81,10 +77,10 @@ func rigUp(t *testing.T) *rig {
 	group, ctx := errgroup.WithContext(t.Context()) // which ends before the cleanups
 	group.Go(func() error { return works.Run(ctx) })
 	group.Go(func() error {
-		return (&ear{shop: (&Sync{shop: asks}).orders(), works: works, log: log}).hear(ctx, doors[0], secret, heard)
+		return (&ear{shop: (&Sync{shop: asks}).orders(), works: works, log: log}).hear(ctx, doors[0], secret, l)
 	})
 	t.Cleanup(func() {
-		if err := errors.Join(group.Wait(), heard.Close(), l.Close()); err != nil {
+		if err := errors.Join(group.Wait(), l.Close()); err != nil {
 			t.Error(err)
 		}
 	})

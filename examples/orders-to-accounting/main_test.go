@@ -249,7 +249,7 @@ func checkWebhooks(t *testing.T, r map[string]any) {
 func checkLeftBehind(t *testing.T, r map[string]any) {
 	t.Helper()
 	db, folder := r["ledger"].(string), r["folder"].(string) //nolint:forcetypeassert // the panic says what it is
-	l, err := openLedger(t.Context(), db)
+	l, err := open(t.Context(), db)
 	if err != nil {
 		t.Fatal(err)
 	}

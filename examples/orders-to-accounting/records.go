@@ -15,9 +15,7 @@ import (
 	"github.com/amends-dev/amends/reconcile/drift"
 	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/reconcile/sweep"
-	"github.com/amends-dev/amends/store/postgres"
-	heardpg "github.com/amends-dev/amends/store/postgres/heard"
-	"github.com/amends-dev/amends/store/sqlite"
+	stores "github.com/amends-dev/amends/store"
 )
 
 // store is a ledger with both of its sides.
@@ -36,10 +34,9 @@ type journal interface {
 	drift.Drifts
 	schedule.Store
 	schedule.Reader
-	Close() error
 }
 
-// records is all that the sync remembers: the ledger, and the journal in the same database.
+// records is all that the sync remembers: the ledger, and the journal, which are one database.
 type records struct {
 	db      string
 	ledger  store
@@ -48,32 +45,18 @@ type records struct {
 
 // openRecords opens, and makes where there is none, what the sync remembers in db: a Postgres URL, or else a SQLite file.
 func openRecords(ctx context.Context, db string) (*records, error) {
-	r := &records{db: db}
-	var err error
-	if r.ledger, err = openLedger(ctx, db); err != nil {
+	opened, err := open(ctx, db)
+	if err != nil {
 		return nil, err
 	}
-	if r.journal, err = openJournal(ctx, db); err != nil {
-		return nil, errors.Join(err, r.ledger.Close())
-	}
-	return r, nil
+	return &records{db: db, ledger: opened, journal: opened}, nil
 }
 
-func openLedger(ctx context.Context, db string) (store, error) {
-	if isPostgres(db) {
-		return postgres.Open(ctx, db, &postgres.Options{Migrate: true})
-	}
-	return sqlite.Open(ctx, db, nil)
+func open(ctx context.Context, db string) (stores.DB, error) {
+	return stores.Open(ctx, db, &stores.Options{Migrate: true})
 }
 
-func openJournal(ctx context.Context, db string) (journal, error) {
-	if isPostgres(db) {
-		return heardpg.Open(ctx, db, &heardpg.Options{Migrate: true})
-	}
-	return sqlite.Open(ctx, db, nil)
-}
-
-func (r *records) close() error { return errors.Join(r.journal.Close(), r.ledger.Close()) }
+func (r *records) close() error { return r.ledger.Close() }
 
 // empty is an error when somebody has used the records before.
 func (r *records) empty(ctx context.Context) error {

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/reconcile/schedule"
-	"github.com/amends-dev/amends/store/postgres/heard"
+	"github.com/amends-dev/amends/store/postgres"
 	"github.com/amends-dev/amends/store/sqlite"
 )
 

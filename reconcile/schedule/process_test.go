@@ -17,7 +17,7 @@ import (
 
 	"github.com/amends-dev/amends/internal/pgtest"
 	"github.com/amends-dev/amends/reconcile/schedule"
-	"github.com/amends-dev/amends/store/postgres/heard"
+	"github.com/amends-dev/amends/store/postgres"
 	"github.com/amends-dev/amends/store/sqlite"
 )
 

@@ -16,7 +16,7 @@ import (
 	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/sweep"
 	"github.com/amends-dev/amends/store/memory"
-	"github.com/amends-dev/amends/store/postgres/heard"
+	"github.com/amends-dev/amends/store/postgres"
 	"github.com/amends-dev/amends/store/sqlite"
 )
 

@@ -30,15 +30,16 @@ type writing struct {
 	consume, consumeOne       *sqlx.Stmt // follow with signals
 	locked                    *sqlx.Stmt
 	start, startOne           *sqlx.Stmt
-	startBlocked              *sqlx.Stmt
 	startPlaces               *sqlx.Stmt
-	claims, release           *sqlx.Stmt
+	startBlocked              *sqlx.Stmt // the same on the lane of those that were blocked before
+	blockedPlaces             *sqlx.Stmt
+	claimable, release        *sqlx.Stmt
 }
 
-func prepare(ctx context.Context, l *lanes) (w writing, err error) {
+func (w *writing) prepare(ctx context.Context, l *lanes) (err error) {
 	for _, s := range []struct {
 		stmt **sqlx.Stmt
-		lane *sqlx.DB
+		lane *lane
 		text string
 	}{
 		{&w.follow, l.records, followText(many(followColumns), false)},
@@ -47,28 +48,29 @@ func prepare(ctx context.Context, l *lanes) (w writing, err error) {
 		{&w.consumeOne, l.records, followText(one(followColumns), true)},
 		{&w.places, l.records, placesText},
 		{&w.locked, l.records, lockedText},
-		{&w.start, l.starts, startText(many(startColumns), "")},
-		{&w.startOne, l.starts, startText(one(startColumns), "")},
-		{&w.startBlocked, l.blocked, startText(one(startColumns), "")},
+		{&w.start, l.starts, startText(many(startColumns), startPatience, "")},
+		{&w.startOne, l.starts, startText(one(startColumns), startPatience, "")},
 		{&w.startPlaces, l.starts, startPlacesText("")},
-		{&w.claims, l.claiming, claimText},
-		{&w.release, l.claiming, releaseText},
+		{&w.startBlocked, l.blocked, startText(one(startColumns), blockedPatience, "")},
+		{&w.blockedPlaces, l.blocked, startPlacesText("")},
+		{&w.claimable, l.claims, claimText},
+		{&w.release, l.claims, releaseText},
 	} {
-		if *s.stmt, err = s.lane.PreparexContext(ctx, s.text); err != nil { //nolint:sqlclosecheck // they live as long as the pool
-			return w, fmt.Errorf("prepare the statements: %w", err)
+		if *s.stmt, err = s.lane.pool.PreparexContext(ctx, s.text); err != nil { //nolint:sqlclosecheck // they live as long as the pool
+			return fmt.Errorf("prepare the statements: %w", err)
 		}
 	}
-	return w, nil
+	return nil
 }
 
-// Append stores records and answers each at its own index. Starts and other records have connections of their
+// Append stores records and answers each at its own index. Starts and other records have lanes of their
 // own, and so have starts that were blocked before; a caller who must not let the ones wait for the others gives them in
 // calls of their own.
-func (l *Ledger) Append(ctx context.Context, t saga.Token, entries []ledger.Entry) ([]ledger.Answer, error) {
+func (db *DB) Append(ctx context.Context, t saga.Token, entries []ledger.Entry) ([]ledger.Answer, error) {
 	answers := make([]ledger.Answer, len(entries))
-	err := l.sameDatabase(t)
+	err := db.sameDatabase(t)
 	if err == nil {
-		err = l.append(ctx, t, entries, answers)
+		err = db.append(ctx, t, entries, answers)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("append %d records: %w", len(entries), explain(ctx, err))
@@ -76,11 +78,11 @@ func (l *Ledger) Append(ctx context.Context, t saga.Token, entries []ledger.Entr
 	return answers, nil
 }
 
-func (l *Ledger) append(ctx context.Context, t saga.Token, entries []ledger.Entry, answers []ledger.Answer) error {
-	b := l.collect(entries, answers)
+func (db *DB) append(ctx context.Context, t saga.Token, entries []ledger.Entry, answers []ledger.Answer) error {
+	b := db.collect(entries, answers)
 	for len(b.starts)+len(b.follows) > 0 {
 		again := b.repeated()
-		if err := l.round(ctx, t, b); err != nil {
+		if err := db.round(ctx, t, b); err != nil {
 			return err
 		}
 		b = again
@@ -89,20 +91,20 @@ func (l *Ledger) append(ctx context.Context, t saga.Token, entries []ledger.Entr
 }
 
 // round stores entries that are all of different works.
-func (l *Ledger) round(ctx context.Context, t saga.Token, b batch) error {
+func (db *DB) round(ctx context.Context, t saga.Token, b appending) error {
 	var g errgroup.Group
-	starts, blocked := l.waits.split(b.starts)
+	starts, blocked := db.waits.split(b.starts)
 	if len(starts) > 0 {
 		g.Go(func() error {
-			return l.inParts(starts, func(ps []*pending) error {
-				return divide(ps, func(ps []*pending) error { return l.storeStarts(ctx, t, l.start, l.startOne, ps) })
+			return db.inParts(starts, func(ps []*pending) error {
+				return divide(ps, func(ps []*pending) error { return db.storeStarts(ctx, t, db.fresh(), ps) })
 			})
 		})
 	}
 	if len(blocked) > 0 {
 		g.Go(func() error {
 			for _, p := range blocked {
-				store := func(ps []*pending) error { return l.storeStarts(ctx, t, nil, l.startBlocked, ps) }
+				store := func(ps []*pending) error { return db.storeStarts(ctx, t, db.again(), ps) }
 				if err := divide([]*pending{p}, store); err != nil {
 					return err
 				}
@@ -112,23 +114,23 @@ func (l *Ledger) round(ctx context.Context, t saga.Token, b batch) error {
 	}
 	if len(b.follows) > 0 {
 		g.Go(func() error {
-			return l.inParts(b.follows, func(ps []*pending) error { return l.storeRecords(ctx, t, ps) })
+			return db.inParts(b.follows, func(ps []*pending) error { return db.storeRecords(ctx, t, ps) })
 		})
 	}
 	err := g.Wait()
-	l.waits.note(b.starts)
+	db.waits.note(b.starts)
 	return err
 }
 
 // storeRecords stores records behind their predecessors. When a lock is not had in time, those whose works are locked are
 // answered so, and the others stored without them: one locked row holds up no other.
-func (l *Ledger) storeRecords(ctx context.Context, t saga.Token, ps []*pending) error {
-	store := func(ps []*pending) error { return l.storeFollows(ctx, t, ps) }
+func (db *DB) storeRecords(ctx context.Context, t saga.Token, ps []*pending) error {
+	store := func(ps []*pending) error { return db.storeFollows(ctx, t, ps) }
 	err := store(ps)
 	if !contended(err) || len(ps) == 1 {
 		return split(ps, err, store)
 	}
-	free, err := l.passLocked(ctx, ps, err)
+	free, err := db.passLocked(ctx, ps, err)
 	if err != nil || len(free) == 0 {
 		return err
 	}
@@ -136,13 +138,13 @@ func (l *Ledger) storeRecords(ctx context.Context, t saga.Token, ps []*pending) 
 }
 
 // passLocked answers the records whose works another transaction has locked and returns the others.
-func (l *Ledger) passLocked(ctx context.Context, ps []*pending, why error) ([]*pending, error) {
+func (db *DB) passLocked(ctx context.Context, ps []*pending, why error) ([]*pending, error) {
 	numbers := make(pq.Int64Array, len(ps))
 	for i, p := range ps {
 		numbers[i] = p.Head
 	}
 	var locked []int64
-	if err := l.locked.SelectContext(ctx, &locked, numbers); err != nil {
+	if err := db.records.do(ctx, func(ctx context.Context) error { return db.locked.SelectContext(ctx, &locked, numbers) }); err != nil {
 		return nil, err
 	}
 	return slices.DeleteFunc(slices.Clone(ps), func(p *pending) bool {
@@ -154,8 +156,8 @@ func (l *Ledger) passLocked(ctx context.Context, ps []*pending, why error) ([]*p
 	}), nil
 }
 
-// batch is what one call stores, in the order in which rows are locked.
-type batch struct{ starts, follows []*pending }
+// appending is what one call stores, in the order in which rows are locked.
+type appending struct{ starts, follows []*pending }
 
 // statementBytes is how much one statement carries at most; a record that is larger by itself is refused. At a message
 // of a gigabyte the server hangs up, and the same batch would be sent again for ever (core.md D5). What is quoted in
@@ -163,10 +165,10 @@ type batch struct{ starts, follows []*pending }
 const statementBytes = 256 << 20
 
 // inParts stores entries in as many statements as their size demands.
-func (l *Ledger) inParts(ps []*pending, store func([]*pending) error) error {
+func (db *DB) inParts(ps []*pending, store func([]*pending) error) error {
 	for len(ps) > 0 {
 		n, bytes := 1, ps[0].size()
-		for ; n < len(ps) && bytes+ps[n].size() <= l.most; n++ {
+		for ; n < len(ps) && bytes+ps[n].size() <= db.most; n++ {
 			bytes += ps[n].size()
 		}
 		if err := store(ps[:n]); err != nil {
@@ -184,13 +186,13 @@ func (p *pending) size() (n int) {
 }
 
 // collect makes rows of entries and answers those that no database takes.
-func (l *Ledger) collect(entries []ledger.Entry, answers []ledger.Answer) batch {
-	var b batch
+func (db *DB) collect(entries []ledger.Entry, answers []ledger.Answer) appending {
+	var b appending
 	for i := range entries {
 		p := &pending{Entry: &entries[i], answer: &answers[i]}
 		values, err := sqlstore.Values(p.Entry)
-		if n := p.size(); n > l.most {
-			err = errors.Join(err, fmt.Errorf("it takes %d bytes, the limit is %d", n, l.most))
+		if n := p.size(); n > db.most {
+			err = errors.Join(err, fmt.Errorf("it takes %d bytes, the limit is %d", n, db.most))
 		}
 		switch {
 		case err != nil:
@@ -212,7 +214,7 @@ func (l *Ledger) collect(entries []ledger.Entry, answers []ledger.Answer) batch 
 
 // repeated takes every second entry of the same work out of b and returns them: they are answered from the
 // first.
-func (b *batch) repeated() (again batch) {
+func (b *appending) repeated() (again appending) {
 	b.starts, again.starts = firsts(b.starts, func(p *pending) saga.ID { return p.ID })
 	b.follows, again.follows = firsts(b.follows, func(p *pending) int64 { return p.Head })
 	return again
@@ -255,17 +257,19 @@ func split(ps []*pending, err error, store func([]*pending) error) error {
 const attempts = 4
 
 // storeFollows stores records behind their predecessors.
-func (l *Ledger) storeFollows(ctx context.Context, t saga.Token, ps []*pending) error {
+func (db *DB) storeFollows(ctx context.Context, t saga.Token, ps []*pending) error {
 	ps = slices.Clone(ps) // it shrinks
 	for range attempts {
 		var live bool
 		var from, to sqlstore.Moment
 		var stored pq.Int64Array
-		batch, single := l.follow, l.followOne
+		batch, single := db.follow, db.followOne
 		if slices.ContainsFunc(ps, func(p *pending) bool { return len(p.Record.Signals) > 0 }) {
-			batch, single = l.consume, l.consumeOne
+			batch, single = db.consume, db.consumeOne
 		}
-		err := l.run(ctx, t, batch, single, ps).Scan(&live, &from, &to, &stored)
+		err := db.records.do(ctx, func(ctx context.Context) error {
+			return db.run(ctx, t, batch, single, ps).Scan(&live, &from, &to, &stored)
+		})
 		if err != nil {
 			return err
 		}
@@ -283,7 +287,7 @@ func (l *Ledger) storeFollows(ctx context.Context, t saga.Token, ps []*pending) 
 		if len(ps) == 0 {
 			return nil
 		}
-		if ps, err = l.judge(ctx, ps, live, heads); err != nil || len(ps) == 0 {
+		if ps, err = db.judge(ctx, ps, live, heads); err != nil || len(ps) == 0 {
 			return err
 		}
 	}
@@ -291,8 +295,8 @@ func (l *Ledger) storeFollows(ctx context.Context, t saga.Token, ps []*pending) 
 }
 
 // run executes the form of a statement for a batch or for a single row.
-func (l *Ledger) run(ctx context.Context, t saga.Token, batch, single *sqlx.Stmt, ps []*pending) *sqlx.Row {
-	args := []any{l.now(), int64(t)}
+func (db *DB) run(ctx context.Context, t saga.Token, batch, single *sqlx.Stmt, ps []*pending) *sqlx.Row {
+	args := []any{db.now(), int64(t)}
 	if len(ps) == 1 {
 		return single.QueryRowxContext(ctx, append(args, ps[0].row...)...)
 	}
@@ -313,13 +317,15 @@ type placeRow struct {
 
 // judge answers entries from what stands at their places and returns those that can be tried again. Those in
 // stored were stored by us, at a time of their own because the clock went back.
-func (l *Ledger) judge(ctx context.Context, ps []*pending, live bool, stored map[int64]bool) ([]*pending, error) {
+func (db *DB) judge(ctx context.Context, ps []*pending, live bool, stored map[int64]bool) ([]*pending, error) {
 	numbers, heads, seqs := make([]int32, len(ps)), make([]int64, len(ps)), make([]int64, len(ps))
 	for i, p := range ps {
 		numbers[i], heads[i], seqs[i] = int32(i), p.Head, p.Record.Seq
 	}
 	var rows []placeRow
-	err := l.places.SelectContext(ctx, &rows, pq.Int32Array(numbers), pq.Int64Array(heads), pq.Int64Array(seqs))
+	err := db.records.do(ctx, func(ctx context.Context) error {
+		return db.places.SelectContext(ctx, &rows, pq.Int32Array(numbers), pq.Int64Array(heads), pq.Int64Array(seqs))
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -3,8 +3,6 @@ package postgres
 import (
 	"context"
 
-	"github.com/jmoiron/sqlx"
-
 	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
@@ -19,22 +17,25 @@ type claimRow struct {
 
 // claim gives a session works: one statement, so that no connection can go silent in the middle of it. Only when a dead
 // session holds works they are released first, and claimed by a second look.
-func (l *Ledger) claim(ctx context.Context, c sqlstore.ClaimArgs) (sqlstore.ClaimAnswer, error) {
-	a, lost, err := l.look(ctx, c, false)
-	if err != nil || !a.Live || !lost {
-		return a, err
-	}
-	if _, err := l.release.ExecContext(ctx, l.now(), sqlstore.MaxRelease); err != nil {
-		return sqlstore.ClaimAnswer{}, err
-	}
-	a, _, err = l.look(ctx, c, true)
+func (db *DB) claim(ctx context.Context, c sqlstore.ClaimArgs) (a sqlstore.ClaimAnswer, err error) {
+	err = db.claims.do(ctx, func(ctx context.Context) error {
+		var lost bool
+		if a, lost, err = db.look(ctx, c, false); err != nil || !a.Live || !lost {
+			return err
+		}
+		if _, err := db.release.ExecContext(ctx, db.now(), sqlstore.MaxRelease); err != nil {
+			return err
+		}
+		a, _, err = db.look(ctx, c, true)
+		return err
+	})
 	return a, err
 }
 
 // look runs claimText. While a dead session holds works it takes nothing, unless told to.
-func (l *Ledger) look(ctx context.Context, c sqlstore.ClaimArgs, anyway bool) (a sqlstore.ClaimAnswer, lost bool, err error) {
+func (db *DB) look(ctx context.Context, c sqlstore.ClaimArgs, anyway bool) (a sqlstore.ClaimAnswer, lost bool, err error) {
 	var all []claimRow
-	err = l.claims.SelectContext(ctx, &all, l.now(), c.Known, c.Limit, c.Token, c.Fresh, anyway, c.Rooms)
+	err = db.claimable.SelectContext(ctx, &all, db.now(), c.Known, c.Limit, c.Token, c.Fresh, anyway, c.Rooms)
 	for i := range all {
 		if all[i].Number == 0 {
 			a.Live, a.Controls, lost = bool(all[i].Live), int64(all[i].Controls), bool(all[i].Lost)
@@ -46,15 +47,18 @@ func (l *Ledger) look(ctx context.Context, c sqlstore.ClaimArgs, anyway bool) (a
 }
 
 // giveBack releases works that a session holds.
-func (l *Ledger) giveBack(ctx context.Context, token int64, works string) error {
-	_, err := l.rest.ExecContext(ctx, giveBackText, l.now(), token, works)
-	return err
+func (db *DB) giveBack(ctx context.Context, token int64, works string) error {
+	return db.writes.do(ctx, func(ctx context.Context) error {
+		_, err := db.work.ExecContext(ctx, giveBackText, db.now(), token, works)
+		return err
+	})
 }
 
 // post stores a signal and wakes its work: one statement, for the same reason.
-func (l *Ledger) post(ctx context.Context, p sqlstore.PostArgs) (found bool, err error) {
-	err = sqlx.GetContext(ctx, l.rest, &found, postText,
-		l.now(), p.ID.Saga, p.ID.Work, p.Kind, p.Key, p.Actor, p.Reason, p.Verdict)
+func (db *DB) post(ctx context.Context, p sqlstore.PostArgs) (found bool, err error) {
+	err = db.writes.do(ctx, func(ctx context.Context) error {
+		return db.work.GetContext(ctx, &found, postText, db.now(), p.ID.Saga, p.ID.Work, p.Kind, p.Key, p.Actor, p.Reason, p.Verdict)
+	})
 	return found, err
 }
 

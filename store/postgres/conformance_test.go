@@ -9,11 +9,17 @@ import (
 	"github.com/amends-dev/amends/internal/pgtest"
 	"github.com/amends-dev/amends/ledger/ledgertest"
 	"github.com/amends-dev/amends/store/postgres"
+	"github.com/amends-dev/amends/store/storetest"
 )
 
-func TestConformance(t *testing.T) {
-	t.Parallel()
-	ledgertest.Harness{
+func TestMain(m *testing.M) { storetest.Main(m, openAt) }
+
+func openAt(ctx context.Context, dsn string) (storetest.Store, error) {
+	return postgres.Open(ctx, dsn, nil)
+}
+
+func ledgers() ledgertest.Harness {
+	return ledgertest.Harness{
 		Open: func(t *testing.T) ledgertest.Store {
 			t.Helper()
 			return open(t, migrated.URL(t))
@@ -34,10 +40,45 @@ func TestConformance(t *testing.T) {
 			t.Helper()
 			return connect(t, where(t, s))
 		},
-	}.Run(t)
+	}
 }
 
-// migrated is a database with an empty ledger.
+func inboxes() storetest.Harness {
+	return storetest.Harness{
+		Open: func(t *testing.T) storetest.Store {
+			t.Helper()
+			return open(t, migrated.URL(t))
+		},
+		Again: func(t *testing.T, s storetest.Store) storetest.Store {
+			t.Helper()
+			return open(t, where(t, s))
+		},
+		Address: func(t *testing.T, s storetest.Store) string { t.Helper(); return where(t, s) },
+	}
+}
+
+func TestLedger(t *testing.T) {
+	t.Parallel()
+	ledgers().Run(t)
+}
+
+func TestInbox(t *testing.T) {
+	t.Parallel()
+	inboxes().Run(t)
+}
+
+// The suites find every rule that a database can break.
+func TestLedgerCatches(t *testing.T) {
+	t.Parallel()
+	ledgertest.Prove(t, "TestLedger")
+}
+
+func TestInboxCatches(t *testing.T) {
+	t.Parallel()
+	inboxes().Prove(t, "TestInbox")
+}
+
+// migrated is a database with the tables and nothing in them.
 var migrated = &pgtest.Template{Prepare: func(ctx context.Context, address string) error {
 	l, err := postgres.Open(ctx, address, &postgres.Options{Migrate: true})
 	if err != nil {
@@ -48,12 +89,12 @@ var migrated = &pgtest.Template{Prepare: func(ctx context.Context, address strin
 
 // store remembers where its database is.
 type store struct {
-	*postgres.Ledger
+	*postgres.DB
 
 	url string
 }
 
-func where(t *testing.T, s ledgertest.Store) string {
+func where(t *testing.T, s any) string {
 	t.Helper()
 	l, ok := s.(*store)
 	if !ok {
@@ -68,7 +109,7 @@ func open(t *testing.T, url string) *store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &store{Ledger: l, url: url}
+	return &store{DB: l, url: url}
 }
 
 // connect opens a pool of the test's own.
@@ -84,9 +125,4 @@ func connect(t *testing.T, url string) *sqlx.DB {
 		}
 	})
 	return db
-}
-
-func TestConformanceCatches(t *testing.T) {
-	t.Parallel()
-	ledgertest.Prove(t, "TestConformance")
 }

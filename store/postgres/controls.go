@@ -12,17 +12,19 @@ import (
 )
 
 // SetControl stores a control if it still has the version it was decided on. The session must be of this database.
-func (l *Ledger) SetControl(ctx context.Context, t saga.Token, c ledger.Control) (ledger.Control, error) {
-	if err := l.sameDatabase(t); err != nil {
+func (db *DB) SetControl(ctx context.Context, t saga.Token, c ledger.Control) (ledger.Control, error) {
+	if err := db.sameDatabase(t); err != nil {
 		return ledger.Control{}, fmt.Errorf("set %s %q: %w", c.Kind, c.Name, explain(ctx, err))
 	}
-	return l.store.SetControl(ctx, t, c)
+	return db.store.SetControl(ctx, t, c)
 }
 
 // setControl stores a control: one statement, so that no connection can go silent in the middle of it.
-func (l *Ledger) setControl(ctx context.Context, c sqlstore.ControlArgs) (version int64, at sqlstore.Moment, stored bool, err error) {
-	err = l.rest.QueryRowxContext(ctx, setControlText,
-		l.now(), c.Token, c.Kind, c.Name, c.Version, c.Body, c.Actor, c.Reason, c.Nonce).Scan(&version, &at)
+func (db *DB) setControl(ctx context.Context, c sqlstore.ControlArgs) (version int64, at sqlstore.Moment, stored bool, err error) {
+	err = db.writes.do(ctx, func(ctx context.Context) error {
+		return db.work.QueryRowxContext(ctx, setControlText,
+			db.now(), c.Token, c.Kind, c.Name, c.Version, c.Body, c.Actor, c.Reason, c.Nonce).Scan(&version, &at)
+	})
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, at, false, nil
 	}

@@ -3,45 +3,139 @@ package postgres
 import (
 	"context"
 	"database/sql"
-	"fmt"
-	"time"
+	"slices"
 
 	"github.com/jmoiron/sqlx"
+	"golang.org/x/sync/errgroup"
 
-	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store/internal/pgdb"
 	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
-// read runs fn on a consistent view of the database.
-func (l *Ledger) read(ctx context.Context, fn func(sqlstore.Queries) error) error {
-	tx, err := l.rest.BeginTxx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
+// lane is the room that calls of one urgency have in a pool: as many connections as no other lane can take. A lane may be
+// a part of another, which then always has some left.
+type lane struct {
+	pool    *sqlx.DB
+	room    []chan struct{} // its own, then that of the lane of which it is a part
+	trusted bool            // it leads to the database that was recognised, and to no other
+}
+
+func newLane(pool *sqlx.DB, connections int) *lane {
+	return &lane{pool: pool, room: []chan struct{}{make(chan struct{}, connections)}}
+}
+
+// butOne is a part of l that leaves one connection to the others, where there is more than one.
+func (l *lane) butOne() *lane {
+	part := *l
+	part.room = append([]chan struct{}{make(chan struct{}, max(1, cap(l.room[0])-1))}, l.room...)
+	return &part
+}
+
+// trusting is l for calls that must not reach another database than the one that was recognised.
+func (l *lane) trusting() *lane {
+	trusting := *l
+	trusting.trusted = true
+	return &trusting
+}
+
+// enter waits for a connection of the lane. Who enters also leaves.
+func (l *lane) enter(ctx context.Context) (leave func(), err error) {
+	for i, room := range l.room {
+		select {
+		case room <- struct{}{}:
+		case <-ctx.Done():
+			free(l.room[:i])
+			return nil, ctx.Err()
+		}
+	}
+	return func() { free(l.room) }, nil
+}
+
+func free(rooms []chan struct{}) {
+	for _, room := range slices.Backward(rooms) {
+		<-room
+	}
+}
+
+// do makes a call for which the lane has room.
+func (l *lane) do(ctx context.Context, fn func(context.Context) error) error {
+	leave, err := l.enter(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback() }() // nothing was written
-	return fn(tx)
-}
-
-// plain is the lane of a pool on which each statement stands for itself.
-func plain(pool *sqlx.DB) sqlstore.Lane {
-	return func(_ context.Context, fn func(sqlstore.Queries) error) error { return fn(pool) }
-}
-
-// OpenSession begins a lease on the database as it is now, whatever it was before.
-func (l *Ledger) OpenSession(ctx context.Context, ttl time.Duration, label string, knows []ledger.Version) (ledger.Lease, error) {
-	if err := l.server.Recognise(ctx); err != nil {
-		return ledger.Lease{}, fmt.Errorf("open session: %w", explain(ctx, err))
+	defer leave()
+	if l.trusted {
+		ctx = pgdb.Trusted(ctx)
 	}
-	return l.store.OpenSession(ctx, ttl, label, knows)
+	return fn(ctx)
 }
 
-// sameDatabase refuses to write for a session that was opened on another database than the one we are
-// connected to.
-func (l *Ledger) sameDatabase(t saga.Token) error {
-	now, opened := l.server.Identity(), sqlstore.OpenedOn(l.store, t)
-	if opened != "" && now != "" && opened != now {
-		return fmt.Errorf("%w: session %s was opened on %s, now it is %s", ledger.ErrDatabaseChanged, t, opened, now)
+// plain runs fn with a connection for each statement.
+func (l *lane) plain(ctx context.Context, fn func(context.Context, sqlstore.Queries) error) error {
+	return l.do(ctx, func(ctx context.Context) error { return fn(ctx, l.pool) })
+}
+
+// view runs fn on a consistent view of the database.
+func (l *lane) view(ctx context.Context, fn func(context.Context, sqlstore.Queries) error) error {
+	return l.do(ctx, func(ctx context.Context) error {
+		tx, err := l.pool.BeginTxx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.Rollback() }() // nothing was written
+		return fn(ctx, tx)
+	})
+}
+
+// transaction runs fn in a transaction.
+func (l *lane) transaction(ctx context.Context, fn func(*sqlx.Tx) error) error {
+	return l.do(ctx, func(ctx context.Context) error {
+		tx, err := l.pool.BeginTxx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.Rollback() }() // without effect after a commit
+		if err := fn(tx); err != nil {
+			return err
+		}
+		return tx.Commit()
+	})
+}
+
+// lanes are the pools, and who has how much room in them.
+type lanes struct {
+	work, batch, read *sqlx.DB
+
+	records, claims, pulse *lane // of work: each sees its own row of an index, and is planned so
+	writes, blocked        *lane // of work: all other writes, and among them starts that were blocked before
+	gate                   *lane // the same room as writes
+	starts, deliveries     *lane // of batch: what comes in, many rows at a time
+	loads, lists, reads    *lane // of read: chains for the coordinator; for people the ledger's and the reconciler's lists
+}
+
+func newLanes(s *pgdb.Server, o Options) lanes {
+	const own = 1 // connection for claims, the heartbeat, starts and deliveries each
+	l := lanes{
+		work:  s.Pool(o.Writers+o.Workers+2*own, append(slices.Clone(pgdb.ByIndex), pgdb.Steady)...),
+		batch: s.Pool(2*own, pgdb.Steady, "enable_nestloop=off"), // a batch is joined with itself
+		read:  s.Pool(o.Readers, pgdb.ByIndex...),
 	}
-	return nil
+	l.records, l.claims, l.pulse = newLane(l.work, o.Writers).trusting(), newLane(l.work, own).trusting(), newLane(l.work, own).trusting()
+	l.gate = newLane(l.work, o.Workers)
+	l.writes = l.gate.trusting()
+	l.blocked = l.writes.butOne()
+	l.starts, l.deliveries = newLane(l.batch, own).trusting(), newLane(l.batch, own)
+	l.loads = newLane(l.read, o.Readers).trusting()
+	l.lists = l.loads.butOne()
+	l.reads = &lane{pool: l.lists.pool, room: l.lists.room}
+	return l
+}
+
+// close closes all pools at once: each may have to wait for a server that says nothing.
+func (l *lanes) close() error {
+	var g errgroup.Group
+	for _, pool := range []*sqlx.DB{l.work, l.batch, l.read} {
+		g.Go(pool.Close)
+	}
+	return g.Wait()
 }

@@ -32,7 +32,7 @@ func backlog(t *testing.T, db *sqlx.DB, name string, version, n int) {
 func buffers(t *testing.T, l *store, args ...any) (plan string, pages int) {
 	t.Helper()
 	var rows []string
-	if err := postgres.Lane(l.Ledger, "claiming").SelectContext(t.Context(), &rows, "EXPLAIN (ANALYZE, BUFFERS) "+postgres.ClaimText, args...); err != nil {
+	if err := postgres.Pool(l.DB, "work").SelectContext(t.Context(), &rows, "EXPLAIN (ANALYZE, BUFFERS) "+postgres.ClaimText, args...); err != nil {
 		t.Fatal(err)
 	}
 	plan = strings.Join(rows, "\n")

@@ -2,56 +2,52 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"slices"
 	"time"
 
-	"github.com/jmoiron/sqlx"
-	"golang.org/x/sync/errgroup"
-
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/migrations"
+	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/schedule"
+	"github.com/amends-dev/amends/reconcile/sweep"
+	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store/internal/batch"
 	"github.com/amends-dev/amends/store/internal/pgdb"
 	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
-// Options tunes a ledger. The zero value is ready to use.
+// Options tunes a database. The zero value is ready to use.
+//
+// A database takes Writers + Workers + Readers + 4 connections at most, 10 by default, and one more for the moment in which
+// a session is opened. It opens them as it needs them, and gives back what it has not used for a minute.
 type Options struct {
-	// Migrate brings an older schema up to date when the ledger is opened. Without it an older schema is
+	// Migrate brings an older schema up to date when the database is opened. Without it an older schema is
 	// refused.
 	Migrate bool
 
 	// Writers is how many batches of records may be on their way at the same time. Default: 2.
 	Writers int
 
-	// Readers is how many loads, signals and listings may run at the same time. Default: 3.
+	// Workers is how many other writes may be on their way: signals, works given back, the gate, plans, jobs. Default: 2.
+	Workers int
+
+	// Readers is how many loads and lists may run at the same time. Lists leave one to the loads. Default: 2.
 	Readers int
 
 	// ConnectTimeout is for one attempt to connect, where the DSN does not say. Default: 5 s.
 	ConnectTimeout time.Duration
 }
 
-// How long a record, a start and a start that was blocked before wait for a lock. They are shorter than the server's
-// deadlock_timeout (1 s), so that it is we who give way and not the caller whose transaction is open. A start waits as
-// good as not at all: the others of its batch wait with it.
-const (
-	recordPatience  = 250 * time.Millisecond
-	startPatience   = 10 * time.Millisecond
-	blockedPatience = 250 * time.Millisecond
-)
-
-func lockTimeout(d time.Duration) string { return fmt.Sprintf("lock_timeout=%dms", d.Milliseconds()) }
-
 func (o *Options) withDefaults() Options {
 	var out Options
 	if o != nil {
 		out = *o
 	}
-	if out.Writers <= 0 {
-		out.Writers = 2
-	}
-	if out.Readers <= 0 {
-		out.Readers = 3
+	for _, n := range []*int{&out.Writers, &out.Workers, &out.Readers} {
+		if *n <= 0 {
+			*n = 2
+		}
 	}
 	if out.ConnectTimeout <= 0 {
 		out.ConnectTimeout = 5 * time.Second
@@ -59,104 +55,96 @@ func (o *Options) withDefaults() Options {
 	return out
 }
 
-// store is the part of the ledger that SQLite has as well.
+// store is the part of the database that SQLite has as well.
 type store = sqlstore.Store
 
-// Ledger is a ledger in a Postgres database. It implements [ledger.Ledger], [ledger.Reader] and
-// [ledger.TxStarter].
-type Ledger struct {
+// DB is a Postgres database, with every role: the ledger, and what a reconciler keeps.
+type DB struct {
 	*store
 
 	server *pgdb.Server
 	schema string // where the tables are
 	lanes
 	writing
-	waits waiting
-	now   func() any // nil but in tests: the server's clock
-	most  int        // statementBytes but in tests
-}
-
-// lanes are the pools, one for each urgency.
-type lanes struct {
-	records, starts, blocked, claiming, pulse, rest *sqlx.DB
+	heard    heard
+	waits    waiting
+	incoming *batch.Group[deliveries]
+	now      func() any // nil but in tests: the server's clock
+	most     int        // statementBytes but in tests
 }
 
 var (
-	_ ledger.Ledger    = (*Ledger)(nil)
-	_ ledger.Reader    = (*Ledger)(nil)
-	_ ledger.TxStarter = (*Ledger)(nil)
+	_ ledger.Ledger    = (*DB)(nil)
+	_ ledger.Reader    = (*DB)(nil)
+	_ ledger.TxStarter = (*DB)(nil)
+	_ reconcile.Inbox  = (*DB)(nil)
+	_ reconcile.Gate   = (*DB)(nil)
+	_ reconcile.Reader = (*DB)(nil)
+	_ drift.Plans      = (*DB)(nil)
+	_ drift.Drifts     = (*DB)(nil)
+	_ sweep.Store      = (*DB)(nil)
+	_ schedule.Store   = (*DB)(nil)
+	_ schedule.Reader  = (*DB)(nil)
 )
 
 // Open connects to the database that dsn names (a URL or key=value pairs, as lib/pq takes them) and makes sure
 // that it can be trusted with a ledger.
-func Open(ctx context.Context, dsn string, o *Options) (*Ledger, error) {
-	l, err := open(ctx, dsn, o.withDefaults())
+func Open(ctx context.Context, dsn string, o *Options) (*DB, error) {
+	db, err := open(ctx, dsn, o.withDefaults())
 	if err != nil {
-		return nil, fmt.Errorf("open the ledger on Postgres: %w", explain(ctx, err))
+		return nil, fmt.Errorf("open the database on Postgres: %w", explain(ctx, err))
 	}
-	return l, nil
+	return db, nil
 }
 
-func open(ctx context.Context, dsn string, o Options) (_ *Ledger, err error) {
+func open(ctx context.Context, dsn string, o Options) (_ *DB, err error) {
 	s, err := pgdb.New(dsn, o.ConnectTimeout)
 	if err != nil {
 		return nil, err
 	}
-	l := &Ledger{server: s, now: func() any { return nil }, most: statementBytes}
-	l.lanes = lanes{
-		records:  s.Pool(o.Writers, append(slices.Clone(pgdb.ByIndex), pgdb.Steady, lockTimeout(recordPatience))...),
-		starts:   s.Pool(1, pgdb.Steady, "enable_nestloop=off", lockTimeout(startPatience)),
-		blocked:  s.Pool(1, pgdb.Steady, lockTimeout(blockedPatience)),
-		claiming: s.Pool(1, append(slices.Clone(pgdb.ByIndex), pgdb.Steady)...),
-		pulse:    s.Pool(1, pgdb.ByIndex...),
-		rest:     s.Pool(o.Readers, pgdb.ByIndex...),
-	}
+	db := &DB{server: s, lanes: newLanes(s, o), now: func() any { return nil }, most: statementBytes}
 	defer func() {
 		if err != nil {
-			_ = l.close()
+			_ = db.close()
 		}
 	}()
-	if l.schema, err = pgdb.Fit(ctx, l.rest, o.Migrate); err != nil {
+	if db.schema, err = pgdb.Fit(ctx, db.read, o.Migrate); err != nil {
 		return nil, err
 	}
-	if l.writing, err = prepare(ctx, &l.lanes); err != nil {
+	if err = errors.Join(db.writing.prepare(ctx, &db.lanes), db.heard.prepare(ctx, &db.lanes)); err != nil {
 		return nil, err
 	}
-	l.store = sqlstore.New(l.database())
-	return l, nil
+	db.store = sqlstore.New(db.dialect())
+	db.incoming = batch.New(1, mostEvents, func(d deliveries) int { return len(d) }, db.write)
+	return db, nil
 }
 
-// database is what the engine needs to know about Postgres.
-func (l *Ledger) database() *sqlstore.Dialect {
-	return &sqlstore.Dialect{
-		Words:      words,
-		Clock:      func() any { return l.now() },
-		View:       l.read,
-		Plain:      plain(l.rest),
-		Pulse:      plain(l.pulse),
-		Identity:   func(ctx context.Context, q sqlstore.Queries) (string, error) { return pgdb.Identity(ctx, q) },
-		Schema:     migrations.Latest(migrations.Postgres),
-		Claim:      l.claim,
-		GiveBack:   l.giveBack,
-		Post:       l.post,
-		Explain:    explain,
-		SetControl: l.setControl,
+// mostEvents is how many events share one commit.
+const mostEvents = 512
+
+// OpenSession begins a lease on the database as it is now, whatever it was before.
+func (db *DB) OpenSession(ctx context.Context, ttl time.Duration, label string, knows []ledger.Version) (ledger.Lease, error) {
+	if err := db.server.Recognise(ctx); err != nil {
+		return ledger.Lease{}, fmt.Errorf("open session: %w", explain(ctx, err))
 	}
+	return db.store.OpenSession(ctx, ttl, label, knows)
 }
 
-// Close closes every connection. It does not bury sessions.
-func (l *Ledger) Close() error {
-	if err := l.close(); err != nil {
-		return fmt.Errorf("close the ledger on Postgres: %w", err)
+// sameDatabase refuses to write for a session that was opened on another database than the one we are
+// connected to.
+func (db *DB) sameDatabase(t saga.Token) error {
+	now, opened := db.server.Identity(), sqlstore.OpenedOn(db.store, t)
+	if opened != "" && now != "" && opened != now {
+		return fmt.Errorf("%w: session %s was opened on %s, now it is %s", ledger.ErrDatabaseChanged, t, opened, now)
 	}
 	return nil
 }
 
-// close closes all lanes at once: each may have to wait for a server that says nothing.
-func (l *lanes) close() error {
-	var g errgroup.Group
-	for _, lane := range []*sqlx.DB{l.records, l.starts, l.blocked, l.claiming, l.pulse, l.rest} {
-		g.Go(lane.Close)
+// Close waits for what is being written and closes every connection. It does not bury sessions.
+func (db *DB) Close() error {
+	db.incoming.Close()
+	if err := db.close(); err != nil {
+		return fmt.Errorf("close the database on Postgres: %w", err)
 	}
-	return g.Wait()
+	return nil
 }

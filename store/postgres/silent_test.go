@@ -120,7 +120,7 @@ func TestSilentWhateverIsDone(t *testing.T) {
 		"begin": func(ctx context.Context, c *sqlx.Conn) error { _, err := c.BeginTxx(ctx, nil); return err },
 		"ping":  func(ctx context.Context, c *sqlx.Conn) error { return c.PingContext(ctx) },
 	} {
-		c, err := postgres.Lane(l.Ledger, "rest").Connx(t.Context())
+		c, err := postgres.Pool(l.DB, "read").Connx(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,6 +130,21 @@ func TestSilentWhateverIsDone(t *testing.T) {
 		}
 		_ = c.Close() // it is thrown away
 		w.Cut()
+	}
+}
+
+// occupy takes all the room there is in a lane until it is left.
+func occupy(t *testing.T, l *store, lane string) (leave func()) {
+	t.Helper()
+	give, err := postgres.Occupy(t.Context(), l.DB, lane)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		t.Helper()
+		if err := give(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
@@ -187,7 +202,7 @@ func TestManySilentConnectionsCostOneTimeOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	var posts sync.WaitGroup
-	const many = 3 // Options.Readers
+	const many = 2 // Options.Workers
 	for i := range many {
 		posts.Go(func() {
 			if err := l.Post(t.Context(), e.ID, saga.Signal{Kind: saga.SignalCancel, Key: fmt.Sprint(i)}); err != nil {
@@ -304,16 +319,16 @@ func TestVanishedPost(t *testing.T) {
 	appendAll(t, l, token, []ledger.Entry{next(e, head, token, r, &ledger.Schedule{})}, ledger.Appended)
 }
 
-// Every connection of every lane is bounded by the server, too: what a client locked and forgot is free again (T2).
+// Every connection of every pool is bounded by the server, too: what a client locked and forgot is free again (T2).
 func TestServerGivesUp(t *testing.T) {
 	t.Parallel()
 	l := open(t, migrated.URL(t))
 	defer closed(t, l)
-	for _, lane := range []string{"records", "starts", "blocked", "claiming", "pulse", "rest"} {
+	for _, pool := range []string{"work", "batch", "read"} {
 		for _, setting := range []string{"idle_in_transaction_session_timeout", "lock_timeout"} {
 			var value string
-			if err := postgres.Lane(l.Ledger, lane).GetContext(t.Context(), &value, "SHOW "+setting); err != nil || value == "0" {
-				t.Errorf("%s of lane %s is %s, %v", setting, lane, value, err)
+			if err := postgres.Pool(l.DB, pool).GetContext(t.Context(), &value, "SHOW "+setting); err != nil || value == "0" {
+				t.Errorf("%s of pool %s is %s, %v", setting, pool, value, err)
 			}
 		}
 	}
@@ -375,20 +390,13 @@ func TestBlockedStartsStallNoOther(t *testing.T) {
 	}
 	appendAll(t, l, token, all, want...)
 
-	lane, err := postgres.Lane(l.Ledger, "starts").Connx(t.Context()) // all there is of it
-	if err != nil {
-		t.Fatal(err)
-	}
+	leave := occupy(t, l, "starts") // all there is of it
 	appendAll(t, l, token, blocked[:3], ledger.Blocked)
-	if err := lane.Close(); err != nil {
-		t.Fatal(err)
-	}
-	lane, err = postgres.Lane(l.Ledger, "blocked").Connx(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	leave()
+	leave = occupy(t, l, "writes/blocked")
 	appendAll(t, l, token, []ledger.Entry{start(token, "another")}, ledger.Appended)
-	if err := errors.Join(lane.Close(), tx.Rollback()); err != nil {
+	leave()
+	if err := tx.Rollback(); err != nil {
 		t.Fatal(err)
 	}
 	appendAll(t, l, token, slices.Concat(blocked, all), append(slices.Repeat([]ledger.Result{ledger.Appended}, len(blocked)), ledger.Mine)...)

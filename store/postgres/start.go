@@ -16,17 +16,32 @@ import (
 	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
+// door is where starts come in: a lane, and what is prepared for it.
+type door struct {
+	*lane
+
+	many, one, places *sqlx.Stmt
+}
+
+// fresh is for starts, again for those that were blocked before, one by one.
+func (db *DB) fresh() door { return door{db.starts, db.start, db.startOne, db.startPlaces} }
+func (db *DB) again() door { return door{db.blocked, nil, db.startBlocked, db.blockedPlaces} }
+
 // storeStarts accepts works that are not known yet.
-func (l *Ledger) storeStarts(ctx context.Context, t saga.Token, batch, single *sqlx.Stmt, ps []*pending) error {
+func (db *DB) storeStarts(ctx context.Context, t saga.Token, d door, ps []*pending) error {
 	for range attempts {
-		live, err := accept(l.run(ctx, t, batch, single, ps), ps)
+		var live bool
+		err := d.do(ctx, func(ctx context.Context) (err error) {
+			live, err = accept(db.run(ctx, t, d.many, d.one, ps), ps)
+			return err
+		})
 		if err != nil {
 			return err
 		}
 		if ps = unanswered(ps); len(ps) == 0 {
 			return nil
 		}
-		known, err := l.knownWorks(ctx, ps)
+		known, err := d.knownWorks(ctx, ps)
 		if err != nil {
 			return err
 		}
@@ -106,9 +121,9 @@ func unanswered(ps []*pending) []*pending {
 }
 
 // knownWorks reads the first records of works that were not accepted, by position in ps.
-func (l *Ledger) knownWorks(ctx context.Context, ps []*pending) (map[int]sqlstore.Place, error) {
+func (d door) knownWorks(ctx context.Context, ps []*pending) (map[int]sqlstore.Place, error) {
 	return placesOf(ps, func(rows *[]placeRow, args ...any) error {
-		return l.startPlaces.SelectContext(ctx, rows, args...)
+		return d.do(ctx, func(ctx context.Context) error { return d.places.SelectContext(ctx, rows, args...) })
 	})
 }
 
@@ -140,27 +155,27 @@ func judgeStarts(ps []*pending, known map[int]sqlstore.Place, live bool) {
 // StartTx inserts head and first record within the caller's transaction, unheld and due now. The answer is
 // final only when tx commits; [ledger.Exists] does not abort it. tx must be of this ledger's database; its
 // search_path does not matter.
-func (l *Ledger) StartTx(ctx context.Context, tx *sqlx.Tx, e ledger.Entry) (ledger.Answer, error) {
-	a, err := l.startTx(ctx, tx, e)
+func (db *DB) StartTx(ctx context.Context, tx *sqlx.Tx, e ledger.Entry) (ledger.Answer, error) {
+	a, err := db.startTx(ctx, tx, e)
 	if err != nil {
 		return ledger.Answer{}, fmt.Errorf("start %s in a transaction: %w", e.ID, explain(ctx, err))
 	}
 	return a, nil
 }
 
-func (l *Ledger) startTx(ctx context.Context, tx *sqlx.Tx, e ledger.Entry) (ledger.Answer, error) {
+func (db *DB) startTx(ctx context.Context, tx *sqlx.Tx, e ledger.Entry) (ledger.Answer, error) {
 	if e.Record.Seq != 1 || e.Record.Arm != nil {
 		return ledger.Answer{}, errors.New("only a first record that arms nothing can be stored there")
 	}
 	e.Schedule = &ledger.Schedule{} // unheld
 	answers := make([]ledger.Answer, 1)
-	ps := l.collect([]ledger.Entry{e}, answers).starts
+	ps := db.collect([]ledger.Entry{e}, answers).starts
 	if len(ps) == 0 {
 		return answers[0], nil
 	}
-	schema := pq.QuoteIdentifier(l.schema) + "."
-	args := append([]any{l.now(), int64(e.Record.Session)}, ps[0].row...)
-	if _, err := accept(tx.QueryRowxContext(ctx, startText(one(startColumns), schema), args...), ps); err != nil {
+	schema := pq.QuoteIdentifier(db.schema) + "."
+	args := append([]any{db.now(), int64(e.Record.Session)}, ps[0].row...)
+	if _, err := accept(tx.QueryRowxContext(ctx, startText(one(startColumns), 0, schema), args...), ps); err != nil {
 		return ledger.Answer{}, err
 	}
 	if len(unanswered(ps)) > 0 {

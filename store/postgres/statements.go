@@ -3,6 +3,7 @@ package postgres
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
@@ -88,11 +89,28 @@ func of(alias string, columns []column) string {
 const (
 	isLive  = `IN ('running', 'retrying', 'compensating')`
 	isEnded = `IN ('completed', 'compensated')`
+)
 
-	// lease is one moment for the whole batch, and whether the session may arm in it.
-	lease = `lease AS MATERIALIZED (
-		SELECT c.now, EXISTS (SELECT FROM amends_sessions WHERE token = $2 AND NOT dead AND expires > c.now) AS live
+// lease is one moment for the whole batch, and whether the session may arm in it. It is read before anything is locked, so
+// it also says how long the statement waits for a lock, and no other on its connection: a statement outside of any
+// transaction is one of its own. 0 leaves that to whose transaction it is.
+func lease(patience time.Duration) string {
+	waits := ""
+	if patience > 0 {
+		waits = fmt.Sprintf(", set_config('lock_timeout', '%dms', true) AS patience", patience.Milliseconds())
+	}
+	return `lease AS MATERIALIZED (
+		SELECT c.now, EXISTS (SELECT FROM amends_sessions WHERE token = $2 AND NOT dead AND expires > c.now) AS live` + waits + `
 		FROM (SELECT ` + clock + ` AS now) AS c)`
+}
+
+// How long a record, a start and a start that was blocked before wait for a lock. They are shorter than the server's
+// deadlock_timeout (1 s), so that it is we who give way and not the caller whose transaction is open. A start waits as
+// good as not at all: the others of its batch wait with it.
+const (
+	recordPatience  = 250 * time.Millisecond
+	startPatience   = 10 * time.Millisecond
+	blockedPatience = 250 * time.Millisecond
 )
 
 // followText stores records behind their predecessors and brings the heads they change up to date. The order
@@ -108,7 +126,7 @@ func followText(rows string, signals bool) string {
 		FROM r CROSS JOIN LATERAL json_array_elements_text(r.signals::json) AS named (id)
 		WHERE r.signals IS NOT NULL AND s.id = named.id::bigint AND s.head = r.head)`
 	}
-	return `WITH ` + lease + `,
+	return `WITH ` + lease(recordPatience) + `,
 	r AS (
 		INSERT INTO amends_records (` + names(recordColumns) + `, at)
 		SELECT ` + of("u", recordColumns) + `, greatest(lease.now, p.at)
@@ -145,8 +163,8 @@ func followText(rows string, signals bool) string {
 
 // startText accepts works that are not known yet: head and first record. schema is empty, or the schema's name
 // and a point.
-func startText(rows, schema string) string {
-	t := `WITH ` + lease + `,
+func startText(rows string, patience time.Duration, schema string) string {
+	t := `WITH ` + lease(patience) + `,
 	u AS MATERIALIZED ` + rows + `,
 	h AS (
 		INSERT INTO amends_heads (saga, work, version, revision, status, reason, rank, session, due, finished, created, updated)

@@ -117,19 +117,16 @@ func TestSettings(t *testing.T) {
 	t.Parallel()
 	l := open(t, with(t, migrated.URL(t), "synchronous_commit=off"))
 	defer closed(t, l)
-	for lane, want := range map[string]map[string]string{
-		"records": {"synchronous_commit": "on", "plan_cache_mode": "force_generic_plan", "enable_hashjoin": "off", "jit": "off"},
-		"starts":  {"synchronous_commit": "on", "plan_cache_mode": "force_generic_plan", "lock_timeout": "10ms"},
-		"blocked": {"synchronous_commit": "on", "lock_timeout": "250ms"},
-		"pulse":   {"synchronous_commit": "on", "enable_seqscan": "off"},
-		"rest":    {"synchronous_commit": "on", "lock_timeout": "10s", "enable_seqscan": "off"},
-		"claiming": {"synchronous_commit": "on", "plan_cache_mode": "force_generic_plan", "enable_seqscan": "off",
-			"enable_hashjoin": "off", "enable_mergejoin": "off"},
+	for pool, want := range map[string]map[string]string{
+		"work": {"synchronous_commit": "on", "plan_cache_mode": "force_generic_plan", "lock_timeout": "10s", "jit": "off",
+			"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off"},
+		"batch": {"synchronous_commit": "on", "plan_cache_mode": "force_generic_plan", "lock_timeout": "10s", "enable_nestloop": "off"},
+		"read":  {"synchronous_commit": "on", "lock_timeout": "10s", "enable_seqscan": "off"},
 	} {
 		for setting, value := range want {
 			var got string
-			if err := postgres.Lane(l.Ledger, lane).GetContext(t.Context(), &got, "SHOW "+setting); err != nil || got != value {
-				t.Errorf("%s: %s is %q (%v), want %q", lane, setting, got, err, value)
+			if err := postgres.Pool(l.DB, pool).GetContext(t.Context(), &got, "SHOW "+setting); err != nil || got != value {
+				t.Errorf("%s: %s is %q (%v), want %q", pool, setting, got, err, value)
 			}
 		}
 	}

@@ -138,7 +138,7 @@ func TestBatchesAreBoundedInBytes(t *testing.T) {
 	l := open(t, migrated.URL(t))
 	defer closed(t, l)
 	token := session(t, l)
-	postgres.SetMost(l.Ledger, 100_000)
+	postgres.SetMost(l.DB, 100_000)
 	body := func(n int) []byte { return append(append([]byte{'"'}, bytes.Repeat([]byte{'x'}, n)...), '"') }
 	var es []ledger.Entry
 	for i := range 8 {
@@ -258,9 +258,9 @@ func TestClockSetBack(t *testing.T) {
 	defer closed(t, l)
 	token := session(t, l)
 	es := []ledger.Entry{start(token, "a"), start(token, "b")}
-	postgres.SetClock(l.Ledger, time.Now().Add(10*time.Minute))
+	postgres.SetClock(l.DB, time.Now().Add(10*time.Minute))
 	a := appendAll(t, l, token, es[:1], ledger.Appended)[0]
-	postgres.SetClock(l.Ledger, time.Now().Add(5*time.Minute))
+	postgres.SetClock(l.DB, time.Now().Add(5*time.Minute))
 	b := appendAll(t, l, token, es[1:], ledger.Appended)[0]
 	es = []ledger.Entry{
 		next(es[0], a.Head, token, saga.Record{Kind: saga.KindNoted, Status: saga.Completed}, &ledger.Schedule{}),
@@ -284,7 +284,7 @@ func TestLeaseByServerClock(t *testing.T) {
 	l := open(t, migrated.URL(t))
 	defer closed(t, l)
 	token := session(t, l)
-	postgres.SetClock(l.Ledger, time.Now().Add(2*time.Hour))
+	postgres.SetClock(l.DB, time.Now().Add(2*time.Hour))
 	e := start(token, "w")
 	e.Record.Arm = &saga.Arm{Step: "invoice", Direction: saga.Forward, Attempt: 1, Key: "k", Budget: time.Second}
 	e.Record.Seal(e.ID, 0, saga.Hash{}, token)
@@ -299,5 +299,5 @@ func TestCatchUp(t *testing.T) {
 	t.Parallel()
 	l := open(t, migrated.URL(t))
 	defer closed(t, l)
-	ledgertest.CatchesUp(t, l, func(now time.Time) { postgres.SetClock(l.Ledger, now) })
+	ledgertest.CatchesUp(t, l, func(now time.Time) { postgres.SetClock(l.DB, now) })
 }

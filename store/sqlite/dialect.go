@@ -11,14 +11,19 @@ import (
 
 // dialect is what the store needs to know about SQLite. A transaction that writes has locked everything.
 func (db *DB) dialect() *sqlstore.Dialect {
-	plain := func(_ context.Context, fn func(sqlstore.Queries) error) error { return fn(db.readers) }
+	plain := func(ctx context.Context, fn func(context.Context, sqlstore.Queries) error) error {
+		return db.writer.plain(ctx, func(q sqlstore.Queries) error { return fn(ctx, q) })
+	}
 	return &sqlstore.Dialect{
-		Words:      words,
-		Clock:      func() any { return db.clock() },
-		View:       db.view,
-		Read:       plain,
-		Plain:      db.writer.plain,
-		Pulse:      db.writer.plain,
+		Words: words,
+		Clock: func() any { return db.clock() },
+		Load:  db.view,
+		View:  db.view,
+		Plain: plain,
+		Pulse: plain,
+		Read: func(ctx context.Context, fn func(context.Context, sqlstore.Queries) error) error {
+			return fn(ctx, db.readers)
+		},
 		Write:      db.transaction,
 		Page:       db.page,
 		Identity:   identity,

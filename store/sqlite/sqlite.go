@@ -131,13 +131,13 @@ func (db *DB) calendar() (micros int64, now time.Time) {
 }
 
 // view runs fn on a consistent view of the file.
-func (db *DB) view(ctx context.Context, fn func(sqlstore.Queries) error) error {
+func (db *DB) view(ctx context.Context, fn func(context.Context, sqlstore.Queries) error) error {
 	tx, err := db.readers.BeginTxx(ctx, nil) // deferred: the view begins with the first statement
 	if err != nil {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // nothing was written
-	return fn(tx)
+	return fn(ctx, tx)
 }
 
 // transaction runs fn in a transaction that begins as a writer. Once begun it is not cancelled.

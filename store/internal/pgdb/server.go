@@ -18,17 +18,17 @@ import (
 	"github.com/amends-dev/amends/ledger"
 )
 
-// Server is a database: how to reach it, and who it was when it was last trusted.
+// Server is a database: how to reach it, who it was when it was seen last, and when it was recognised.
 type Server struct {
-	connector *pq.Connector
-	identity  atomic.Pointer[string] // nil: not asked yet
-	strict    atomic.Bool            // a database that is not the one it was is refused
-	doubt     atomic.Int64           // when the newest call began that had no answer in its time
+	connector  *pq.Connector
+	identity   atomic.Pointer[string] // of the newest connection; nil: not asked yet
+	recognised atomic.Pointer[string] // calls that are trusted reach no other; nil: they reach any
+	doubt      atomic.Int64           // when the newest call began that had no answer in its time
 }
 
 // New reads a DSN, a URL or key=value pairs as lib/pq takes them. connect is for one attempt to connect, where the
-// DSN does not say. The server follows: it takes the database that answers for the one it wants, until
-// [Server.Recognise] is called.
+// DSN does not say. The server follows: it takes the database that answers for the one it wants. Only what is done with a
+// context of [Trusted] is refused there, once [Server.Recognise] was called.
 func New(dsn string, connect time.Duration) (*Server, error) {
 	cfg, err := config(dsn, connect)
 	if err != nil {
@@ -145,17 +145,11 @@ func (d *door) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !d.strict.Load() {
-		d.identity.CompareAndSwap(known, &c.identity) // what was recognised meanwhile counts
-	}
-	if c.recognised() {
-		return c, nil
-	}
-	_ = c.Close() //nolint:contextcheck // a farewell has a time of its own
-	return nil, fmt.Errorf("%w: it was %s, now it is %s", ledger.ErrDatabaseChanged, *d.identity.Load(), c.identity)
+	d.identity.CompareAndSwap(known, &c.identity) // what was recognised meanwhile counts
+	return c, nil
 }
 
-// Identity is who the database was when it was last trusted, "" before the first connection.
+// Identity is who the database was when it was last seen, "" before the first connection.
 func (s *Server) Identity() string {
 	if id := s.identity.Load(); id != nil {
 		return *id
@@ -163,17 +157,23 @@ func (s *Server) Identity() string {
 	return ""
 }
 
-// Recognise accepts the database as it is now: a new session begins on it. From then on another one is refused, until it
-// is recognised in its turn.
+// Recognise accepts the database as it is now: a new session begins on it. From then on calls that are trusted are refused
+// on another one, until it is recognised in its turn.
 func (s *Server) Recognise(ctx context.Context) error {
 	c, err := (&door{Server: s, greeting: greeting(nil)}).greet(ctx)
 	if err != nil {
 		return err
 	}
 	s.identity.Store(&c.identity)
-	s.strict.Store(true)
-	return c.Close() //nolint:contextcheck // the same
+	s.recognised.Store(&c.identity)
+	return c.Close() //nolint:contextcheck // a farewell has a time of its own
 }
+
+type trustedKey struct{}
+
+// Trusted returns a context for calls that may reach only the database that was recognised last: what a ledger does for
+// its sessions. Others, such as accepting deliveries, go on with whatever primary answers.
+func Trusted(ctx context.Context) context.Context { return context.WithValue(ctx, trustedKey{}, true) }
 
 // greet connects and learns who is there.
 func (d *door) greet(ctx context.Context) (_ *conn, err error) {
@@ -256,7 +256,7 @@ type pqConn interface {
 }
 
 // conn is a connection that knows to which database it leads, and that ends with the context of what is done on it. Once
-// another database is recognised, the pool throws it away.
+// a newer one leads to another database, the pool throws it away.
 type conn struct {
 	pqConn
 
@@ -265,21 +265,36 @@ type conn struct {
 	identity string
 }
 
-// recognised reports whether the connection leads to the database that is trusted now.
-func (c *conn) recognised() bool { return c.identity == *c.server.identity.Load() }
+// latest reports whether the connection leads where the newest one does.
+func (c *conn) latest() bool { return c.identity == *c.server.identity.Load() }
+
+// allowed refuses what is trusted on a connection to another database than was recognised.
+func (c *conn) allowed(ctx context.Context) error {
+	known := c.server.recognised.Load()
+	if ctx.Value(trustedKey{}) == nil || known == nil || *known == c.identity {
+		return nil
+	}
+	return fmt.Errorf("%w: it was %s, now it is %s", ledger.ErrDatabaseChanged, *known, c.identity)
+}
 
 // current reports whether the connection can be used again.
 func (c *conn) current() bool {
-	return !c.socket.hasEnded() && c.socket.heardSince(c.server.doubt.Load()) && c.recognised()
+	return !c.socket.hasEnded() && c.socket.heardSince(c.server.doubt.Load()) && c.latest()
 }
 
 // QueryContext implements [driver.QueryerContext].
 func (c *conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	if err := c.allowed(ctx); err != nil {
+		return nil, err
+	}
 	return watched(ctx, c.socket, func() (driver.Rows, error) { return c.pqConn.QueryContext(ctx, query, args) })
 }
 
 // ExecContext implements [driver.ExecerContext].
 func (c *conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	if err := c.allowed(ctx); err != nil {
+		return nil, err
+	}
 	defer c.socket.watch(ctx)()
 	return c.pqConn.ExecContext(ctx, query, args)
 }
@@ -295,11 +310,14 @@ func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, e
 	if !ok {
 		return nil, fmt.Errorf("a statement of lib/pq is a %T, which lacks what we need", s)
 	}
-	return &stmt{ps, c.socket}, nil
+	return &stmt{ps, c}, nil
 }
 
 // BeginTx implements [driver.ConnBeginTx]. What is done in the transaction is watched, too.
 func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
+	if err := c.allowed(ctx); err != nil {
+		return nil, err
+	}
 	stop := c.socket.watch(ctx)
 	t, err := c.pqConn.BeginTx(ctx, opts)
 	if err != nil {

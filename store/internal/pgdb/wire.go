@@ -243,26 +243,32 @@ type pqStmt interface {
 	driver.StmtQueryContext
 }
 
-// stmt is a prepared statement on a socket that is watched.
+// stmt is a prepared statement of a connection.
 type stmt struct {
 	pqStmt
 
-	socket *socket
+	conn *conn
 }
 
 // QueryContext implements [driver.StmtQueryContext].
 func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
-	return watched(ctx, s.socket, func() (driver.Rows, error) { return s.pqStmt.QueryContext(ctx, args) })
+	if err := s.conn.allowed(ctx); err != nil {
+		return nil, err
+	}
+	return watched(ctx, s.conn.socket, func() (driver.Rows, error) { return s.pqStmt.QueryContext(ctx, args) })
 }
 
 // ExecContext implements [driver.StmtExecContext].
 func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
-	defer s.socket.watch(ctx)()
+	if err := s.conn.allowed(ctx); err != nil {
+		return nil, err
+	}
+	defer s.conn.socket.watch(ctx)()
 	return s.pqStmt.ExecContext(ctx, args)
 }
 
 // Close implements [driver.Stmt].
-func (s *stmt) Close() error { return s.socket.within(farewell, s.pqStmt.Close) }
+func (s *stmt) Close() error { return s.conn.socket.within(farewell, s.pqStmt.Close) }
 
 // watched runs a query. Its rows are read under the same watch.
 func watched(ctx context.Context, s *socket, query func() (driver.Rows, error)) (driver.Rows, error) {

@@ -56,7 +56,7 @@ func (s *chains) Acts(ctx context.Context, kind ledger.ControlKind, name string,
 
 func (s *chains) readControls(ctx context.Context, query string, args ...any) ([]ledger.Control, error) {
 	var rows []controlRow
-	err := s.db.Plain(ctx, func(q Queries) error { return sqlx.SelectContext(ctx, q, &rows, query, args...) })
+	err := s.db.Plain(ctx, func(ctx context.Context, q Queries) error { return sqlx.SelectContext(ctx, q, &rows, query, args...) })
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func (s *chains) setControl(ctx context.Context, t saga.Token, c ledger.Control)
 		return c, nil
 	}
 	var is controlRow // behind the attempt, which may have waited for another
-	err = s.db.Plain(ctx, func(q Queries) error {
+	err = s.db.Plain(ctx, func(ctx context.Context, q Queries) error {
 		return sqlx.GetContext(ctx, q, &is, s.text.thisControl, s.db.Clock(), int64(t), string(c.Kind), c.Name)
 	})
 	switch {

@@ -19,8 +19,8 @@ type Queries interface {
 }
 
 // Lane runs fn where one kind of call is made, so that no other kind can hold it up. Unless the lane says otherwise each
-// statement in fn stands for itself.
-type Lane func(ctx context.Context, fn func(Queries) error) error
+// statement in fn stands for itself. The context is the lane's, which may bound what is done there.
+type Lane func(ctx context.Context, fn func(context.Context, Queries) error) error
 
 // Dialect is what one SQL database does differently from the other.
 type Dialect struct {
@@ -32,12 +32,12 @@ type Dialect struct {
 	// since 1970 otherwise.
 	Clock func() any
 
-	// View is a consistent view for several statements, Read for statements that only read, Plain for those that write;
-	// Pulse is the heartbeat's own.
-	View, Read, Plain, Pulse Lane
+	// The ledger's. Load and View are a consistent view for several statements, View for people. Plain is for statements
+	// that write, Pulse is the heartbeat's own.
+	Load, View, Plain, Pulse Lane
 
-	// Write runs fn in a transaction, which is in or not in as a whole.
-	Write func(ctx context.Context, fn func(context.Context, Queries) error) error
+	// The reconciler's. Read is for statements that only read, Write is a transaction, which is in or not in as a whole.
+	Read, Write Lane
 
 	// Page runs fn in a transaction and stores events in the same one, unless fn answers that nothing is to be stored.
 	// It may run fn again when the transaction has to be repeated.
@@ -88,13 +88,13 @@ type Dialect struct {
 }
 
 // read runs fn where statements only read.
-func (d *Dialect) read(ctx context.Context, fn func(Queries) error) error {
+func (d *Dialect) read(ctx context.Context, fn func(context.Context, Queries) error) error {
 	return d.Explain(ctx, d.Read(ctx, fn))
 }
 
 // get reads all rows of a query into dest.
 func (d *Dialect) get(ctx context.Context, dest any, query string, args ...any) error {
-	return d.read(ctx, func(q Queries) error { return d.choose(ctx, q, dest, query, args...) })
+	return d.read(ctx, func(ctx context.Context, q Queries) error { return d.choose(ctx, q, dest, query, args...) })
 }
 
 // choose reads all rows of a query into dest, within what q is.
@@ -109,7 +109,7 @@ func (d *Dialect) write(ctx context.Context, fn func(context.Context, Queries) e
 
 // now reads the clock by which a reconciler lives.
 func (d *Dialect) now(ctx context.Context) (now time.Time, err error) {
-	err = d.read(ctx, func(q Queries) error {
+	err = d.read(ctx, func(ctx context.Context, q Queries) error {
 		now, err = d.Now(ctx, q)
 		return err
 	})

@@ -21,7 +21,7 @@ func (s *chains) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, error
 		return nil, nil
 	}
 	l := loading{store: s, chains: make(map[int64]*ledger.Chain), numbers: make(map[saga.ID]int64)}
-	err := s.db.View(ctx, func(q Queries) error {
+	err := s.db.Load(ctx, func(ctx context.Context, q Queries) error {
 		clear(l.chains)
 		if err := l.heads(ctx, q, ids); err != nil {
 			return err

@@ -47,7 +47,7 @@ func (r *sessionRow) session() (ledger.Session, error) {
 
 // Sessions returns the live sessions, then the dead ones that still hold works.
 func (s *chains) Sessions(ctx context.Context) (list []ledger.Session, err error) {
-	err = s.db.View(ctx, func(q Queries) error {
+	err = s.db.View(ctx, func(ctx context.Context, q Queries) error {
 		list, err = s.sessions(ctx, q)
 		return err
 	})
@@ -76,7 +76,7 @@ func (s *chains) sessions(ctx context.Context, q Queries) ([]ledger.Session, err
 // that the number of works does not matter.
 func (s *chains) Overview(ctx context.Context) (ledger.Overview, error) {
 	var v view
-	err := s.db.View(ctx, func(q Queries) error {
+	err := s.db.View(ctx, func(ctx context.Context, q Queries) error {
 		v = view{store: s, ctx: ctx, q: q, backlogs: make(map[ledger.Backlog]ledger.Backlog)}
 		for _, look := range []func() error{v.sessions, v.held, v.released, v.waiting, v.news} {
 			if err := look(); err != nil {

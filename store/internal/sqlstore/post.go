@@ -77,7 +77,7 @@ func (s *chains) Describe(ctx context.Context, spec *saga.Spec) error {
 	if err != nil {
 		return fmt.Errorf("describe %s version %d: encode its structure: %w", spec.Saga, spec.Version, err)
 	}
-	err = s.db.Plain(ctx, func(q Queries) error {
+	err = s.db.Plain(ctx, func(ctx context.Context, q Queries) error {
 		_, err := q.ExecContext(ctx, s.text.addDefinition, s.db.Clock(), spec.Saga, spec.Version, spec.Structure(), string(b))
 		if err != nil {
 			return err
@@ -113,7 +113,7 @@ func (s *chains) Count(ctx context.Context, ds []ledger.Duplicate) error {
 	}
 	list, err := json.Marshal(rows)
 	if err == nil {
-		err = s.db.Plain(ctx, func(q Queries) error {
+		err = s.db.Plain(ctx, func(ctx context.Context, q Queries) error {
 			_, err := q.ExecContext(ctx, s.text.countDuplicates, s.db.Clock(), string(list))
 			return err
 		})

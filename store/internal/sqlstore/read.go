@@ -47,7 +47,7 @@ func (s *chains) List(ctx context.Context, f ledger.Filter) ([]ledger.Head, erro
 	query := `SELECT ` + HeadColumns + ` FROM amends_heads AS h` + w.text.String() +
 		` ORDER BY ` + order + w.limit(f.Limit)
 	var rows []HeadRow
-	err := s.db.View(ctx, func(q Queries) error {
+	err := s.db.View(ctx, func(ctx context.Context, q Queries) error {
 		rows = rows[:0]
 		return sqlx.SelectContext(ctx, q, &rows, query, w.args...)
 	})
@@ -70,7 +70,7 @@ func (s *chains) Signals(ctx context.Context, id saga.ID) ([]saga.Signal, error)
 // ofWork reads what belongs to one work, row by row.
 func ofWork[R, T any](ctx context.Context, s *chains, what string, id saga.ID, query string, convert func(*R) (T, error)) ([]T, error) {
 	var out []T
-	err := s.db.View(ctx, func(q Queries) error {
+	err := s.db.View(ctx, func(ctx context.Context, q Queries) error {
 		out = out[:0]
 		head, err := find(ctx, q, id)
 		if err != nil {
@@ -106,7 +106,7 @@ func (s *chains) Duplicates(ctx context.Context, f ledger.Filter) ([]ledger.Dupl
 	query := `SELECT h.saga, h.work, h.source, h.count, h.first, h.last FROM amends_duplicates AS h` +
 		w.text.String() + ` ORDER BY h.last DESC, h.saga, h.work, h.source` + w.limit(f.Limit)
 	var rows []duplicateRow
-	err := s.db.View(ctx, func(q Queries) error {
+	err := s.db.View(ctx, func(ctx context.Context, q Queries) error {
 		rows = rows[:0]
 		return sqlx.SelectContext(ctx, q, &rows, query, w.args...)
 	})
@@ -130,7 +130,7 @@ type definitionRow struct {
 // Definitions returns every definition the ledger has seen, by name and version.
 func (s *chains) Definitions(ctx context.Context) ([]ledger.Definition, error) {
 	var rows []definitionRow
-	err := s.db.View(ctx, func(q Queries) error {
+	err := s.db.View(ctx, func(ctx context.Context, q Queries) error {
 		rows = rows[:0]
 		return sqlx.SelectContext(ctx, q, &rows, definitions)
 	})

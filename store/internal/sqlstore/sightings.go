@@ -16,7 +16,7 @@ const sightingsPage = 1000
 // Sightings returns rows of a listing in the order of key and id.
 func (s *sweeps) Sightings(ctx context.Context, q sweep.SightingQuery) ([]sweep.Sighting, error) {
 	var found []sweep.Sighting
-	err := s.db.read(ctx, func(c Queries) (err error) {
+	err := s.db.read(ctx, func(ctx context.Context, c Queries) (err error) {
 		found, err = s.sightings(ctx, c, q)
 		return err
 	})

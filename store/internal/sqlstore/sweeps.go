@@ -23,7 +23,7 @@ type sweeps struct{ db *Dialect }
 // Position returns how far a sweep has come.
 func (s *sweeps) Position(ctx context.Context, name string) (sweep.Position, error) {
 	p := sweep.Position{Name: name}
-	err := s.db.read(ctx, func(q Queries) (err error) {
+	err := s.db.read(ctx, func(ctx context.Context, q Queries) (err error) {
 		p, err = s.position(ctx, q, name)
 		return err
 	})

@@ -24,10 +24,10 @@ type deliveries []*rows.Incoming
 const patience = 10 * time.Second
 
 // Accept stores events and has them on disk when it returns. Calls that come at the same time share a commit.
-func (s *Store) Accept(ctx context.Context, events []reconcile.Event) error {
+func (db *DB) Accept(ctx context.Context, events []reconcile.Event) error {
 	ins, err := rows.Receive(events)
 	if err == nil && len(ins) > 0 {
-		err = s.group.Do(ctx, ins)
+		err = db.incoming.Do(ctx, ins)
 	}
 	if err != nil {
 		return fmt.Errorf("accept %d events: %w", len(events), err)
@@ -36,23 +36,23 @@ func (s *Store) Accept(ctx context.Context, events []reconcile.Event) error {
 }
 
 // write stores what several calls brought.
-func (s *Store) write(calls []*batch.Call[deliveries]) {
+func (db *DB) write(calls []*batch.Call[deliveries]) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	s.divide(ctx, calls)
+	db.divide(ctx, calls)
 }
 
 // divide stores calls at once and, when the database refuses one of them, in halves, so that the others are stored
 // whatever that one is.
-func (s *Store) divide(ctx context.Context, calls []*batch.Call[deliveries]) {
+func (db *DB) divide(ctx context.Context, calls []*batch.Call[deliveries]) {
 	var batch deliveries
 	for _, c := range calls {
 		batch = append(batch, c.Work...)
 	}
-	err := s.deliver(ctx, batch)
+	err := db.deliver(ctx, batch)
 	if half := len(calls) / 2; half > 0 && (pgdb.Refused(err) || repeatable(err)) {
-		s.divide(ctx, calls[:half])
-		s.divide(ctx, calls[half:])
+		db.divide(ctx, calls[:half])
+		db.divide(ctx, calls[half:])
 		return
 	}
 	err = pgdb.Explain(ctx, err)
@@ -63,14 +63,16 @@ func (s *Store) divide(ctx context.Context, calls []*batch.Call[deliveries]) {
 
 // deliver stores a batch in one transaction, which is one statement unless two events of one key say different
 // things.
-func (s *Store) deliver(ctx context.Context, batch deliveries) error {
+func (db *DB) deliver(ctx context.Context, batch deliveries) error {
 	rounds := rows.Rounds(batch)
 	if len(rounds) == 1 {
-		return s.round(ctx, s.accept, s.acceptOne, rounds[0])
+		return db.deliveries.do(ctx, func(ctx context.Context) error {
+			return db.acceptRound(ctx, db.heard.accept, db.heard.acceptOne, rounds[0])
+		})
 	}
-	return s.transaction(ctx, s.inbox, func(tx *sqlx.Tx) error {
+	return db.deliveries.transaction(ctx, func(tx *sqlx.Tx) error {
 		for _, r := range rounds {
-			if err := s.round(ctx, within(ctx, tx, s.accept), within(ctx, tx, s.acceptOne), r); err != nil {
+			if err := db.acceptRound(ctx, within(ctx, tx, db.heard.accept), within(ctx, tx, db.heard.acceptOne), r); err != nil {
 				return err
 			}
 		}
@@ -78,7 +80,7 @@ func (s *Store) deliver(ctx context.Context, batch deliveries) error {
 	})
 }
 
-func (s *Store) round(ctx context.Context, many, one *sqlx.Stmt, ins deliveries) error {
+func (db *DB) acceptRound(ctx context.Context, many, one *sqlx.Stmt, ins deliveries) error {
 	table := make([][]any, len(ins))
 	for i, in := range ins {
 		row := make([]any, 0, len(acceptColumns))
@@ -129,19 +131,19 @@ func repeatable(err error) bool {
 }
 
 // page runs fn and stores events in one transaction, and once more when another one was in its way.
-func (s *Store) page(ctx context.Context, events []reconcile.Event, fn func(context.Context, sqlstore.Queries) (bool, error)) error {
+func (db *DB) page(ctx context.Context, events []reconcile.Event, fn func(context.Context, sqlstore.Queries) (bool, error)) error {
 	ins, err := rows.Receive(events)
 	if err != nil {
 		return err
 	}
 	rounds := rows.Rounds(ins)
-	for range attempts {
-		err = s.transaction(ctx, s.inbox, func(tx *sqlx.Tx) error {
+	for range repetitions {
+		err = db.deliveries.transaction(ctx, func(tx *sqlx.Tx) error {
 			if store, err := fn(ctx, tx); err != nil || !store {
 				return err
 			}
 			for _, r := range rounds {
-				if err := s.round(ctx, within(ctx, tx, s.accept), within(ctx, tx, s.acceptOne), r); err != nil {
+				if err := db.acceptRound(ctx, within(ctx, tx, db.heard.accept), within(ctx, tx, db.heard.acceptOne), r); err != nil {
 					return err
 				}
 			}
@@ -154,14 +156,14 @@ func (s *Store) page(ctx context.Context, events []reconcile.Event, fn func(cont
 	return err
 }
 
-// attempts is how often a transaction is tried that others were in the way of.
-const attempts = 10
+// repetitions is how often a transaction is tried that others were in the way of.
+const repetitions = 10
 
-// again runs a transaction of the gate, and once more when another one was in its way.
-func (s *Store) again(ctx context.Context, fn func(*sqlx.Tx) error) error {
+// repeatedly runs a transaction of the gate, and once more when another one was in its way.
+func (db *DB) repeatedly(ctx context.Context, fn func(*sqlx.Tx) error) error {
 	var err error
-	for range attempts {
-		if err = s.transaction(ctx, s.gate, fn); !repeatable(err) && !errors.Is(err, errMeanwhile) {
+	for range repetitions {
+		if err = db.gate.transaction(ctx, fn); !repeatable(err) && !errors.Is(err, errMeanwhile) {
 			break
 		}
 	}

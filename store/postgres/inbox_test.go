@@ -17,7 +17,7 @@ import (
 	"github.com/amends-dev/amends/store/internal/rows"
 )
 
-func opened(t *testing.T) (*Store, string) {
+func opened(t *testing.T) (*DB, string) {
 	t.Helper()
 	url := pgtest.URL(t)
 	s, err := Open(t.Context(), url, &Options{Migrate: true})
@@ -95,7 +95,7 @@ func TestRefusedRow(t *testing.T) {
 			if i == 3 {
 				ins[0].Values[0] = "not a time"
 			}
-			errs[i] = s.group.Do(t.Context(), ins)
+			errs[i] = s.incoming.Do(t.Context(), ins)
 		})
 	}
 	release()
@@ -136,7 +136,7 @@ func TestPlans(t *testing.T) {
 		"lock":     {lockEntriesText, []any{"{a}", "{b}", "{c}", "{d}"}},
 	} {
 		var plan []string
-		if err := s.gate.SelectContext(t.Context(), &plan, `EXPLAIN `+c.text, c.args...); err != nil {
+		if err := s.work.SelectContext(t.Context(), &plan, `EXPLAIN `+c.text, c.args...); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		if text := fmt.Sprint(plan); !strings.Contains(text, "Index") || strings.Contains(text, "Seq Scan on amends") {

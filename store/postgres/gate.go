@@ -12,20 +12,20 @@ import (
 )
 
 // Judge hands out what nobody has judged. Verdicts and entries are one transaction.
-func (s *Store) Judge(ctx context.Context, limit int, decide func(time.Time, []reconcile.Delivery, map[reconcile.Object]*reconcile.Entry) error) (int, error) {
+func (db *DB) Judge(ctx context.Context, limit int, decide func(time.Time, []reconcile.Delivery, map[reconcile.Object]*reconcile.Entry) error) (int, error) {
 	if err := ctx.Err(); err != nil || limit <= 0 {
 		return 0, err
 	}
 	var n int
 	var refused error
-	err := s.again(ctx, func(tx *sqlx.Tx) error {
+	err := db.repeatedly(ctx, func(tx *sqlx.Tx) error {
 		n, refused = 0, nil
 		var found []rows.Delivery
-		if err := read(ctx, tx, s.unjudged, &found, limit); err != nil || len(found) == 0 {
+		if err := read(ctx, tx, db.heard.unjudged, &found, limit); err != nil || len(found) == 0 {
 			return err
 		}
 		ds := rows.Deliveries(found)
-		l, err := s.lock(ctx, tx, ds)
+		l, err := db.lock(ctx, tx, ds)
 		if err != nil {
 			return err
 		}
@@ -40,7 +40,7 @@ func (s *Store) Judge(ctx context.Context, limit int, decide func(time.Time, []r
 			table[i] = rows.Outcome(&ds[i])
 		}
 		n = len(ds)
-		return execute(ctx, within(ctx, tx, s.judge), nil, table, rows.Micros(l.now))
+		return execute(ctx, within(ctx, tx, db.heard.judge), nil, table, rows.Micros(l.now))
 	})
 	switch {
 	case refused != nil:
@@ -52,17 +52,17 @@ func (s *Store) Judge(ctx context.Context, limit int, decide func(time.Time, []r
 }
 
 // Lease hands out entries that are due and nobody works on.
-func (s *Store) Lease(ctx context.Context, limit int, decide func(time.Time, *reconcile.Entry) error) ([]reconcile.Entry, error) {
+func (db *DB) Lease(ctx context.Context, limit int, decide func(time.Time, *reconcile.Entry) error) ([]reconcile.Entry, error) {
 	if err := ctx.Err(); err != nil || limit <= 0 {
 		return nil, err
 	}
 	var claimed []reconcile.Entry
 	var refused error
-	err := s.again(ctx, func(tx *sqlx.Tx) error {
+	err := db.repeatedly(ctx, func(tx *sqlx.Tx) error {
 		claimed, refused = nil, nil
-		l := s.locks(tx)
+		l := db.locks(tx)
 		var found []rows.Entry
-		if err := read(ctx, tx, s.dueAll, &found, limit); err != nil {
+		if err := read(ctx, tx, db.heard.dueAll, &found, limit); err != nil {
 			return err
 		}
 		if err := l.hold(found); err != nil {
@@ -93,21 +93,21 @@ func (s *Store) Lease(ctx context.Context, limit int, decide func(time.Time, *re
 }
 
 // Update hands out one entry.
-func (s *Store) Update(ctx context.Context, o reconcile.Object, decide func(time.Time, *reconcile.Entry) error) error {
+func (db *DB) Update(ctx context.Context, o reconcile.Object, decide func(time.Time, *reconcile.Entry) error) error {
 	key := rows.Object(o)
 	var refused error
-	err := s.again(ctx, func(tx *sqlx.Tx) error {
+	err := db.repeatedly(ctx, func(tx *sqlx.Tx) error {
 		refused = nil
-		l := s.locks(tx)
+		l := db.locks(tx)
 		var found []rows.Entry
-		if err := read(ctx, tx, s.lockEntry, &found, rows.Key(key)...); err != nil {
+		if err := read(ctx, tx, db.heard.lockEntry, &found, rows.Key(key)...); err != nil {
 			return err
 		}
 		if len(found) == 0 {
-			if err := execute(ctx, within(ctx, tx, s.addEntries), nil, [][]any{rows.Key(key)}); err != nil {
+			if err := execute(ctx, within(ctx, tx, db.heard.addEntries), nil, [][]any{rows.Key(key)}); err != nil {
 				return err
 			}
-			if err := read(ctx, tx, s.lockEntry, &found, rows.Key(key)...); err != nil {
+			if err := read(ctx, tx, db.heard.lockEntry, &found, rows.Key(key)...); err != nil {
 				return err
 			}
 		}
@@ -130,7 +130,7 @@ func (s *Store) Update(ctx context.Context, o reconcile.Object, decide func(time
 
 // locked are the entries that a transaction has locked.
 type locked struct {
-	*Store
+	*DB
 
 	tx      *sqlx.Tx
 	now     time.Time
@@ -139,9 +139,9 @@ type locked struct {
 	before  map[reconcile.Object][]any // what the database says
 }
 
-func (s *Store) locks(tx *sqlx.Tx) *locked {
+func (db *DB) locks(tx *sqlx.Tx) *locked {
 	return &locked{
-		Store: s, tx: tx,
+		DB: db, tx: tx,
 		entries: make(map[reconcile.Object]*reconcile.Entry),
 		before:  make(map[reconcile.Object][]any),
 	}
@@ -149,7 +149,7 @@ func (s *Store) locks(tx *sqlx.Tx) *locked {
 
 // lock locks the entries of the objects of deliveries. Objects nobody has heard of get an entry that is not stored
 // yet: [locked.store] finds out whether somebody else was first.
-func (s *Store) lock(ctx context.Context, tx *sqlx.Tx, ds []reconcile.Delivery) (*locked, error) {
+func (db *DB) lock(ctx context.Context, tx *sqlx.Tx, ds []reconcile.Delivery) (*locked, error) {
 	seen := make(map[reconcile.Object]bool, len(ds))
 	var objects []reconcile.Object
 	var table [][]any
@@ -160,9 +160,9 @@ func (s *Store) lock(ctx context.Context, tx *sqlx.Tx, ds []reconcile.Delivery) 
 			table = append(table, rows.Key(o))
 		}
 	}
-	l := s.locks(tx)
+	l := db.locks(tx)
 	var found []rows.Entry
-	if err := read(ctx, tx, s.lockEntries, &found, columns(table)...); err != nil {
+	if err := read(ctx, tx, db.heard.lockEntries, &found, columns(table)...); err != nil {
 		return nil, err
 	}
 	if err := l.hold(found); err != nil {
@@ -228,14 +228,14 @@ func (l *locked) store(ctx context.Context) error {
 		}
 	}
 	if len(table) > 0 {
-		if err := execute(ctx, within(ctx, l.tx, l.setEntries), within(ctx, l.tx, l.setEntry), table); err != nil {
+		if err := execute(ctx, within(ctx, l.tx, l.heard.setEntries), within(ctx, l.tx, l.heard.setEntry), table); err != nil {
 			return err
 		}
 	}
 	if len(fresh) == 0 {
 		return nil
 	}
-	r, err := within(ctx, l.tx, l.newEntries).ExecContext(ctx, columns(fresh)...)
+	r, err := within(ctx, l.tx, l.heard.newEntries).ExecContext(ctx, columns(fresh)...)
 	if err != nil {
 		return err
 	}

@@ -11,33 +11,33 @@ import (
 	"github.com/amends-dev/amends/store/internal/rows"
 )
 
-// statements are prepared for the write path.
-type statements struct {
+// heard are the prepared statements of the inbox and the gate.
+type heard struct {
 	accept, acceptOne                                           *sqlx.Stmt
 	unjudged, judge, addEntries, lockEntries, lockEntry, dueAll *sqlx.Stmt
 	setEntries, setEntry, newEntries                            *sqlx.Stmt
 }
 
-func (s *statements) prepare(ctx context.Context, inbox, gate *sqlx.DB) error {
+func (s *heard) prepare(ctx context.Context, l *lanes) error {
 	for _, p := range []struct {
 		stmt **sqlx.Stmt
-		pool *sqlx.DB
+		lane *lane
 		text string
 	}{
-		{&s.accept, inbox, acceptText(many(acceptColumns))},
-		{&s.acceptOne, inbox, acceptText(one(acceptColumns))},
-		{&s.unjudged, gate, unjudgedText},
-		{&s.judge, gate, judgeText},
-		{&s.addEntries, gate, addEntriesText},
-		{&s.lockEntries, gate, lockEntriesText},
-		{&s.lockEntry, gate, lockEntryText},
-		{&s.dueAll, gate, dueText},
-		{&s.setEntries, gate, setEntriesText(many(entryColumns))},
-		{&s.setEntry, gate, setEntriesText(one(entryColumns))},
-		{&s.newEntries, gate, newEntriesText},
+		{&s.accept, l.deliveries, acceptText(unnested(acceptColumns))},
+		{&s.acceptOne, l.deliveries, acceptText(single(acceptColumns))},
+		{&s.unjudged, l.gate, unjudgedText},
+		{&s.judge, l.gate, judgeText},
+		{&s.addEntries, l.gate, addEntriesText},
+		{&s.lockEntries, l.gate, lockEntriesText},
+		{&s.lockEntry, l.gate, lockEntryText},
+		{&s.dueAll, l.gate, dueText},
+		{&s.setEntries, l.gate, setEntriesText(unnested(entryColumns))},
+		{&s.setEntry, l.gate, setEntriesText(single(entryColumns))},
+		{&s.newEntries, l.gate, newEntriesText},
 	} {
 		var err error
-		if *p.stmt, err = p.pool.PreparexContext(ctx, p.text); err != nil { //nolint:sqlclosecheck // they live as long as the pool
+		if *p.stmt, err = p.lane.pool.PreparexContext(ctx, p.text); err != nil { //nolint:sqlclosecheck // they live as long as the pool
 			return fmt.Errorf("prepare %s: %w", p.text, err)
 		}
 	}
@@ -52,9 +52,9 @@ func kind(c rows.Column) string {
 	return c.Kind
 }
 
-// many is the rows of a batch, one parameter with an array per column. A column in which every row is NULL is a
+// unnested is the rows of a batch, one parameter with an array per column. A column in which every row is NULL is a
 // NULL parameter: unnest fills it up.
-func many(columns []rows.Column) string {
+func unnested(columns []rows.Column) string {
 	parts := make([]string, len(columns))
 	for i, c := range columns {
 		parts[i] = fmt.Sprintf("$%d::%s[]", i+1, kind(c))
@@ -62,8 +62,8 @@ func many(columns []rows.Column) string {
 	return "unnest(" + strings.Join(parts, ", ") + ") AS u (" + rows.Names("", columns) + ")"
 }
 
-// one is a single row, one parameter per column.
-func one(columns []rows.Column) string {
+// single is a single row, one parameter per column.
+func single(columns []rows.Column) string {
 	parts := make([]string, len(columns))
 	for i, c := range columns {
 		parts[i] = fmt.Sprintf("$%d::%s AS %s", i+1, kind(c), c.Name)
@@ -177,7 +177,7 @@ var dueText = `
 // newEntriesText leaves out what somebody else has inserted meanwhile.
 var newEntriesText = `
 	INSERT INTO amends_entries (` + rows.Names("", entryColumns) + `)
-	SELECT ` + from(entryColumns) + ` FROM ` + many(entryColumns) + `
+	SELECT ` + from(entryColumns) + ` FROM ` + unnested(entryColumns) + `
 	ORDER BY u.source COLLATE "C", u.tenant COLLATE "C", u.type COLLATE "C", u.id COLLATE "C"
 	ON CONFLICT DO NOTHING`
 

@@ -1,0 +1,49 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/amends-dev/amends/migrations"
+	"github.com/amends-dev/amends/store/internal/pgdb"
+	"github.com/amends-dev/amends/store/internal/sqlstore"
+)
+
+// dialect is what the store needs to know about Postgres.
+func (db *DB) dialect() *sqlstore.Dialect {
+	return &sqlstore.Dialect{
+		Words: words,
+		Clock: func() any { return db.now() },
+		Load:  db.loads.view,
+		View:  db.lists.view,
+		Plain: db.writes.plain,
+		Pulse: db.pulse.plain,
+		Read:  db.reads.plain,
+		Write: func(ctx context.Context, fn func(context.Context, sqlstore.Queries) error) error {
+			return db.gate.transaction(ctx, func(tx *sqlx.Tx) error { return fn(ctx, tx) })
+		},
+		Page:       db.page,
+		Identity:   func(ctx context.Context, q sqlstore.Queries) (string, error) { return pgdb.Identity(ctx, q) },
+		Schema:     migrations.Latest(migrations.Postgres),
+		Claim:      db.claim,
+		GiveBack:   db.giveBack,
+		Post:       db.post,
+		SetControl: db.setControl,
+		Bind:       func(query string) string { return sqlx.Rebind(sqlx.DOLLAR, query) },
+		Now: func(ctx context.Context, q sqlstore.Queries) (now time.Time, err error) {
+			err = q.QueryRowxContext(ctx, `SELECT clock_timestamp()`).Scan(&now)
+			return now.UTC(), err
+		},
+		Today:    `clock_timestamp()`,
+		Moment:   func(t time.Time) any { return t },
+		MomentOf: func(micros string) string { return `'epoch'::timestamptz + ` + micros + ` * interval '1 microsecond'` },
+		BytesOf:  func(hex string) string { return `decode(` + hex + `, 'hex')` },
+		Numbers:  `(SELECT value::bigint FROM json_array_elements_text(?::json) AS value)`,
+		Elements: `json_array_elements(?::json) AS e (value)`,
+		Share:    ` FOR SHARE`,
+		Lock:     ` FOR UPDATE`,
+		Explain:  explain,
+	}
+}
