@@ -1,10 +1,22 @@
-// Package store is the floor on which the stores of package reconcile stand side by side: memory, sqlite and
-// postgres, and storetest, the suite that each of them passes. It holds no code. What they have in common is written
-// here.
+// Package store opens the database in which amends keeps everything: the ledger, what was heard, plans and jobs. Each
+// database is one type with every role, sqlite.DB and postgres.DB, and memory.DB for tests. A process opens one handle and
+// gives it to whatever needs a role of it:
+//
+//	db, err := store.Open(ctx, "postgres://shop@db/shop", nil)
+//	if err != nil {
+//		return err
+//	}
+//	defer db.Close()
+//	works, err := coordinator.New(db, nil)
+//	// ...
+//	hearer, err := reconcile.New(db, reconcile.Options{Sources: sources})
+//
+// Two handles on one database in one process work, and are a mistake: they take twice the connections, and on SQLite they
+// wait for each other as two processes do.
 //
 // # What is kept, and for how long
 //
-// For what is heard four tables, in the ledger's database or in one of their own:
+// For what is heard four tables, beside the ledger's:
 //
 //   - amends_inbox: one row per event that was delivered, and what the gate made of it;
 //   - amends_bodies: the bodies of these events;
@@ -16,7 +28,7 @@
 // rewritten to erase a part of it, a digest outlives its delivery in 60 bytes instead of an emptied row with all its
 // indexes, and a copy that arrives rewrites those 60 bytes and not the delivery. Headers are never stored.
 //
-// Nothing is purged that is still owed: an event nobody has judged, or one of an object whose entry owes a fetch or
+// Nothing is purged that is still owed: an event that is not judged yet, or one of an object whose entry owes a fetch or
 // a delivery.
 //
 // Plans, what was found for them, who approved them and the drift that lasts have four more: amends_plans,
@@ -36,13 +48,13 @@
 // The door gives every event a dedupe digest. Of two events with the same source and digest, the first is
 // kept, and the second counts as its copy if it says the same: the same fingerprint, or the same body when there is
 // none. Otherwise it is kept beside the first, with the verdict id-conflict, and its own copies are counted there.
-// Uniqueness is the primary key of amends_digests; nobody looks first and inserts afterwards.
+// Uniqueness is the primary key of amends_digests, and not a look before an insert.
 //
 // # Many calls, one commit
 //
 // A delivery may be answered when it is on disk, and a disk syncs a few hundred to a few thousand times a second. So
 // calls of Accept that arrive at the same time are gathered: a writer takes whatever is waiting and commits it as
-// one; what arrives meanwhile is the next batch. Nobody waits for a timer. A caller leaves when his context ends; a
+// one; what arrives meanwhile is the next batch. No call waits for a timer. A caller leaves when its context ends; a
 // batch that fails is split until only the call that is to blame fails.
 //
 // # Values

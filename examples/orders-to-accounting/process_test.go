@@ -76,7 +76,7 @@ func TestStageEndsWithItsProcesses(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := s.watch(t.Context(), func() (int, bool, error) { return 0, false, nil })
-	if err == nil || !strings.Contains(err.Error(), "open the ledger") {
+	if err == nil || !strings.Contains(err.Error(), "open the database") {
 		t.Errorf("the stage ends with %v", err)
 	}
 }

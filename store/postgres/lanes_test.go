@@ -115,7 +115,7 @@ func TestLanes(t *testing.T) {
 			}
 		}
 		if err := comesBack(t, name, time.Minute, call); err != nil {
-			t.Errorf("%s with room in %v only: %v", name, needs, err)
+			t.Fatalf("%s with room in %v only: %v", name, needs, err)
 		}
 		for _, leave := range leave {
 			leave()

@@ -136,9 +136,11 @@ func TestSilentWhateverIsDone(t *testing.T) {
 // occupy takes all the room there is in a lane until it is left.
 func occupy(t *testing.T, l *store, lane string) (leave func()) {
 	t.Helper()
-	give, err := postgres.Occupy(t.Context(), l.DB, lane)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	give, err := postgres.Occupy(ctx, l.DB, lane)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("there is no room in lane %s that it could have: %v", lane, err)
 	}
 	return func() {
 		t.Helper()

@@ -82,7 +82,7 @@ var (
 func Open(ctx context.Context, path string, o *Options) (*DB, error) {
 	db, err := open(ctx, path, o.withDefaults(), time.Now)
 	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", path, explain(err))
+		return nil, fmt.Errorf("open the database in %s: %w", path, explain(err))
 	}
 	return db, nil
 }
@@ -187,7 +187,7 @@ func (db *DB) Close() error {
 		db.owner = nil
 	}
 	if err != nil {
-		return fmt.Errorf("close %s: %w", db.path, err)
+		return fmt.Errorf("close the database in %s: %w", db.path, err)
 	}
 	return nil
 }
