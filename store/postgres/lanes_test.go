@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -93,9 +94,7 @@ func TestLanes(t *testing.T) {
 	blocked := []ledger.Entry{start(token, "blocked")}
 	appendAll(t, l, token, blocked, ledger.Blocked)
 	calls := methods(l, token, e, head)
-	for name, call := range heard(l) {
-		calls[name] = call
-	}
+	maps.Copy(calls, heard(l))
 	calls["Append a blocked start"] = func(ctx context.Context) error {
 		as, err := l.Append(ctx, token, blocked)
 		if err == nil && as[0].Result != ledger.Blocked {

@@ -111,7 +111,7 @@ func open(ctx context.Context, dsn string, o Options) (_ *DB, err error) {
 	if db.schema, err = pgdb.Fit(ctx, db.read, o.Migrate); err != nil {
 		return nil, err
 	}
-	if err = errors.Join(db.writing.prepare(ctx, &db.lanes), db.heard.prepare(ctx, &db.lanes)); err != nil {
+	if err = errors.Join(db.prepare(ctx, &db.lanes), db.heard.prepare(ctx, &db.lanes)); err != nil {
 		return nil, err
 	}
 	db.store = sqlstore.New(db.dialect())

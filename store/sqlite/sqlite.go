@@ -95,7 +95,7 @@ func open(ctx context.Context, path string, o Options, timeOfDay func() time.Tim
 	if db.writer, err = openWriter(ctx, path, o.BusyTimeout); err != nil {
 		return nil, err
 	}
-	if err = db.writer.prepare(ctx, db.statements.all()); err == nil {
+	if err = db.writer.prepare(ctx, db.all()); err == nil {
 		err = db.writer.prepare(ctx, db.heard.all())
 	}
 	if err == nil {
