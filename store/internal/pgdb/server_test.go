@@ -2,6 +2,7 @@ package pgdb
 
 import (
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -77,5 +78,28 @@ func TestBounds(t *testing.T) {
 	}
 	if strings.Index(said, "'lock_timeout', '1ms'") < strings.Index(said, "'lock_timeout', '10s'") {
 		t.Errorf("the pool's own setting comes before the common one: %s", said)
+	}
+}
+
+// A pool opens no more connections than it was given, keeps them while they are used, and gives back those that nothing
+// uses (T10). Nothing but the field says for how long it keeps them, short of waiting.
+func TestUnusedConnectionsAreGivenBack(t *testing.T) {
+	t.Parallel()
+	s, err := New("postgres://nowhere/db", time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := s.Pool(3)
+	defer func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	kept := reflect.ValueOf(db.DB).Elem()
+	if idle, most := kept.FieldByName("maxIdleCount").Int(), db.Stats().MaxOpenConnections; idle != 3 || most != 3 {
+		t.Errorf("a pool of three opens %d connections and keeps %d", most, idle)
+	}
+	if d := time.Duration(kept.FieldByName("maxIdleTime").Int()); d <= 0 || d > time.Minute {
+		t.Errorf("a connection that nothing uses is kept for %v, want a minute at most", d)
 	}
 }
