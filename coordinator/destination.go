@@ -270,9 +270,10 @@ func (d *destination) ask() (again time.Duration) {
 	return 0
 }
 
-// vacant is how many works that wait in the ledger there is room for in line.
+// vacant is how many works that wait in the ledger there is room for in line. A destination that fails has room for one
+// when the probe is to be had, whether or not any waited for it before: a work that waits may have become due since.
 func (d *destination) vacant() int {
-	if d.shut() > 0 {
+	if d.shut() > 0 && !d.findsOut() {
 		return 0
 	}
 	return max(0, d.places()-len(d.line))

@@ -70,6 +70,11 @@ func (d *destination) shut() time.Duration {
 	return max(wait, never)
 }
 
+// findsOut reports whether the destination is closed to this process, but for whichever work is the probe.
+func (d *destination) findsOut() bool {
+	return d.has() && time.Until(d.heldBack) <= 0 && d.health.mayProbe(d.now())
+}
+
 // paused says that a person holds the destination, or nil.
 func (d *destination) paused() error {
 	if d == nil {
@@ -86,16 +91,18 @@ func (d *destination) paused() error {
 // never is longer than a work may wait in line.
 const never = 24 * time.Hour
 
-// probes asks for the probe when it is to be had and wanted, and gives it back when it is not wanted any more.
+// probes asks for the probe when it is to be had and a work stands in line for it, and gives it back when none does any
+// more: another process may have one.
 func (d *destination) probes() {
 	now, who := d.now(), d.who()
-	wanted := len(d.line) > 0 || d.more
+	wanted := len(d.line) > 0
 	switch {
 	case who == 0 || !d.has():
 	case wanted && d.health.mayProbe(now):
 		ends := now.Latest.Add(2*d.longest + 2*d.hold) // a lookup and an attempt, and what is between them
 		d.change(func(h health) (health, bool) { return h.taken(who, ends), h.mayProbe(now) })
 	case !wanted && d.busy == 0 && d.health.probing(now, who):
+		d.health = d.health.unused() // at once, as for one that failed
 		d.change(func(h health) (health, bool) { return h.unused(), h.Prober == who.String() })
 	}
 }

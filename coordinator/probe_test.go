@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// known is a destination whose health is h, and is stored when the test says so.
-func known(t *testing.T, h health) (d *destination, store func()) {
+// known is a destination whose health is h. What changes it is stored when the test says so.
+func known(t *testing.T, h health) (d *destination, store func() health) {
 	t.Helper()
 	var changes []func(health) (health, bool)
 	c := alone()
 	c.change = func(f func(health) (health, bool)) { changes = append(changes, f) }
 	d = newDestination("books", Limit{}, time.Hour, 100, func() {}, c, sharing{})
 	d.obey(h)
-	return d, func() {
+	return d, func() health {
 		for _, f := range changes {
 			if changed, ok := f(h); ok {
 				h = changed
@@ -22,6 +22,7 @@ func known(t *testing.T, h health) (d *destination, store func()) {
 		}
 		changes = nil
 		d.obey(h)
+		return h
 	}
 }
 
@@ -81,15 +82,36 @@ func TestOneProbeAtATime(t *testing.T) {
 		if d.leave(turn, errWoken) == nil {
 			t.Fatal("the probe was given before it was stored")
 		}
-		d.none()
-		store()
-		if d.health.Prober == "" {
+		if store().Prober == "" {
 			t.Fatal("the probe was not taken")
 		}
-		d.offer()
+		if store().Prober != "" {
+			t.Error("a probe that no work wants is kept")
+		}
+	})
+}
+
+// What waits in the ledger for a failing destination may become due after the process has heard that nothing does: when the
+// probe is to be had, there is room for one, and for no second.
+func TestTheProbeIsOfferedToWhatWaits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d, store := known(t, health{}.failed(alone().now(), "500"))
+		d.none()
+		if n := d.offer(); n != 0 {
+			t.Errorf("room for %d before the time of a probe", n)
+		}
+		time.Sleep(firstProbe) //nolint:forbidigo // virtual
+		if n := d.offer(); n != 1 {
+			t.Errorf("room for %d when the probe is to be had", n)
+		}
+		d.join(rank{})
+		if n := d.offer(); n != 0 {
+			t.Errorf("room for %d beside the one in line", n)
+		}
 		store()
-		if d.health.Prober != "" {
-			t.Error("a probe that nobody wants is kept")
+		if n := d.offer(); n != 0 {
+			t.Errorf("room for %d beside the probe", n)
 		}
 	})
 }
