@@ -202,6 +202,10 @@ func (c *Coordinator) runSession(ctx context.Context, s *session) (stopped bool,
 
 // serve claims and dispatches until ctx or the session ends.
 func (c *Coordinator) serve(ctx context.Context, s *session) {
+	select { // a claim before would find the session untrusted, and the next one is a poll later
+	case <-s.told:
+	case <-s.idle.Done():
+	}
 	flushed := time.Now()
 	k := claimer{c: c, s: s}
 	defer k.answered()

@@ -105,10 +105,10 @@ func (k *kept[T]) set(ctx context.Context, s *session, name string, over int64, 
 		switch {
 		case err == nil:
 			k.outage.answered(callControls)
-			k.controls.take([]ledger.Control{stored})
+			k.controls.take(s, []ledger.Control{stored})
 			return true
 		case errors.Is(err, ledger.ErrChanged):
-			k.reread(ctx)
+			k.reread(ctx, s)
 			return false
 		case errors.Is(err, ledger.ErrSessionDead), errors.Is(err, ledger.ErrDatabaseChanged), errors.Is(err, ledger.ErrInvalid), sleep(ctx, wait) != nil:
 			return true

@@ -10,6 +10,7 @@ import (
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/ledger/ledgertest"
 	"github.com/amends-dev/amends/ledger/memory"
 	"github.com/amends-dev/amends/saga"
 )
@@ -111,5 +112,50 @@ func pauses(t *testing.T, scope coordinator.Scope) { //nolint:thelper // it is t
 		if err := p.halt(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// Adoption A3: a process that begins while something is paused sends nothing before it knows, however long the ledger takes to
+// say so. When it is resumed everything goes on.
+func TestAPauseIsKnownBeforeAnythingIsSent(t *testing.T) {
+	t.Parallel()
+	for _, scope := range []coordinator.Scope{coordinator.OfDestination("books"), coordinator.OfSaga("invoices"), coordinator.Everything()} {
+		t.Run(scope.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l, sent := memory.New(nil), &diary{}
+				d, err := saga.Define("invoices", 1, saga.Do("invoice", func(_ context.Context, c saga.Call[order]) (thing, error) {
+					if err := c.Sending(); err != nil {
+						return thing{}, err
+					}
+					sent.note("books")
+					return thing{ID: c.Work}, nil
+				}).Idempotent().NoUndo("none").To("books"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := coordinator.NewOperator(l).PauseScope(t.Context(), scope, anna); err != nil {
+					t.Fatal(err)
+				}
+				p := several(t, l, config{faults: []ledgertest.Fault{ledgertest.FailBetween(1, 5, ledgertest.Controls)}}, d)
+				for i := range 10 {
+					if _, err := p.Start(t.Context(), "invoices", fmt.Sprintf("o%05d", i), order{Total: i}, nil); err != nil {
+						t.Fatal(err)
+					}
+					pass(10 * time.Millisecond)
+				}
+				pass(time.Minute)
+				if n := len(sent.of("books")); n > 0 {
+					t.Errorf("%d requests while %s is paused", n, scope)
+				}
+				if err := coordinator.NewOperator(l).ResumeScope(t.Context(), scope, anna); err != nil {
+					t.Fatal(err)
+				}
+				pass(time.Minute)
+				if n := len(sent.of("books")); n != 10 {
+					t.Errorf("%d requests after", n)
+				}
+			})
+		})
 	}
 }
