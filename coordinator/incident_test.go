@@ -124,6 +124,9 @@ func TestTwoHoursWithoutTheBooks(t *testing.T) {
 	for name, away := range map[string]func(context.Context) error{
 		"refused connections": func(context.Context) error { return saga.NotSent(errors.New("connection refused")) },
 		"503 without a word":  func(context.Context) error { return errors.New("503 Service Unavailable") },
+		"503 as the client says it": func(context.Context) error {
+			return saga.HoldBack(saga.Answered(errors.New("503 Service Unavailable")))
+		},
 		"503 with a wait": func(context.Context) error {
 			return saga.HoldBack(saga.RetryAfter(5*time.Minute, saga.NotSent(errors.New("503 Service Unavailable"))))
 		},
