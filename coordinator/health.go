@@ -114,9 +114,16 @@ func (h health) unused() health {
 	return h
 }
 
-// served ends the failing: an instance was served.
+// ends reports whether an instance that is served ends the failing. One that is served while the destination is limited was
+// sent before it asked for that.
+func (h *health) ends(now saga.Moment) bool {
+	return !h.FailingSince.IsZero() && !now.Earliest.Before(h.LimitedUntil)
+}
+
+// served notes that an instance was served, and ends the failing.
 func (h health) served(now saga.Moment) health {
-	if h.ServedAt = now.Earliest; !h.FailingSince.IsZero() {
+	ends := h.ends(now)
+	if h.ServedAt = now.Earliest; ends {
 		h.BackSince, h.FailingSince, h.Why, h.NextProbe = now.Earliest, time.Time{}, "", time.Time{}
 		h = h.unused()
 	}

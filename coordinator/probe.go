@@ -39,6 +39,9 @@ func (d *destination) obey(h health) (was, is string) {
 	defer d.mu.Unlock()
 	now := d.now()
 	was, is = d.health.state(now), h.state(now)
+	if h.ServedAt.After(d.health.ServedAt) { // by another process, maybe
+		clear(d.failed)
+	}
 	d.health = h
 	switch {
 	case was == healthy && is != healthy && d.bound == nil:
@@ -114,10 +117,9 @@ func (d *destination) answered() {
 	now := d.now()
 	d.worked = now.Earliest
 	clear(d.failed)
-	if !d.health.FailingSince.IsZero() || now.Earliest.Sub(d.health.ServedAt) > time.Minute {
-		d.change(func(h health) (health, bool) {
-			return h.served(now), !h.FailingSince.IsZero() || now.Earliest.Sub(h.ServedAt) > time.Minute
-		})
+	tells := func(h *health) bool { return h.ends(now) || now.Earliest.Sub(h.ServedAt) > time.Minute }
+	if tells(&d.health) {
+		d.change(func(h health) (health, bool) { return h.served(now), tells(&h) })
 	}
 }
 

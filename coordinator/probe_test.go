@@ -115,3 +115,45 @@ func TestTheProbeIsOfferedToWhatWaits(t *testing.T) {
 		}
 	})
 }
+
+// An instance that is served while the destination is limited was sent before it asked for that: when the wait is over one
+// attempt finds out whether it wants another, and not all at once.
+func TestALateAnswerDoesNotOpenALimitedDestination(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const wait = 10 * time.Minute
+		d, store := known(t, health{}.limit(alone().now(), time.Now().Add(wait), "503"))
+		d.answered()
+		store()
+		if is := d.health.state(d.now()); is != limited || d.health.ServedAt.IsZero() {
+			t.Errorf("it is %s, served at %s", is, d.health.ServedAt)
+		}
+		time.Sleep(wait) //nolint:forbidigo // virtual
+		if is := d.health.state(d.now()); is != failing {
+			t.Errorf("it is %s when the wait is over", is)
+		}
+		d.answered()
+		store()
+		if is := d.health.state(d.now()); is != healthy {
+			t.Errorf("it is %s when an instance was served", is)
+		}
+	})
+}
+
+// What failed here before another process served somebody is not counted together with what fails here after.
+func TestFailuresAreCountedSinceAnyProcessServedSomebody(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d, store := known(t, health{})
+		d.failedBy(1, "500")
+		d.failedBy(2, "500")
+		time.Sleep(time.Hour) //nolint:forbidigo // virtual
+		d.obey(health{ServedAt: time.Now()})
+		time.Sleep(unservedFor) //nolint:forbidigo // virtual
+		d.failedBy(3, "500")
+		store()
+		if is := d.health.state(d.now()); is != healthy {
+			t.Errorf("it is %s because of one instance", is)
+		}
+	})
+}
