@@ -176,6 +176,7 @@ func (d *destination) refuse(at int) {
 	close(d.line[at].over)
 	d.line = slices.Delete(d.line, at, at+1)
 	d.more = true
+	d.surge.turned++
 }
 
 // wait estimates how long the work at a place in the line has to wait: for those before it, and for as long as the
@@ -317,6 +318,7 @@ func (d *destination) free() (wait time.Duration, ok bool) {
 	if n := d.mine.Concurrent; n > 0 && d.busy >= n {
 		return 0, false
 	}
+	d.swell()
 	for _, r := range []*rate.Limiter{d.rate, d.bound} { // a destination has one of them
 		if r != nil && !r.Allow() {
 			missing := 1 - r.Tokens()
@@ -324,6 +326,7 @@ func (d *destination) free() (wait time.Duration, ok bool) {
 		}
 	}
 	d.busy++
+	d.surge.sent++
 	d.meter.count(time.Now())
 	d.served = time.Now()
 	return 0, true

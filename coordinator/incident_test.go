@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -275,4 +276,58 @@ func TestAPanicIsNoOutage(t *testing.T) {
 			})
 		})
 	}
+}
+
+// flat is a saga of one step.
+func flat(t *testing.T, act func(ctx context.Context, c saga.Call[order]) (thing, error)) saga.Program {
+	t.Helper()
+	d, err := saga.Define("order-to-invoice", 1, saga.Do("invoice", act).Idempotent().NoUndo("none").To("books"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// What a destination gets after an outage is bound by what it got before, and not for ever: after an outage at night the
+// morning's load, which is more than twice the night's, is served.
+func TestTheBoundAfterAnOutageDoesNotLastForEver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := memory.New(nil)
+		var away atomic.Bool
+		p := boot(t, l, &world{}, config{program: func(*process) saga.Program {
+			return flat(t, func(_ context.Context, c saga.Call[order]) (thing, error) {
+				if away.Load() {
+					return thing{}, errors.New("500")
+				}
+				return thing{ID: c.Work}, nil
+			})
+		}})
+		synctest.Wait()
+		n := 0
+		for range 10 { // one a minute
+			begin(t, p, n)
+			n++
+			pass(time.Minute)
+		}
+		away.Store(true)
+		for range 20 {
+			begin(t, p, n)
+			n++
+			pass(10 * time.Second)
+		}
+		away.Store(false)
+		end := time.Now()
+		for time.Since(end) < 40*time.Minute { // two a second
+			begin(t, p, n)
+			n++
+			pass(time.Second / 2)
+		}
+		if got := in(t, l, "order-to-invoice"); got[saga.Completed] < n-10 {
+			t.Errorf("of %d: %v", n, got)
+		}
+		if err := p.halt(); err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -24,7 +24,17 @@ type condition struct {
 	meter   meter
 	before  float64       // sends a second in the busiest minute before it was not healthy any more
 	bound   *rate.Limiter // after an outage of a destination without a limit; nil: none
+	surge   surge         // since the bound was set
 }
+
+// surge tells how much comes to a destination beside what its bound lets through.
+type surge struct {
+	since        time.Time
+	sent, turned int // works turned away
+}
+
+// surgeFor is how long as much has to come as a bound lets through for it to be raised.
+const surgeFor = 10 * time.Minute
 
 // severalFailed is how many instances have to fail, and for how long none may have been served, for a destination to be
 // failing: one alone may be at fault itself, and a destination that fails now and then serves others between.
@@ -48,10 +58,23 @@ func (d *destination) obey(h health) (was, is string) {
 		d.before = d.meter.busiest(time.Now())
 	case was != healthy && is == healthy && d.limit == (Limit{}):
 		// twice the rate before, until nothing waits for it any more
-		d.bound = rate.NewLimiter(rate.Limit(max(1, 2*d.before)), 1)
+		d.bound, d.surge = rate.NewLimiter(rate.Limit(max(1, 2*d.before)), 1), surge{since: time.Now()}
 	}
 	d.serve()
 	return was, is
+}
+
+// swell doubles the bound when about as much has come for some time as it lets through, or more: after an outage at night what
+// waits would never become less.
+func (d *destination) swell() {
+	now := time.Now()
+	if d.bound == nil || now.Sub(d.surge.since) < surgeFor {
+		return
+	}
+	if d.surge.turned > d.surge.sent*3/4 {
+		d.bound.SetLimit(2 * d.bound.Limit())
+	}
+	d.surge = surge{since: now}
 }
 
 // shut says how long the destination is closed to this process, at least; 0 when it is open.
