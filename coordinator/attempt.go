@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -292,12 +293,19 @@ func (w *work) held() bool {
 	return true
 }
 
+// asideFor is how long a work stays away from a destination that fails and failed it before, at most. Others are tried first:
+// if it is the work that is at fault, one of them is served.
+const asideFor = 15 * time.Minute
+
 // stand stands in line for a slot. ok is false when the work is to be let go; with neither it was woken.
 func (w *work) stand(d *destination) (got, ok bool) {
 	err := d.take(w.s.idle, w.nudge, w.rank())
 	switch {
 	case err == nil && w.held():
 		d.release(0)
+		return false, false
+	case errors.Is(err, errAside):
+		w.back = &ledger.Return{Number: w.head, Due: w.c.clock.now().Earliest.Add(asideFor/2 + rand.N(asideFor/2))}
 		return false, false
 	case errors.Is(err, errNoRoom):
 		w.back = &ledger.Return{Number: w.head, WaitsFor: d.name}

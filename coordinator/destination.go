@@ -42,6 +42,7 @@ type destination struct {
 // rank orders a line: compensations, then what is furthest along, then what was started first. A work that was turned
 // away and comes again has its place before those that came meanwhile.
 type rank struct {
+	failed bool  // it failed at a destination that fails: others may be served, and end that
 	back   bool  // it is being undone
 	left   int   // steps that are left
 	number int64 // the ledger's, in the order of starting; 0: not stored yet
@@ -49,6 +50,8 @@ type rank struct {
 
 func (r rank) before(o rank) bool {
 	switch {
+	case r.failed != o.failed:
+		return o.failed
 	case r.back != o.back:
 		return r.back
 	case r.left != o.left:
@@ -74,10 +77,14 @@ type turn struct {
 	rank  rank
 	over  chan struct{} // closed when the turn has come, or is refused
 	taken bool          // the slot is the work's
+	aside bool          // refused, and others are to be tried before it
 }
 
 // errNoRoom is why a work leaves the line for the ledger: its turn is too far away, or not to be foreseen.
 var errNoRoom = errors.New("the line for the destination is longer than the work may wait")
+
+// errAside is why a work leaves the line for the ledger, and comes back only after a while.
+var errAside = errors.New("the destination fails, it failed the work before, and others wait for it")
 
 // errWoken is why a work leaves the line: a signal was posted to it.
 var errWoken = errors.New("a signal was posted to the work")
@@ -124,16 +131,21 @@ func (d *destination) take(ctx context.Context, wake <-chan struct{}, r rank) er
 }
 
 func (t *turn) answer() error {
-	if t.taken {
+	switch {
+	case t.taken:
 		return nil
+	case t.aside:
+		return errAside
+	default:
+		return errNoRoom
 	}
-	return errNoRoom
 }
 
 // join puts a work in line, and turns the last one away when the line is full or longer than the work may wait.
 func (d *destination) join(r rank) *turn {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	r.failed = d.failed[r.number] && !d.health.FailingSince.IsZero()
 	t := &turn{rank: r, over: make(chan struct{})}
 	at := place(d.line, r, func(o *turn) rank { return o.rank })
 	d.line = slices.Insert(d.line, at, t)
@@ -173,9 +185,12 @@ func (d *destination) weary(t *turn) {
 
 // refuse turns the work at a place in the line away.
 func (d *destination) refuse(at int) {
-	close(d.line[at].over)
+	t := d.line[at]
+	if t.aside = t.rank.failed && d.more; !t.aside {
+		d.more = true
+	}
+	close(t.over)
 	d.line = slices.Delete(d.line, at, at+1)
-	d.more = true
 	d.surge.turned++
 }
 
@@ -247,7 +262,9 @@ func (d *destination) sendAway() {
 	case shut > d.hold:
 		stays = 0
 	case shut > 0 && !d.health.FailingSince.IsZero():
-		stays = 1
+		if stays = 1; d.more && len(d.line) > 0 && d.line[0].rank.failed {
+			stays = 0
+		}
 	}
 	for len(d.line) > stays {
 		d.refuse(len(d.line) - 1)

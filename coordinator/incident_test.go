@@ -331,3 +331,35 @@ func TestTheBoundAfterAnOutageDoesNotLastForEver(t *testing.T) {
 		}
 	})
 }
+
+// Many orders that are at fault themselves do not keep good ones from finding out that the destination serves them, although
+// they came first: the good ones are served, and the bad ones in review within hours.
+func TestManyBadOnesDoNotKeepGoodOnesFromTheProbe(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := memory.New(nil)
+		p := boot(t, l, &world{}, config{program: func(*process) saga.Program {
+			return flat(t, func(_ context.Context, c saga.Call[order]) (thing, error) {
+				if c.Work < "o00040" {
+					return thing{}, errors.New("500")
+				}
+				return thing{ID: c.Work}, nil
+			})
+		}})
+		synctest.Wait()
+		for i := range 40 {
+			begin(t, p, i)
+		}
+		pass(time.Hour)
+		for i := range 600 {
+			begin(t, p, 40+i)
+			pass(time.Minute)
+		}
+		if got := in(t, l, "order-to-invoice"); got[saga.Completed] < 595 || got[saga.Review] != 40 {
+			t.Errorf("ten hours later: %v", got)
+		}
+		if err := p.halt(); err != nil {
+			t.Error(err)
+		}
+	})
+}
