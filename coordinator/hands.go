@@ -26,7 +26,7 @@ func (op *Operator) Pause(ctx context.Context, id saga.ID, by By) error {
 		case s.st.Status.Parked() && len(s.unread) == 0:
 			return saga.Signal{}, fmt.Errorf("%w: it is %s. %s", ErrAtRest, s.st.Status, s.next())
 		}
-		return saga.Signal{Kind: saga.SignalPause}, nil
+		return saga.Signal{Kind: saga.SignalPause, Key: s.behind(saga.SignalResume)}, nil
 	})
 }
 
@@ -36,7 +36,7 @@ func (op *Operator) Resume(ctx context.Context, id saga.ID, by By) error {
 		if s.st.Status != saga.Paused && !s.says(saga.SignalPause) {
 			return saga.Signal{}, fmt.Errorf("%w: it is %s. %s", ErrNotPaused, s.st.Status, s.next())
 		}
-		return saga.Signal{Kind: saga.SignalResume}, nil
+		return saga.Signal{Kind: saga.SignalResume, Key: s.behind(saga.SignalPause)}, nil
 	})
 }
 
@@ -104,6 +104,17 @@ func checkResult(r *saga.Result) error {
 // says reports whether a signal of a kind waits to be read.
 func (s *standing) says(kind saga.SignalKind) bool {
 	return slices.ContainsFunc(s.unread, func(u saga.Signal) bool { return u.Kind == kind })
+}
+
+// behind makes a signal another one than the same said before one of a kind that waits to be read: who pauses, resumes and
+// pauses again has said three things.
+func (s *standing) behind(kind saga.SignalKind) (key string) {
+	for _, u := range s.unread {
+		if u.Kind == kind {
+			key = fmt.Sprintf(":%d", u.ID)
+		}
+	}
+	return key
 }
 
 // attempting reports whether an armed attempt has no answer yet.
