@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -293,10 +292,6 @@ func (w *work) held() bool {
 	return true
 }
 
-// asideFor is how long a work stays away from a destination that fails and failed it before, at most. Others are tried first:
-// if it is the work that is at fault, one of them is served.
-const asideFor = 15 * time.Minute
-
 // stand stands in line for a slot. ok is false when the work is to be let go; with neither it was woken.
 func (w *work) stand(d *destination) (got, ok bool) {
 	err := d.take(w.s.idle, w.nudge, w.rank())
@@ -305,7 +300,7 @@ func (w *work) stand(d *destination) (got, ok bool) {
 		d.release(0)
 		return false, false
 	case errors.Is(err, errAside):
-		w.back = &ledger.Return{Number: w.head, Due: w.c.clock.now().Earliest.Add(asideFor/2 + rand.N(asideFor/2))}
+		w.back = &ledger.Return{Number: w.head, Due: w.c.clock.now().Earliest.Add(d.aside())}
 		return false, false
 	case errors.Is(err, errNoRoom):
 		w.back = &ledger.Return{Number: w.head, WaitsFor: d.name}

@@ -94,12 +94,16 @@ func (h health) failed(now saga.Moment, why string) health {
 	} else {
 		h.Probes++
 	}
-	wait := lastProbe
-	if h.Probes < 6 {
-		wait = firstProbe << h.Probes
-	}
-	h.Why, h.NextProbe, h.Prober, h.ProbeEnds = why, now.Latest.Add(wait), "", time.Time{}
+	h.Why, h.NextProbe, h.Prober, h.ProbeEnds = why, now.Latest.Add(h.wait()), "", time.Time{}
 	return h
+}
+
+// wait is how long the next probe waits after one that fails now.
+func (h *health) wait() time.Duration {
+	if h.Probes < 6 {
+		return firstProbe << h.Probes
+	}
+	return lastProbe
 }
 
 // taken gives the probe to a session, until it has an answer or never will.

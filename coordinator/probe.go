@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -99,6 +100,18 @@ func (d *destination) shut() time.Duration {
 // findsOut reports whether the destination is closed to this process, but for whichever work is the probe.
 func (d *destination) findsOut() bool {
 	return d.has() && time.Until(d.heldBack) <= 0 && d.health.mayProbe(d.now())
+}
+
+// asideFor is how long a work stays away at most from a destination that fails, and failed it before.
+const asideFor = 15 * time.Minute
+
+// aside is how long such a work stays away: about as long as it takes to probe with each of its kind, so that most probes are
+// made by others. If it is the work that is at fault, one of them is served.
+func (d *destination) aside() time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	most := min(asideFor, time.Duration(len(d.failed))*d.health.wait())
+	return most/2 + rand.N(most/2+1)
 }
 
 // paused says that a person holds the destination, or nil.
