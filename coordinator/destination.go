@@ -92,6 +92,9 @@ var errWoken = errors.New("a signal was posted to the work")
 func newDestination(name string, l Limit, hold time.Duration, room int, wake func(), c condition, s sharing) *destination {
 	d := &destination{name: name, limit: l, hold: hold, room: max(1, room), wake: wake, more: true, condition: c, sharing: s}
 	d.failed = map[int64]bool{}
+	d.change = func(f func(health) (health, bool)) {
+		c.change(func(h health) (health, bool) { return f(h.believed(d.now())) })
+	}
 	return d
 }
 

@@ -53,6 +53,32 @@ func (h *health) state(now saga.Moment) string {
 	}
 }
 
+// believed is the health without times that only a clock explains which ran ahead and was set back since (T5): they would close
+// the destination until it has come there again.
+func (h health) believed(now saga.Moment) health {
+	ahead := func(t time.Time, by time.Duration) bool { return t.After(now.Latest.Add(by + time.Minute)) }
+	if ahead(h.ServedAt, 0) {
+		h.ServedAt = time.Time{}
+	}
+	if ahead(h.BackSince, 0) {
+		h.BackSince = time.Time{}
+	}
+	all := ahead(h.FailingSince, 0)
+	if all {
+		h.FailingSince = now.Earliest
+	}
+	if all || ahead(h.LimitedUntil, longestHush) {
+		h.LimitedUntil = time.Time{}
+	}
+	if all || ahead(latest(h.NextProbe, h.LimitedUntil), longestHush) || h.NextProbe.After(h.LimitedUntil) && ahead(h.NextProbe, lastProbe) {
+		h.NextProbe = now.Earliest
+	}
+	if all || ahead(h.ProbeEnds, longestHush) {
+		h = h.unused()
+	}
+	return h
+}
+
 // probing reports whether the session has the probe, and time to make it.
 func (h *health) probing(now saga.Moment, who saga.Token) bool {
 	return h.state(now) == failing && h.Prober == who.String() && now.Latest.Before(h.ProbeEnds)

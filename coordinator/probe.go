@@ -49,6 +49,7 @@ func (d *destination) obey(h health) (was, is string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := d.now()
+	h = h.believed(now)
 	was, is = d.health.state(now), h.state(now)
 	if h.ServedAt.After(d.health.ServedAt) { // by another process, maybe
 		clear(d.failed)
@@ -134,6 +135,7 @@ const never = 24 * time.Hour
 // more: another process may have one.
 func (d *destination) probes() {
 	now, who := d.now(), d.who()
+	d.health = d.health.believed(now)
 	wanted := len(d.line) > 0
 	switch {
 	case who == 0 || !d.has():
@@ -169,7 +171,7 @@ func (d *destination) failedBy(number int64, why string) {
 		d.change(func(h health) (health, bool) { return h.failed(now, why), h.Prober == who.String() })
 		return
 	}
-	if len(d.failed) >= severalFailed && now.Earliest.Sub(latest(d.worked, d.health.ServedAt)) >= unservedFor && d.health.FailingSince.IsZero() {
+	if len(d.failed) >= severalFailed && now.Earliest.Sub(d.lastServed(now)) >= unservedFor && d.health.FailingSince.IsZero() {
 		d.change(func(h health) (health, bool) { return h.failed(now, why), h.FailingSince.IsZero() })
 	}
 }
@@ -178,7 +180,15 @@ func (d *destination) failedBy(number int64, why string) {
 func (d *destination) outage(since time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return !latest(d.worked, d.health.ServedAt).After(since)
+	return !d.lastServed(d.now()).After(since)
+}
+
+// lastServed is when an instance was served there last, as far as is known.
+func (d *destination) lastServed(now saga.Moment) time.Time {
+	if d.worked.After(now.Latest) { // by a clock that was set back since
+		d.worked = time.Time{}
+	}
+	return latest(d.worked, d.health.believed(now).ServedAt)
 }
 
 // meter counts sends by the minute.
