@@ -56,8 +56,8 @@ func (k *controls) heard(s *session, version int64) {
 func (k *controls) opened(s *session) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	clear(k.health.values)
-	clear(k.shares.values)
+	k.health.opened()
+	k.shares.opened()
 	clear(k.pauses)
 	k.session, k.reading = s, false
 	k.readAgain()
@@ -104,13 +104,24 @@ func (k *controls) wanted(s *session) bool {
 // install takes what was read.
 func (k *controls) install(s *session, all []ledger.Control, newest int64) {
 	k.take(s, all)
-	k.mu.Lock()
-	if s == k.session {
-		k.newest = newest
+	k.telling.Lock()
+	for _, tell := range k.readUpTo(s, newest) {
+		tell()
 	}
-	k.mu.Unlock()
+	k.telling.Unlock()
 	s.obeys()
 	k.read()
+}
+
+// readUpTo notes that all was read, and says what there is to tell of what is gone.
+func (k *controls) readUpTo(s *session, newest int64) []func() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if s != k.session {
+		return nil
+	}
+	k.newest = newest
+	return append(k.health.gone(), k.shares.gone()...)
 }
 
 // take takes controls that were read or stored under a session, but for those of which a newer version is known.

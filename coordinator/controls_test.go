@@ -51,3 +51,33 @@ func TestTheControlsAreReadUnderEverySession(t *testing.T) {
 		}
 	})
 }
+
+// What a database has forgotten is over when the process reads it under its next session: a pause of a destination that nobody
+// could resume any more, because for everybody else there is none.
+func TestWhatTheDatabaseForgotIsOver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, obeyed := memory.New(nil), map[string]health{}
+		k := newControls(l, newOutage(logrus.New()), func(name string, h health) { obeyed[name] = h }, func(string, share) {}, func() {})
+		open := func() *session { return newSession(ledger.Lease{TTL: time.Minute}, time.Now(), time.Second) }
+		first := open()
+		k.opened(first)
+		synctest.Wait()
+		for _, name := range []string{"books", "shop"} {
+			if err := NewOperator(l).PauseScope(t.Context(), OfDestination(name), By{Actor: "anna", Reason: "an audit"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		k.heard(first, 2)
+		synctest.Wait()
+		k.ledger = memory.New(nil)
+		if err := NewOperator(k.ledger).PauseScope(t.Context(), OfDestination("shop"), By{Actor: "ben", Reason: "a move"}); err != nil {
+			t.Fatal(err)
+		}
+		k.opened(open())
+		synctest.Wait()
+		if obeyed["books"].PausedBy != "" || obeyed["shop"].PausedBy != "ben" {
+			t.Errorf("%+v", obeyed)
+		}
+	})
+}

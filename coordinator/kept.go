@@ -19,6 +19,7 @@ type kept[T any] struct {
 
 	// Guarded by the controls.
 	values  map[string]stored[T]
+	unread  map[string]bool                  // those that were known under the last session, and were not read under this one yet
 	changes map[string][]func(v T) (T, bool) // of one control: the one under way, and those behind it
 }
 
@@ -29,12 +30,32 @@ type stored[T any] struct {
 }
 
 func newKept[T any](k *controls, kind ledger.ControlKind, obey func(string, T)) *kept[T] {
-	return &kept[T]{controls: k, kind: kind, obey: obey, values: map[string]stored[T]{}, changes: map[string][]func(T) (T, bool){}}
+	return &kept[T]{controls: k, kind: kind, obey: obey, values: map[string]stored[T]{}, unread: map[string]bool{}, changes: map[string][]func(T) (T, bool){}}
+}
+
+// opened forgets what was read under the last session. The controls are locked.
+func (k *kept[T]) opened() {
+	for name := range k.values {
+		k.unread[name] = true
+	}
+	clear(k.values)
+}
+
+// gone tells of those that are not there any more, once all were read: the database went back behind them. The controls are
+// locked.
+func (k *kept[T]) gone() (tell []func()) {
+	var none T
+	for name := range k.unread {
+		tell = append(tell, func() { k.obey(name, none) })
+	}
+	clear(k.unread)
+	return tell
 }
 
 // take takes a control of the kind that was read or stored, unless a newer version is known. The controls are locked.
 func (k *kept[T]) take(c *ledger.Control) (tell func()) {
 	var v T
+	delete(k.unread, c.Name)
 	if k.values[c.Name].version >= c.Version {
 		return nil
 	}
