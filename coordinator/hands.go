@@ -22,9 +22,9 @@ func (op *Operator) Pause(ctx context.Context, id saga.ID, by By) error {
 	return op.order(ctx, id, "pause", by, func(s *standing) (saga.Signal, error) {
 		switch {
 		case s.st.Status.Terminal():
-			return saga.Signal{}, fmt.Errorf("%w: it is %s", ErrFinished, s.st.Status)
+			return saga.Signal{}, fmt.Errorf("%w: it is %s", ErrFinished, s.is())
 		case s.st.Status.Parked() && len(s.unread) == 0:
-			return saga.Signal{}, fmt.Errorf("%w: it is %s. %s", ErrAtRest, s.st.Status, s.next())
+			return saga.Signal{}, fmt.Errorf("%w: it is %s. %s", ErrAtRest, s.is(), s.next())
 		}
 		return saga.Signal{Kind: saga.SignalPause, Key: s.behind(saga.SignalResume)}, nil
 	})
@@ -34,7 +34,7 @@ func (op *Operator) Pause(ctx context.Context, id saga.ID, by By) error {
 func (op *Operator) Resume(ctx context.Context, id saga.ID, by By) error {
 	return op.order(ctx, id, "resume", by, func(s *standing) (saga.Signal, error) {
 		if s.st.Status != saga.Paused && !s.says(saga.SignalPause) {
-			return saga.Signal{}, fmt.Errorf("%w: it is %s. %s", ErrNotPaused, s.st.Status, s.next())
+			return saga.Signal{}, fmt.Errorf("%w: it is %s. %s", ErrNotPaused, s.is(), s.next())
 		}
 		return saga.Signal{Kind: saga.SignalResume, Key: s.behind(saga.SignalPause)}, nil
 	})
@@ -47,7 +47,7 @@ func (op *Operator) Retry(ctx context.Context, id saga.ID, by By) error {
 		ss, dir := s.st.Issue(s.spec)
 		switch {
 		case s.st.Status.Terminal():
-			return saga.Signal{}, fmt.Errorf("%w: it is %s. %s", ErrFinished, s.st.Status, s.next())
+			return saga.Signal{}, fmt.Errorf("%w: it is %s. %s", ErrFinished, s.is(), s.next())
 		case s.attempting():
 			return saga.Signal{}, fmt.Errorf("%w: wait for its answer, there is nothing to try again yet", ErrUnderWay)
 		case ss == nil || s.st.Adopting:
@@ -73,7 +73,7 @@ func (op *Operator) Skip(ctx context.Context, id saga.ID, step string, result *s
 		}
 		switch {
 		case s.st.Status != saga.Review && s.st.Status != saga.Paused:
-			return saga.Signal{}, fmt.Errorf("%w: it is %s. %s", ErrNotInReview, s.st.Status, s.next())
+			return saga.Signal{}, fmt.Errorf("%w: it is %s. %s", ErrNotInReview, s.is(), s.next())
 		case ss == nil:
 			return saga.Signal{}, fmt.Errorf("%w: %s", ErrOtherStep, s.next())
 		}

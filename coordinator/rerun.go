@@ -73,11 +73,11 @@ func (s *standing) notRerun(sig saga.Signal) error {
 	st := s.st
 	switch {
 	case st.Withdrawn:
-		return fmt.Errorf("%w: it is %s. %s", ErrWithdrawn, st.Status, s.next())
+		return fmt.Errorf("%w: it is %s. %s", ErrWithdrawn, s.is(), s.next())
 	case st.Status.Terminal():
 		return s.wouldNote(sig)
 	case st.Status != saga.Review || st.Reason != saga.ReasonExhausted:
-		return fmt.Errorf("%w: it is %s. %s", ErrNotEnded, st.Status, s.next())
+		return fmt.Errorf("%w: it is %s. %s", ErrNotEnded, s.is(), s.next())
 	}
 	if r := s.trial(sig); r != nil && r.Kind == saga.KindHeard { // it would wait for a step boundary that never comes
 		return fmt.Errorf("%w: what may have happened is not sent again under a new key. %s", ErrInDoubt, s.next())

@@ -22,7 +22,7 @@ func (a *app) printNext(v *view) {
 	commands := v.commands(a.db)
 	words := v.summary.Next
 	if len(commands) > 0 { // they say the rest, ready to be copied
-		for _, rest := range []string{" To try it again ", " If it happened: ", " To undo the other steps, ", " To let it go on: ", " If its source still wants it, "} {
+		for _, rest := range []string{" To try it again ", " If it happened: ", " If it is undone: ", " To undo the other steps, ", " To let it go on: ", " If its source still wants it, "} {
 			words, _, _ = strings.Cut(words, rest)
 		}
 	}
@@ -89,7 +89,7 @@ func (v *view) choices(verb func(verb, more string) string, ss *saga.StepState, 
 		all = append(all, command{"To try it again, under the key it has", verb("retry", "") + ` --reason "what you mended"`})
 	}
 	if dir == saga.Undo {
-		all = append(all, command{"If it is undone, by whomever", base + " --happened-without-id" + why})
+		all = append(all, command{"If it is undone by now", base + " --happened-without-id" + why})
 		if !again {
 			all = append(all, command{"If it is not: try the undo again, under a new key", base + " --did-not-happen" + why})
 		}
