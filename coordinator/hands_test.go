@@ -180,8 +180,8 @@ func TestRetryRefuses(t *testing.T) {
 		if err := retry(); !strings.Contains(err.Error(), "nobody can tell whether the step happened") || !strings.Contains(err.Error(), "amends resolve o1") {
 			t.Errorf("it says %v", err)
 		}
-		if err := p.Retry(t.Context(), idOf("o1"), coordinator.By{}); err == nil {
-			t.Error("a retry of nobody, for no reason, was taken")
+		if err := p.Retry(t.Context(), idOf("o1"), coordinator.By{Actor: " ", Reason: " "}); err == nil || !strings.Contains(err.Error(), "(actor)") || !strings.Contains(err.Error(), "(reason)") {
+			t.Errorf("a retry without an actor and a reason: %v", err)
 		}
 		if n := w.count("o1", "receipt", saga.Forward); n != 1 {
 			t.Errorf("%d mails", n)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -35,10 +36,10 @@ type By struct {
 
 func (b By) check() error {
 	var faults []error
-	if b.Actor == "" {
+	if strings.TrimSpace(b.Actor) == "" {
 		faults = append(faults, errors.New("say who you are (actor)"))
 	}
-	if b.Reason == "" {
+	if strings.TrimSpace(b.Reason) == "" {
 		faults = append(faults, errors.New("say why (reason); it is kept in the ledger"))
 	}
 	return errors.Join(faults...)
