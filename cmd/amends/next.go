@@ -99,12 +99,21 @@ func (v *view) choices(verb func(verb, more string) string, ss *saga.StepState, 
 		command{"If it happened", base + " --happened EXTERNAL_ID" + why},
 		command{"If it happened and has no id", base + " --happened-without-id" + why})
 	if !v.state.Turned {
-		all = append(all, command{"If it did not and will not: go on without it", verb("skip", "") + why})
+		all = append(all, v.leaveOut(verb, ss))
 	}
 	if !again {
 		all = append(all, command{"If it did not: " + undone(v), base + " --did-not-happen" + why})
 	}
 	return all
+}
+
+// leaveOut is the command that goes on without the step at issue. Where steps come behind it, it says what they find of it.
+func (v *view) leaveOut(verb func(verb, more string) string, ss *saga.StepState) command {
+	const why = ` --reason "how you know"`
+	if len(v.stepsBehind(ss.Name)) == 0 {
+		return command{"If it did not and will not: go on without it", verb("skip", "") + why}
+	}
+	return command{"If it did not and will not: go on without it; what a later step reads of it is said with --result JSON instead", verb("skip", "") + " --no-result" + why}
 }
 
 // phase is where one direction of a step stands.
