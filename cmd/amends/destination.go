@@ -36,7 +36,8 @@ func (a *app) destinationList() *cobra.Command {
 
   healthy  works that want it are sent there
   limited  it asked to be left alone until then (429, 503)
-  failing  several works failed there and none was served; one attempt at a time finds out when it is back
+  failing  three works or more failed there and none was served; one attempt at a time, soon only every minute, finds
+           out when it is back: "until" is the time of the next
   paused   a person holds it; it ends with: amends resume --destination NAME
 
 While it is not healthy, what wants it waits, going forward or back, and spends neither attempts nor a key's window.
