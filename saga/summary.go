@@ -144,7 +144,7 @@ func Next(spec *Spec, st *State) string {
 	case Retrying:
 		stop := "To give it up, cancel it."
 		if m := (&machine{spec: spec, st: st}); spec != nil && m.pastPivot() {
-			stop = fmt.Sprintf("It is past its pivot, so a cancel does not undo it; to stop it: %s. Then skip the step, or say that it happened.", st.verb("pause"))
+			stop = fmt.Sprintf("Its pivot has happened or may have, so a cancel is refused; to stop it: %s. Then skip the step, or say that it happened.", st.verb("pause"))
 		}
 		return fmt.Sprintf("It goes on by itself at %s. Nothing to do; to have it tried now: %s. %s",
 			st.Due.UTC().Format(time.RFC3339), st.verb("retry"), stop)

@@ -113,7 +113,7 @@ func (v *view) leaveOut(verb func(verb, more string) string, ss *saga.StepState)
 	if len(v.stepsBehind(ss.Name)) == 0 {
 		return command{"If it did not and will not: go on without it", verb("skip", "") + why}
 	}
-	return command{"If it did not and will not: go on without it; what a later step reads of it is said with --result JSON instead", verb("skip", "") + " --no-result" + why}
+	return command{"If it did not and will not: go on without it, and later steps find this result (or --external-id ID, or --no-result)", verb("skip", "") + " --result JSON" + why}
 }
 
 // phase is where one direction of a step stands.
