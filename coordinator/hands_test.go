@@ -177,7 +177,7 @@ func TestRetryRefuses(t *testing.T) {
 		storesNothing(t, l, coordinator.ErrUnderWay, retry)
 		p.want("o1", saga.Review, saga.ReasonInDoubt)
 		storesNothing(t, l, coordinator.ErrChangesNothing, retry)
-		if err := retry(); !strings.Contains(err.Error(), "nobody can tell whether the step happened") || !strings.Contains(err.Error(), "amends resolve o1") {
+		if err := retry(); !strings.Contains(err.Error(), "it cannot be told whether the step happened") || !strings.Contains(err.Error(), "amends resolve o1") {
 			t.Errorf("it says %v", err)
 		}
 		if err := p.Retry(t.Context(), idOf("o1"), coordinator.By{Actor: " ", Reason: " "}); err == nil || !strings.Contains(err.Error(), "(actor)") || !strings.Contains(err.Error(), "(reason)") {

@@ -390,7 +390,7 @@ func (m *machine) park(why Reason) Command {
 
 // parkedBecause says what a reason means where the record has no words of its own.
 var parkedBecause = map[Reason]string{
-	ReasonInDoubt:    "nobody can tell whether the step happened",
+	ReasonInDoubt:    "it cannot be told whether the step happened",
 	ReasonUndoFailed: "the undo was given up",
 	ReasonAfterPivot: "the step is behind the point of no return",
 	ReasonExhausted:  "the retry policy is used up",

@@ -231,7 +231,7 @@
 //     pause, as a resume does. A resume of what is not paused is noted.
 //   - S16: a retry tries the step at issue again, or its undo, under the key it has, with a fresh policy and at once: what was
 //     refused, given up, poison or at fault, and what only waits. What may have happened still may, so its class decides
-//     (F11 to F16). Where nobody can tell whether the step happened (F17, F19, F12), and of what stands in quarantine
+//     (F11 to F16). Where it cannot be told whether the step happened (F17, F19, F12), and of what stands in quarantine
 //     (D6), it is noted and changes nothing. So is one that speaks of another step or attempt.
 //   - S17: a skip says of the step at issue, going forward, in review or paused, that it did not happen and will not. The work
 //     goes on; later steps find the result that was given with it, now or later. Nothing is owed but what may still arrive
