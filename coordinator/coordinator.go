@@ -78,7 +78,7 @@ func New(l ledger.Ledger, opts *Options) (*Coordinator, error) {
 // newDestination gives a line no more than a quarter of the places in hand, so that others find room beside it.
 func (c *Coordinator) newDestination(name string, l Limit) *destination {
 	wake := func() {
-		if c.hand.room() > 0 { // else whoever leaves the hand makes room for a claim
+		if c.hand.room() > 0 { // else a work that leaves the hand makes room for a claim
 			c.wake()
 		}
 	}
@@ -218,7 +218,7 @@ func (c *Coordinator) serve(ctx context.Context, s *session) {
 			c.flushDuplicates()
 		}
 		woken := c.woken
-		if k.failed { // whoever has room asks again at once, and a ledger that is away is not helped by that
+		if k.failed { // a process that has room asks again at once, and a ledger that is away is not helped by that
 			woken = nil
 		}
 		if !c.rest(ctx, s, woken) {

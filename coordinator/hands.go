@@ -15,7 +15,7 @@ import (
 // What a person does to a work by hand, beside a verdict (S14 to S17). Each is refused here where the machine would only
 // note it, and looked at again when it is applied.
 
-// Pause holds a work where it is, going forward or back, until it is resumed or somebody decides about it ([Operator.Retry],
+// Pause holds a work where it is, going forward or back, until it is resumed or decided about ([Operator.Retry],
 // [Operator.Skip], [Operator.Resolve], [Operator.Cancel]). An attempt that is under way is answered first. What is in review,
 // or paused already, matches [ErrAtRest].
 func (op *Operator) Pause(ctx context.Context, id saga.ID, by By) error {
@@ -41,7 +41,7 @@ func (op *Operator) Resume(ctx context.Context, id saga.ID, by By) error {
 }
 
 // Retry has the step at issue tried again, or its undo: at once, under the key that it has, with a fresh policy. What may
-// have happened still may, so a step of which nobody can tell is not tried again ([ErrChangesNothing]): somebody must look.
+// have happened still may, so a step that cannot be asked for is not tried again ([ErrChangesNothing]): a person must look.
 func (op *Operator) Retry(ctx context.Context, id saga.ID, by By) error {
 	return op.order(ctx, id, "retry", by, func(s *standing) (saga.Signal, error) {
 		ss, dir := s.st.Issue(s.spec)
@@ -141,7 +141,7 @@ func (s *standing) trial(sig saga.Signal) *saga.Record {
 	}
 	sig.At = s.at
 	d, err := saga.Decide(s.spec, s.st, saga.Event{Now: saga.Moment{Earliest: s.at, Latest: s.at}, Newest: s.st.Version, Signal: &sig})
-	if err != nil { // it does not fit now: whoever holds the work asks again
+	if err != nil { // it does not fit now: the process that holds the work asks again
 		return nil
 	}
 	return d.Record

@@ -84,12 +84,12 @@ func (h *health) probing(now saga.Moment, who saga.Token) bool {
 	return h.state(now) == failing && h.Prober == who.String() && now.Latest.Before(h.ProbeEnds)
 }
 
-// mayProbe reports whether the probe is to be had: its time has come, and nobody's is under way.
+// mayProbe reports whether the probe is to be had: its time has come, and no other is under way.
 func (h *health) mayProbe(now saga.Moment) bool {
 	return h.state(now) == failing && !now.Earliest.Before(h.NextProbe) && (h.Prober == "" || !now.Earliest.Before(h.ProbeEnds))
 }
 
-// changes is when the state changes by itself, or something is to be had; zero: when somebody changes it.
+// changes is when the state changes by itself, or something is to be had; zero: only when it is changed.
 func (h *health) changes(now saga.Moment) time.Time {
 	switch h.state(now) {
 	case limited:

@@ -82,7 +82,7 @@ var (
 	ErrWithdrawn = errors.New("its source cancelled it")
 )
 
-// standing is where a work stands, and what was said to it that nobody has read yet.
+// standing is where a work stands, and what was said to it that is not read yet.
 type standing struct {
 	st     *saga.State
 	spec   *saga.Spec // nil: the ledger does not know the definition

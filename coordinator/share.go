@@ -29,9 +29,9 @@ type want struct {
 
 // part is one part of a limit.
 type part struct {
-	Owner string    `json:"owner,omitempty"` // a session; empty: nobody
+	Owner string    `json:"owner,omitempty"` // a session; empty: none
 	Since time.Time `json:"since,omitzero"`  // its owner has it
-	Left  time.Time `json:"left,omitzero"`   // its last owner left it; zero: nobody ever had it before
+	Left  time.Time `json:"left,omitzero"`   // its last owner left it; zero: no session ever had it
 	Free  time.Time `json:"free,omitzero"`   // without an owner: when it may be taken
 	For   string    `json:"for,omitempty"`   // without an owner: the digest of those who may take it first
 }

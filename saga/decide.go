@@ -312,7 +312,7 @@ func (*machine) exhausted(s *StepSpec, e *Effort) bool {
 	return e.Tries >= s.Retry.withDefaults().Attempts || s.overdue(e)
 }
 
-// overdue reports whether the step still failed when its time was over. Time alone uses up nothing: a work that nobody
+// overdue reports whether the step still failed when its time was over. Time alone uses up nothing: a work that no process
 // could run for a weekend is tried again first.
 func (s *StepSpec) overdue(e *Effort) bool {
 	return !e.Since.IsZero() && e.Failed.After(e.Since.Add(s.Retry.withDefaults().Within))

@@ -10,7 +10,7 @@ const (
 	Compensating Status = "compensating" // turned: what may have happened is undone, newest first → compensated, review
 )
 
-// Parked: no process works on it until somebody says something.
+// Parked: no process works on it until a person, or its source, says something.
 const (
 	Review Status = "review" // a person must decide; [Reason] says why → running, compensating
 	Paused Status = "paused" // a person holds it where it is → running, retrying, compensating, review

@@ -135,7 +135,7 @@ func say(ctx context.Context, s store, o *order, w *words) (*view, *outcomeJSON,
 	if err := w.post(coordinator.NewOperator(m), head.ID); err != nil {
 		return nil, nil, refused(err, head.ID)
 	}
-	if i := slices.IndexFunc(before.pending, isRerun); i >= 0 && m.posted.Key == "" { // it was asked for, and nobody has read it
+	if i := slices.IndexFunc(before.pending, isRerun); i >= 0 && m.posted.Key == "" { // it was asked for, and is not read yet
 		m.posted = before.pending[i]
 	}
 	if err := m.stored(ctx, head.ID); err != nil {

@@ -180,7 +180,7 @@ func (l *Ledger) live(t saga.Token, now time.Time) bool {
 	return s != nil && !s.dead && s.expires.After(now)
 }
 
-// unburied returns "the sessions that nobody has buried yet".
+// unburied returns "the sessions that are not buried yet".
 func (l *Ledger) unburied() (ts []saga.Token) {
 	for t, s := range l.sessions {
 		if !s.dead {

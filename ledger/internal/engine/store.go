@@ -169,7 +169,7 @@ func (s *Store) Renew(ctx context.Context, t saga.Token, r ledger.Renewal) (ledg
 	return lease, nil
 }
 
-// live returns the sessions that nobody has buried yet.
+// live returns the sessions that are not buried yet.
 func live(ctx context.Context, q Queries) (ts []saga.Token, err error) {
 	err = sqlx.SelectContext(ctx, q, &ts, unburied)
 	return ts, err
