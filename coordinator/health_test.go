@@ -98,7 +98,7 @@ func TestAClockThatStepsBackClosesNoDestination(t *testing.T) {
 			turn := d.join(rank{})
 			store()
 			if !turn.taken {
-				t.Errorf("%s: it is closed for %s", name, d.health.changes(d.now()).Sub(time.Now()))
+				t.Errorf("%s: it is closed for %s", name, time.Until(d.health.changes(d.now())))
 			}
 		}
 		d, store := known(t, health{ServedAt: time.Now().Add(ahead)})
