@@ -16,7 +16,7 @@ type controls struct {
 	outage *outage
 	health *kept[health]
 	shares *kept[share]
-	read   func() // all of them were read
+	tells  told
 
 	telling sync.Mutex // what is obeyed is told in the order in which it was taken
 
@@ -34,10 +34,17 @@ type pause struct {
 	by      *By // nil: it is over
 }
 
-// newControls tells what there is to obey, and that all of it was read, without a lock of its own.
-func newControls(l ledger.Ledger, o *outage, obey func(string, health), part func(string, share), read func()) *controls {
-	k := &controls{ledger: l, outage: o, read: read, pauses: map[string]pause{}}
-	k.health, k.shares = newKept(k, ledger.ControlDestination, obey), newKept(k, ledger.ControlShare, part)
+// told is who is told of what there is to obey, without a lock of the controls.
+type told struct {
+	health func(destination string, h health)
+	share  func(destination string, s share)
+	paused func(scope string, by *By) // by a person; nil: resumed
+	read   func()                     // all was read
+}
+
+func newControls(l ledger.Ledger, o *outage, tells told) *controls {
+	k := &controls{ledger: l, outage: o, tells: tells, pauses: map[string]pause{}}
+	k.health, k.shares = newKept(k, ledger.ControlDestination, tells.health), newKept(k, ledger.ControlShare, tells.share)
 	return k
 }
 
@@ -110,7 +117,7 @@ func (k *controls) install(s *session, all []ledger.Control, newest int64) {
 	}
 	k.telling.Unlock()
 	s.obeys()
-	k.read()
+	k.tells.read()
 }
 
 // readUpTo notes that all was read, and says what there is to tell of what is gone.
@@ -143,7 +150,11 @@ func (k *controls) taken(s *session, all []ledger.Control) (tell []func()) {
 	for i := range all {
 		switch c := &all[i]; {
 		case c.Kind == ledger.ControlPause && k.pauses[c.Name].version < c.Version:
-			k.pauses[c.Name] = pause{c.Version, pausedBy(c)}
+			was, by := k.pauses[c.Name].by, pausedBy(c)
+			k.pauses[c.Name] = pause{c.Version, by}
+			if was != nil || by != nil {
+				tell = append(tell, func() { k.tells.paused(c.Name, by) })
+			}
 		case c.Kind == ledger.ControlDestination:
 			tell = append(tell, k.health.take(c))
 		case c.Kind == ledger.ControlShare:

@@ -33,7 +33,7 @@ func TestTheControlsAreReadUnderEverySession(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := &slowReader{Ledger: memory.New(nil), first: make(chan struct{})}
-		k := newControls(r, newOutage(logrus.New()), func(string, health) {}, func(string, share) {}, func() {})
+		k := newControls(r, newOutage(logrus.New()), told{func(string, health) {}, func(string, share) {}, func(string, *By) {}, func() {}})
 		open := func() *session { return newSession(ledger.Lease{TTL: time.Minute}, time.Now(), time.Second) }
 		old, s := open(), open()
 		k.opened(old)
@@ -58,7 +58,7 @@ func TestWhatTheDatabaseForgotIsOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l, obeyed := memory.New(nil), map[string]health{}
-		k := newControls(l, newOutage(logrus.New()), func(name string, h health) { obeyed[name] = h }, func(string, share) {}, func() {})
+		k := newControls(l, newOutage(logrus.New()), told{func(name string, h health) { obeyed[name] = h }, func(string, share) {}, func(string, *By) {}, func() {}})
 		open := func() *session { return newSession(ledger.Lease{TTL: time.Minute}, time.Now(), time.Second) }
 		first := open()
 		k.opened(first)

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/ledger/ledgertest"
 	"github.com/amends-dev/amends/ledger/memory"
 	"github.com/amends-dev/amends/saga"
@@ -56,8 +56,9 @@ func pauses(t *testing.T, scope coordinator.Scope) { //nolint:thelper // it is t
 		t.Fatal(err)
 	}
 	var ps []*process
+	var logged lines
 	for range 3 {
-		ps = append(ps, several(t, l, config{opts: coordinator.Options{MaxWorks: 30}}, d))
+		ps = append(ps, several(t, l, config{opts: coordinator.Options{MaxWorks: 30, Log: logged.logger()}}, d))
 	}
 	synctest.Wait()
 	n := 0
@@ -91,15 +92,13 @@ func pauses(t *testing.T, scope coordinator.Scope) { //nolint:thelper // it is t
 	if got := in(t, l, "invoices")[saga.Compensated]; got == 0 {
 		t.Error("what is held does not take a cancel")
 	}
-	acts, err := l.Acts(t.Context(), ledger.ControlPause, scope.String(), 10)
-	if scope == coordinator.OfDestination("books") {
-		acts, err = l.Acts(t.Context(), ledger.ControlDestination, scope.String(), 10)
-	}
-	if err != nil || len(acts) != 1 || acts[0].Actor != anna.Actor || acts[0].Reason != anna.Reason {
-		t.Errorf("%+v, %v", acts, err)
-	}
-	if err := op.ResumeScope(t.Context(), scope, anna); err != nil {
+	ben := coordinator.By{Actor: "ben", Reason: "it is over"}
+	if err := op.ResumeScope(t.Context(), scope, ben); err != nil {
 		t.Fatal(err)
+	}
+	acts, err := op.Acts(t.Context(), scope, 10)
+	if err != nil || len(acts) != 2 || acts[0].Paused || acts[0].By != ben || !acts[1].Paused || acts[1].By != anna {
+		t.Errorf("%+v, %v", acts, err)
 	}
 	pass(10 * time.Minute)
 	if got := in(t, l, "invoices"); got[saga.Completed] != n-1 || got[saga.Compensated] != n+1 {
@@ -112,6 +111,18 @@ func pauses(t *testing.T, scope coordinator.Scope) { //nolint:thelper // it is t
 		if err := p.halt(); err != nil {
 			t.Error(err)
 		}
+	}
+	said := map[string]int{}
+	for _, line := range logged.all(t) {
+		if msg, _ := line["msg"].(string); strings.HasPrefix(msg, "a person ") {
+			said[strings.Fields(msg)[2]]++
+			if line["scope"] != scope.String() && line["destination"] != scope.String() {
+				t.Errorf("%v", line)
+			}
+		}
+	}
+	if said["paused"] != 3 || said["resumed"] != 3 {
+		t.Errorf("each process logs it once: %v", said)
 	}
 }
 

@@ -23,7 +23,14 @@ everything. That is kept in the ledger, and every process obeys it at its send g
 takes every word of a person all the same.`
 
 func (s *scope) flags(cmd *cobra.Command) {
-	s.order.flags(cmd)
+	byFlags(cmd, &s.by, "why; required, and kept in the ledger for ever")
+	s.waitFlags(cmd)
+	s.names(cmd)
+}
+
+// names are the flags by which a scope is named instead of a work.
+func (s *scope) names(cmd *cobra.Command) {
+	s.flag(cmd)
 	cmd.Flags().StringVar(&s.destination, "destination", "", "instead of WORK: all that wants this destination")
 	cmd.Flags().BoolVar(&s.all, "all", false, "instead of WORK: everything")
 	cmd.Flags().Lookup("saga").Usage = "the saga, where several know the work id; without WORK all its works"
@@ -31,7 +38,15 @@ func (s *scope) flags(cmd *cobra.Command) {
 
 // works reports whether the command line speaks of works, and what is wrong with it.
 func (s *scope) works(cmd *cobra.Command, args []string) (works bool, wrong []string) {
-	wrong = s.faults()
+	works, wrong = s.named(cmd, args, "WORK… (or - to read ids from standard input)")
+	if !works && len(wrong) == 0 && s.wait > 0 {
+		wrong = append(wrong, "--wait is for works: what is paused or resumed as a whole is obeyed within about a second")
+	}
+	return works, append(s.faults(), wrong...)
+}
+
+// named reports whether the command line names works and not a scope, and what is wrong with that. work is how it names them.
+func (s *scope) named(cmd *cobra.Command, args []string, work string) (works bool, wrong []string) {
 	named := 0
 	for _, is := range []bool{s.destination != "", s.all, s.saga != "" && len(args) == 0} {
 		if is {
@@ -42,11 +57,9 @@ func (s *scope) works(cmd *cobra.Command, args []string) (works bool, wrong []st
 	case len(args) > 0 && named > 0:
 		wrong = append(wrong, "name works, or say --destination or --all, not both")
 	case len(args) == 0 && named == 0:
-		wrong = append(wrong, "say which: "+cmd.CommandPath()+" WORK… (or - to read ids from standard input), --destination NAME, --saga NAME or --all")
+		wrong = append(wrong, "say which: "+cmd.CommandPath()+" "+work+", --destination NAME, --saga NAME or --all")
 	case named > 1:
 		wrong = append(wrong, "say one of --destination, --saga and --all")
-	case named == 1 && s.wait > 0:
-		wrong = append(wrong, "--wait is for works: what is paused or resumed as a whole is obeyed within about a second")
 	}
 	return len(args) > 0, wrong
 }
@@ -71,10 +84,7 @@ func (a *app) runScope(ctx context.Context, s *scope, pause bool) error {
 		if err != nil {
 			return err
 		}
-		name := which.String()
-		if s.destination != "" {
-			name = "destination:" + name
-		}
+		name := s.called(which)
 		out := scopeJSON{Scope: name, DryRun: s.dryRun, Before: f.pauseOf(name)}
 		if !pause && out.Before == nil {
 			return &failure{exit: exitConflict, what: name + " is not paused", err: errors.New("nothing was stored"), next: "see what is: amends destination list"}
@@ -108,6 +118,14 @@ func (s *scope) set(ctx context.Context, st store, which coordinator.Scope, name
 		return nil, err
 	}
 	return now.pauseOf(name), nil
+}
+
+// called is how the scope that was found is called: all, saga:NAME, or destination:NAME.
+func (s *scope) called(which coordinator.Scope) string {
+	if s.destination != "" {
+		return "destination:" + which.String()
+	}
+	return which.String()
 }
 
 // find is the scope that is meant. One that the ledger never heard of is a mistake.

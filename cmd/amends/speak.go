@@ -29,6 +29,10 @@ that, prints where the work stands then, and ends with 7 if the time runs out; t
 func (o *order) flags(cmd *cobra.Command) {
 	byFlags(cmd, &o.by, "why; required, and kept in the ledger for ever")
 	o.flag(cmd)
+	o.waitFlags(cmd)
+}
+
+func (o *order) waitFlags(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.DurationVar(&o.wait, "wait", 0, "wait this long until a coordinator has applied it, such as 30s")
 	fl.BoolVar(&o.dryRun, "dry-run", false, "say what would happen and store nothing")
