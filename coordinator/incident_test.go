@@ -363,3 +363,37 @@ func TestManyBadOnesDoNotKeepGoodOnesFromTheProbe(t *testing.T) {
 		}
 	})
 }
+
+// When a destination is back, one order that still fails there, and came first, does not keep it failing for the others,
+// whether or not its requests leave the process.
+func TestOneBadOrderDoesNotProlongAnOutage(t *testing.T) {
+	t.Parallel()
+	for name, fails := range map[string]error{"it is not sent": saga.NotSent(errors.New("no route")), "it is": errors.New("connection reset")} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l := memory.New(nil)
+				begun := time.Now()
+				p := boot(t, l, &world{}, config{program: func(*process) saga.Program {
+					return flat(t, func(_ context.Context, c saga.Call[order]) (thing, error) {
+						if c.Work == "o00000" || time.Since(begun) < 20*time.Minute {
+							return thing{}, fails
+						}
+						return thing{ID: c.Work}, nil
+					})
+				}})
+				synctest.Wait()
+				for i := range 10 {
+					begin(t, p, i)
+				}
+				pass(50 * time.Minute) // half an hour of them behind the outage
+				if got := in(t, l, "order-to-invoice"); got[saga.Completed] != 9 {
+					t.Errorf("%v", got)
+				}
+				if err := p.halt(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
