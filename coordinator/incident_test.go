@@ -136,15 +136,15 @@ func TestTwoHoursWithoutTheBooks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { twoHours(t, memory.New(nil), away) })
+			synctest.Test(t, func(t *testing.T) { twoHours(t, memory.New(nil), away, 1000) })
 		})
 	}
 }
 
-func twoHours(t *testing.T, l ledgertest.Store, away func(context.Context) error) { //nolint:thelper // it is the test itself, once for each case
-	const before, during = 100, 900
+func twoHours(t *testing.T, l ledgertest.Store, away func(context.Context) error, orders int) { //nolint:thelper // it is the test itself, once for each case
+	before, during := orders/10, orders-orders/10
 	b := &books{away: away, made: map[string]int{}}
-	p := boot(t, l, &world{}, config{opts: coordinator.Options{Lease: 15 * time.Second, Poll: 2 * time.Second}, program: func(p *process) saga.Program { return invoices(p, b) }})
+	p := boot(t, l, &world{}, config{opts: calm(), program: func(p *process) saga.Program { return invoices(p, b) }})
 	synctest.Wait()
 	for i := range before { // one every two seconds
 		begin(t, p, i)
@@ -194,6 +194,11 @@ func twoHours(t *testing.T, l ledgertest.Store, away func(context.Context) error
 	}
 }
 
+// calm are the options of processes that are watched for hours.
+func calm() coordinator.Options {
+	return coordinator.Options{Lease: 15 * time.Second, Poll: 2 * time.Second}
+}
+
 func begin(t *testing.T, p *process, i int) {
 	t.Helper()
 	if _, err := p.Start(t.Context(), "order-to-invoice", fmt.Sprintf("o%05d", i), order{Total: i}, nil); err != nil {
@@ -216,7 +221,7 @@ func TestABadOrderAmongGoodOnesIsInReviewSoon(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := boot(t, l, &world{}, config{program: func(*process) saga.Program { return d }})
+		p := boot(t, l, &world{}, config{opts: calm(), program: func(*process) saga.Program { return d }})
 		synctest.Wait()
 		begun := time.Now()
 		for i := 0; time.Since(begun) < 3*time.Hour; i++ {
@@ -258,7 +263,7 @@ func TestAPanicIsNoOutage(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				p := boot(t, l, &world{}, config{program: func(*process) saga.Program { return d }})
+				p := boot(t, l, &world{}, config{opts: calm(), program: func(*process) saga.Program { return d }})
 				synctest.Wait()
 				for i := range 5 {
 					begin(t, p, i)
@@ -295,7 +300,7 @@ func TestTheBoundAfterAnOutageDoesNotLastForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := memory.New(nil)
 		var away atomic.Bool
-		p := boot(t, l, &world{}, config{program: func(*process) saga.Program {
+		p := boot(t, l, &world{}, config{opts: calm(), program: func(*process) saga.Program {
 			return flat(t, func(_ context.Context, c saga.Call[order]) (thing, error) {
 				if away.Load() {
 					return thing{}, errors.New("500")
@@ -318,7 +323,7 @@ func TestTheBoundAfterAnOutageDoesNotLastForEver(t *testing.T) {
 		}
 		away.Store(false)
 		end := time.Now()
-		for time.Since(end) < 40*time.Minute { // two a second
+		for time.Since(end) < time.Hour { // two a second
 			begin(t, p, n)
 			n++
 			pass(time.Second / 2)
@@ -338,7 +343,7 @@ func TestManyBadOnesDoNotKeepGoodOnesFromTheProbe(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := memory.New(nil)
-		p := boot(t, l, &world{}, config{program: func(*process) saga.Program {
+		p := boot(t, l, &world{}, config{opts: calm(), program: func(*process) saga.Program {
 			return flat(t, func(_ context.Context, c saga.Call[order]) (thing, error) {
 				if c.Work < "o00040" {
 					return thing{}, errors.New("500")
@@ -374,7 +379,7 @@ func TestOneBadOrderDoesNotProlongAnOutage(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := memory.New(nil)
 				begun := time.Now()
-				p := boot(t, l, &world{}, config{program: func(*process) saga.Program {
+				p := boot(t, l, &world{}, config{opts: calm(), program: func(*process) saga.Program {
 					return flat(t, func(_ context.Context, c saga.Call[order]) (thing, error) {
 						if c.Work == "o00000" || time.Since(begun) < 20*time.Minute {
 							return thing{}, fails

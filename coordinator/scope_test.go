@@ -81,7 +81,7 @@ func pauses(t *testing.T, scope coordinator.Scope) { //nolint:thelper // it is t
 	pass(quick().Poll + 100*time.Millisecond)
 	before := len(sent.of("books"))
 	begin(50)
-	pass(time.Hour)
+	pass(10 * time.Minute)
 	if got := len(sent.of("books")); got != before {
 		t.Fatalf("%d requests while %s is paused", got-before, scope)
 	}

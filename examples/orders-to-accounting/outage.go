@@ -18,7 +18,7 @@ const outageLasts = 20 * time.Second
 // outageReport is what became of the works while the books were out of order.
 type outageReport struct {
 	Seconds  float64 `json:"seconds"`
-	Waiting  int     `json:"waiting"`  // works that waited for the books at its end
+	Waiting  int     `json:"waiting"`  // works that were under way at its end
 	Requests int     `json:"requests"` // that met it, those of the sync without a ledger not among them
 	Undone   int     `json:"undone"`   // works that were compensated meanwhile, and neither cancelled nor refused
 	Review   int     `json:"review"`   // works in review at its end, but for receipts
@@ -58,11 +58,7 @@ func (o *outage) end(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	waiting, err := o.p.records.ledger.List(ctx, ledger.Filter{Saga: sagaName, WaitsFor: "books", Limit: o.p.orders})
-	if err != nil {
-		return err
-	}
-	r.Waiting = len(waiting)
+	r.Waiting = is.live
 	if r.Undone, err = o.undone(ctx); err != nil {
 		return err
 	}
