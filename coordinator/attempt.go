@@ -300,7 +300,7 @@ func (w *work) stand(d *destination) (got, ok bool) {
 		d.release(0)
 		return false, false
 	case errors.Is(err, errAside):
-		w.back = &ledger.Return{Number: w.head, Due: w.c.clock.now().Earliest.Add(d.aside())}
+		w.back = &ledger.Return{Number: w.head, WaitsFor: d.name, Due: w.c.clock.now().Earliest.Add(d.aside())}
 		return false, false
 	case errors.Is(err, errNoRoom):
 		w.back = &ledger.Return{Number: w.head, WaitsFor: d.name}

@@ -178,9 +178,28 @@ func (t *tap) GiveBack(ctx context.Context, token saga.Token, works []ledger.Ret
 	for _, r := range works {
 		if i := r.Number - 1; err == nil && i >= 0 && i < int64(len(t.order)) && t.order[i].holder == token {
 			t.order[i].holder = 0
+			t.aside(t.order[i], r)
 		}
 	}
 	return err
+}
+
+// simAside is how long a work may stay away from a destination that fails and failed it before.
+const simAside = 15 * time.Minute
+
+// aside follows a work that is given back to stay away from a destination that fails.
+func (t *tap) aside(w *trace, r ledger.Return) {
+	away := r.Due.Sub(t.s.clock.now())
+	if r.WaitsFor == "" || away <= 0 {
+		return
+	}
+	if r.WaitsFor != w.to || away > simAside {
+		t.s.faultf("%s is to stay away from %s for %s, and wants %q", w.st.ID, r.WaitsFor, away, w.to)
+		return
+	}
+	if until := time.Now().Add(away); until.After(w.due) {
+		w.until, w.due = r.Due, until
+	}
 }
 
 func (t *tap) Post(ctx context.Context, id saga.ID, sig saga.Signal) error {
