@@ -46,15 +46,13 @@ func (w *work) act(cmd saga.Command) saga.Outcome {
 // heed tells a destination that it failed the work: it may have asked to be left alone (A Retry-After that is about this
 // request alone is the work's own wait), or it fails everybody. It reports whether that is no fault of the work's (F28).
 func (w *work) heed(d *destination, cmd saga.Command, holdBack bool, after time.Duration, words string) (outage bool) {
-	if holdBack {
-		if after > 0 {
-			d.hush(after, words)
-		}
-		return true
-	}
-	outage = d.outage(w.failedLast(cmd))
-	if after == 0 { // else it answers, about this request
+	outage = holdBack || d.outage(w.failedLast(cmd))
+	switch {
+	case after == 0: // also when it says that it has too much to do, and not for how long
 		d.failedBy(w.head, words)
+	case holdBack:
+		d.hush(after, words)
+	default: // it answers, about this request
 	}
 	return outage
 }
@@ -300,6 +298,9 @@ func (w *work) stand(d *destination) (got, ok bool) {
 	switch {
 	case err == nil && w.held():
 		d.release(0)
+		return false, false
+	case errors.Is(err, errAside):
+		w.back = &ledger.Return{Number: w.head, WaitsFor: d.name, Due: w.c.clock.now().Earliest.Add(d.aside())}
 		return false, false
 	case errors.Is(err, errNoRoom):
 		w.back = &ledger.Return{Number: w.head, WaitsFor: d.name}

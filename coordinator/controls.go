@@ -16,14 +16,15 @@ type controls struct {
 	outage *outage
 	health *kept[health]
 	shares *kept[share]
-	read   func() // all of them were read
+	tells  told
 
 	telling sync.Mutex // what is obeyed is told in the order in which it was taken
 
 	mu      sync.Mutex
-	newest  int64 // version that was read
+	session *session // what was read under another one counts no more
+	newest  int64    // version that was read
 	pauses  map[string]pause
-	reading bool
+	reading bool // under the session
 	again   bool // they are to be read once more
 }
 
@@ -33,10 +34,17 @@ type pause struct {
 	by      *By // nil: it is over
 }
 
-// newControls tells what there is to obey, and that all of it was read, without a lock of its own.
-func newControls(l ledger.Ledger, o *outage, obey func(string, health), part func(string, share), read func()) *controls {
-	k := &controls{ledger: l, outage: o, read: read, pauses: map[string]pause{}}
-	k.health, k.shares = newKept(k, ledger.ControlDestination, obey), newKept(k, ledger.ControlShare, part)
+// told is who is told of what there is to obey, without a lock of the controls.
+type told struct {
+	health func(destination string, h health)
+	share  func(destination string, s share)
+	paused func(scope string, by *By) // by a person; nil: resumed
+	read   func()                     // all was read
+}
+
+func newControls(l ledger.Ledger, o *outage, tells told) *controls {
+	k := &controls{ledger: l, outage: o, tells: tells, pauses: map[string]pause{}}
+	k.health, k.shares = newKept(k, ledger.ControlDestination, tells.health), newKept(k, ledger.ControlShare, tells.share)
 	return k
 }
 
@@ -45,42 +53,41 @@ func newControls(l ledger.Ledger, o *outage, obey func(string, health), part fun
 func (k *controls) heard(s *session, version int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if version != k.newest {
-		k.readAgain(s)
+	if s == k.session && version != k.newest {
+		k.readAgain()
 	}
 }
 
-// opened reads the controls under a new session, whatever was read before: the database may be another one.
+// opened reads the controls under a new session, whatever was read before: the database may be another one. Until then the
+// session is not trusted: what is paused is not known.
 func (k *controls) opened(s *session) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	clear(k.health.values)
-	clear(k.shares.values)
+	k.health.opened()
+	k.shares.opened()
 	clear(k.pauses)
-	k.readAgain(s)
+	k.session, k.reading = s, false
+	k.readAgain()
 }
 
 // readAgain reads the controls in the background, and once more when they are being read already.
-func (k *controls) readAgain(s *session) {
+func (k *controls) readAgain() {
 	if k.again = true; !k.reading {
 		k.reading = true
-		go k.readAll(s)
+		go k.readAll(k.session)
 	}
 }
 
 // readAll reads the controls until nothing else is told of, or the session ends.
 func (k *controls) readAll(s *session) {
-	for wait := 10 * time.Millisecond; k.wanted(); wait = min(2*wait, time.Second) {
+	for wait := 10 * time.Millisecond; k.wanted(s); wait = min(2*wait, time.Second) {
 		all, newest, err := k.ledger.Controls(s.idle)
 		switch {
 		case err == nil:
 			k.outage.answered(callControls)
-			k.install(all, newest)
+			k.install(s, all, newest)
 		case sleep(s.idle, wait) != nil:
-			k.mu.Lock()
-			k.reading = false
-			k.mu.Unlock()
-			return
+			return // nothing is heard under it any more
 		default:
 			k.outage.failed(callControls, err)
 			k.mu.Lock()
@@ -90,40 +97,64 @@ func (k *controls) readAll(s *session) {
 	}
 }
 
-// wanted reports whether the controls are to be read, and notes that they are being read now.
-func (k *controls) wanted() bool {
+// wanted reports whether the controls are to be read under a session, and notes that they are being read now.
+func (k *controls) wanted(s *session) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if s != k.session {
+		return false
+	}
 	k.reading, k.again = k.again, false
 	return k.reading
 }
 
 // install takes what was read.
-func (k *controls) install(all []ledger.Control, newest int64) {
-	k.take(all)
-	k.mu.Lock()
-	k.newest = newest
-	k.mu.Unlock()
-	k.read()
+func (k *controls) install(s *session, all []ledger.Control, newest int64) {
+	k.take(s, all)
+	k.telling.Lock()
+	for _, tell := range k.readUpTo(s, newest) {
+		tell()
+	}
+	k.telling.Unlock()
+	s.obeys()
+	k.tells.read()
 }
 
-// take takes controls that were read or stored, but for those of which a newer version is known.
-func (k *controls) take(all []ledger.Control) {
+// readUpTo notes that all was read, and says what there is to tell of what is gone.
+func (k *controls) readUpTo(s *session, newest int64) []func() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if s != k.session {
+		return nil
+	}
+	k.newest = newest
+	return append(k.health.gone(), k.shares.gone()...)
+}
+
+// take takes controls that were read or stored under a session, but for those of which a newer version is known.
+func (k *controls) take(s *session, all []ledger.Control) {
 	k.telling.Lock()
 	defer k.telling.Unlock()
-	for _, tell := range k.taken(all) {
+	for _, tell := range k.taken(s, all) {
 		tell()
 	}
 }
 
 // taken says what there is to tell of controls that were taken.
-func (k *controls) taken(all []ledger.Control) (tell []func()) {
+func (k *controls) taken(s *session, all []ledger.Control) (tell []func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if s != k.session {
+		return nil
+	}
 	for i := range all {
 		switch c := &all[i]; {
 		case c.Kind == ledger.ControlPause && k.pauses[c.Name].version < c.Version:
-			k.pauses[c.Name] = pause{c.Version, pausedBy(c)}
+			was, by := k.pauses[c.Name].by, pausedBy(c)
+			k.pauses[c.Name] = pause{c.Version, by}
+			if was != nil || by != nil {
+				tell = append(tell, func() { k.tells.paused(c.Name, by) })
+			}
 		case c.Kind == ledger.ControlDestination:
 			tell = append(tell, k.health.take(c))
 		case c.Kind == ledger.ControlShare:
@@ -134,9 +165,9 @@ func (k *controls) taken(all []ledger.Control) (tell []func()) {
 }
 
 // reread reads what another process has changed.
-func (k *controls) reread(ctx context.Context) {
+func (k *controls) reread(ctx context.Context, s *session) {
 	if all, newest, err := k.ledger.Controls(ctx); err == nil { // else it is tried again
-		k.install(all, newest)
+		k.install(s, all, newest)
 	}
 }
 

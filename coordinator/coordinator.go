@@ -64,7 +64,7 @@ func New(l ledger.Ledger, opts *Options) (*Coordinator, error) {
 	}
 	c.hand = newHand(&o, c.wake)
 	c.tell = Tee(logTo(o.Log), o.Listener)
-	c.controls = newControls(c.ledger, c.outage, c.obey, c.part, c.beat)
+	c.controls = newControls(c.ledger, c.outage, told{c.obey, c.part, c.tellPause, c.beat})
 	lane := func(writers, maxBatch int) *committer {
 		return &committer{ledger: c.ledger, listener: c.tell, outage: c.outage, ctx: life, maxBatch: maxBatch, writers: writers}
 	}
@@ -78,7 +78,7 @@ func New(l ledger.Ledger, opts *Options) (*Coordinator, error) {
 // newDestination gives a line no more than a quarter of the places in hand, so that others find room beside it.
 func (c *Coordinator) newDestination(name string, l Limit) *destination {
 	wake := func() {
-		if c.hand.room() > 0 { // else whoever leaves the hand makes room for a claim
+		if c.hand.room() > 0 { // else a work that leaves the hand makes room for a claim
 			c.wake()
 		}
 	}
@@ -202,6 +202,10 @@ func (c *Coordinator) runSession(ctx context.Context, s *session) (stopped bool,
 
 // serve claims and dispatches until ctx or the session ends.
 func (c *Coordinator) serve(ctx context.Context, s *session) {
+	select { // a claim before would find the session untrusted, and the next one is a poll later
+	case <-s.told:
+	case <-s.idle.Done():
+	}
 	flushed := time.Now()
 	k := claimer{c: c, s: s}
 	defer k.answered()
@@ -214,7 +218,7 @@ func (c *Coordinator) serve(ctx context.Context, s *session) {
 			c.flushDuplicates()
 		}
 		woken := c.woken
-		if k.failed { // whoever has room asks again at once, and a ledger that is away is not helped by that
+		if k.failed { // a process that has room asks again at once, and a ledger that is away is not helped by that
 			woken = nil
 		}
 		if !c.rest(ctx, s, woken) {
@@ -356,6 +360,10 @@ func (c *Coordinator) obey(name string, h health) {
 	log := c.opts.Log.WithField("destination", name)
 	switch {
 	case was == is:
+	case is == paused:
+		log.WithField("actor", h.PausedBy).WithField("reason", h.PausedWhy).Warn("a person paused the destination; what wants it waits")
+	case was == paused:
+		log.WithField("state", is).Info("a person resumed the destination")
 	case is == healthy:
 		log.Info("the destination is back; what waited for it goes on")
 	case is == limited:
@@ -363,6 +371,16 @@ func (c *Coordinator) obey(name string, h health) {
 	case is == failing && was == healthy:
 		log.WithField("since", h.FailingSince).WithField("error", h.Why).Warn("the destination fails; what wants it waits, and one attempt at a time finds out when it is back")
 	}
+}
+
+// tellPause tells that a person paused a saga or everything, or resumed it.
+func (c *Coordinator) tellPause(scope string, by *By) {
+	log := c.opts.Log.WithField("scope", scope)
+	if by == nil {
+		log.Info("a person resumed it; what waited goes on")
+		return
+	}
+	log.WithField("actor", by.Actor).WithField("reason", by.Reason).Warn("a person paused it; nothing of it is sent, going forward or back")
 }
 
 // destination returns a destination, or nil when no step that is known here names it.

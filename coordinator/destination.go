@@ -42,6 +42,7 @@ type destination struct {
 // rank orders a line: compensations, then what is furthest along, then what was started first. A work that was turned
 // away and comes again has its place before those that came meanwhile.
 type rank struct {
+	failed bool  // it failed at a destination that fails: others may be served, and end that
 	back   bool  // it is being undone
 	left   int   // steps that are left
 	number int64 // the ledger's, in the order of starting; 0: not stored yet
@@ -49,6 +50,8 @@ type rank struct {
 
 func (r rank) before(o rank) bool {
 	switch {
+	case r.failed != o.failed:
+		return o.failed
 	case r.back != o.back:
 		return r.back
 	case r.left != o.left:
@@ -74,10 +77,14 @@ type turn struct {
 	rank  rank
 	over  chan struct{} // closed when the turn has come, or is refused
 	taken bool          // the slot is the work's
+	aside bool          // refused, and others are to be tried before it
 }
 
 // errNoRoom is why a work leaves the line for the ledger: its turn is too far away, or not to be foreseen.
 var errNoRoom = errors.New("the line for the destination is longer than the work may wait")
+
+// errAside is why a work leaves the line for the ledger, and comes back only after a while.
+var errAside = errors.New("the destination fails, it failed the work before, and others wait for it")
 
 // errWoken is why a work leaves the line: a signal was posted to it.
 var errWoken = errors.New("a signal was posted to the work")
@@ -85,6 +92,9 @@ var errWoken = errors.New("a signal was posted to the work")
 func newDestination(name string, l Limit, hold time.Duration, room int, wake func(), c condition, s sharing) *destination {
 	d := &destination{name: name, limit: l, hold: hold, room: max(1, room), wake: wake, more: true, condition: c, sharing: s}
 	d.failed = map[int64]bool{}
+	d.change = func(f func(health) (health, bool)) {
+		c.change(func(h health) (health, bool) { return f(h.believed(d.now())) })
+	}
 	return d
 }
 
@@ -124,16 +134,21 @@ func (d *destination) take(ctx context.Context, wake <-chan struct{}, r rank) er
 }
 
 func (t *turn) answer() error {
-	if t.taken {
+	switch {
+	case t.taken:
 		return nil
+	case t.aside:
+		return errAside
+	default:
+		return errNoRoom
 	}
-	return errNoRoom
 }
 
 // join puts a work in line, and turns the last one away when the line is full or longer than the work may wait.
 func (d *destination) join(r rank) *turn {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	r.failed = d.failed[r.number] && !d.health.FailingSince.IsZero()
 	t := &turn{rank: r, over: make(chan struct{})}
 	at := place(d.line, r, func(o *turn) rank { return o.rank })
 	d.line = slices.Insert(d.line, at, t)
@@ -173,9 +188,13 @@ func (d *destination) weary(t *turn) {
 
 // refuse turns the work at a place in the line away.
 func (d *destination) refuse(at int) {
-	close(d.line[at].over)
+	t := d.line[at]
+	if t.aside = t.rank.failed && d.more; !t.aside {
+		d.more = true
+	}
+	close(t.over)
 	d.line = slices.Delete(d.line, at, at+1)
-	d.more = true
+	d.surge.turned++
 }
 
 // wait estimates how long the work at a place in the line has to wait: for those before it, and for as long as the
@@ -246,7 +265,9 @@ func (d *destination) sendAway() {
 	case shut > d.hold:
 		stays = 0
 	case shut > 0 && !d.health.FailingSince.IsZero():
-		stays = 1
+		if stays = 1; d.more && len(d.line) > 0 && d.line[0].rank.failed {
+			stays = 0
+		}
 	}
 	for len(d.line) > stays {
 		d.refuse(len(d.line) - 1)
@@ -270,9 +291,10 @@ func (d *destination) ask() (again time.Duration) {
 	return 0
 }
 
-// vacant is how many works that wait in the ledger there is room for in line.
+// vacant is how many works that wait in the ledger there is room for in line. A destination that fails has room for one
+// when the probe is to be had, whether or not any waited for it before: a work that waits may have become due since.
 func (d *destination) vacant() int {
-	if d.shut() > 0 {
+	if d.shut() > 0 && !d.findsOut() {
 		return 0
 	}
 	return max(0, d.places()-len(d.line))
@@ -316,6 +338,7 @@ func (d *destination) free() (wait time.Duration, ok bool) {
 	if n := d.mine.Concurrent; n > 0 && d.busy >= n {
 		return 0, false
 	}
+	d.swell()
 	for _, r := range []*rate.Limiter{d.rate, d.bound} { // a destination has one of them
 		if r != nil && !r.Allow() {
 			missing := 1 - r.Tokens()
@@ -323,6 +346,7 @@ func (d *destination) free() (wait time.Duration, ok bool) {
 		}
 	}
 	d.busy++
+	d.surge.sent++
 	d.meter.count(time.Now())
 	d.served = time.Now()
 	return 0, true

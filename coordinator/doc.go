@@ -85,11 +85,11 @@
 // # By hand
 //
 // What a person does is a signal with an actor and a reason, posted by an [Operator]: a verdict, a cancel, a pause, a
-// resume, a retry, a skip. It speaks of the attempt that the person saw, and whoever holds the work notes it when that has
-// moved on. What would only be noted as things stand is refused before it is stored, with what is safe instead.
+// resume, a retry, a skip. It speaks of the attempt that the person saw, and the process that holds the work notes it when
+// that has moved on. What would only be noted as things stand is refused before it is stored, with what is safe instead.
 //
 // [Operator.Rerun] posts the version that a work has as a sub-revision of it: what was changed at a destination is written
-// again, and what was undone or given up is made anew.
+// again, and what was undone or given up is run again.
 //
 // # A ledger that was lost
 //

@@ -43,6 +43,7 @@ type trace struct {
 	due     time.Time     // the same, by a clock that never steps
 	to      string        // the destination it wants to talk to then
 	line    time.Duration // what standing in line may have cost since then
+	ramp    time.Duration // and in the line of a destination that is back
 	hurt    time.Time     // when a call of a process that held it was last in the dark, since it was touched
 	told    bool          // that it is untouched was reported
 }
@@ -107,7 +108,7 @@ func (t *tap) follow(e *ledger.Entry, a ledger.Answer) {
 		t.s.faultf("a record was stored that its own fold refuses: %v", err)
 		return
 	}
-	w.touched, w.line, w.hurt = time.Now(), 0, time.Time{}
+	w.touched, w.line, w.ramp, w.hurt = time.Now(), 0, 0, time.Time{}
 	w.unread = max(0, w.unread-len(r.Signals))
 	w.spoken = time.Now()
 	if e.Schedule != nil || r.Seq == 1 {
@@ -177,9 +178,28 @@ func (t *tap) GiveBack(ctx context.Context, token saga.Token, works []ledger.Ret
 	for _, r := range works {
 		if i := r.Number - 1; err == nil && i >= 0 && i < int64(len(t.order)) && t.order[i].holder == token {
 			t.order[i].holder = 0
+			t.aside(t.order[i], r)
 		}
 	}
 	return err
+}
+
+// simAside is how long a work may stay away from a destination that fails and failed it before.
+const simAside = 15 * time.Minute
+
+// aside follows a work that is given back to stay away from a destination that fails.
+func (t *tap) aside(w *trace, r ledger.Return) {
+	away := r.Due.Sub(t.s.clock.now())
+	if r.WaitsFor == "" || away <= 0 {
+		return
+	}
+	if r.WaitsFor != w.to || away > simAside {
+		t.s.faultf("%s is to stay away from %s for %s, and wants %q", w.st.ID, r.WaitsFor, away, w.to)
+		return
+	}
+	if until := time.Now().Add(away); until.After(w.due) {
+		w.until, w.due = r.Due, until
+	}
 }
 
 func (t *tap) Post(ctx context.Context, id saga.ID, sig saga.Signal) error {
@@ -293,9 +313,10 @@ func (t *tap) quiet(w *trace, since time.Time) (quiet, bound time.Duration, why 
 		case is.fails:
 			from = later(from, is.since)
 			bound += simProbes
-		case !is.since.IsZero(): // at one a second at least
+		case !is.since.IsZero(): // at one a second at least, and those that went before it are not counted any more
 			from = later(from, is.since)
-			bound += time.Duration(t.wanting(w)) * time.Second
+			w.ramp = max(w.ramp, time.Duration(t.wanting(w))*time.Second)
+			bound += w.ramp
 		}
 	}
 	holder := "no process"

@@ -15,18 +15,18 @@ import (
 // What a person does to a work by hand, beside a verdict (S14 to S17). Each is refused here where the machine would only
 // note it, and looked at again when it is applied.
 
-// Pause holds a work where it is, going forward or back, until it is resumed or somebody decides about it ([Operator.Retry],
+// Pause holds a work where it is, going forward or back, until it is resumed or decided about ([Operator.Retry],
 // [Operator.Skip], [Operator.Resolve], [Operator.Cancel]). An attempt that is under way is answered first. What is in review,
 // or paused already, matches [ErrAtRest].
 func (op *Operator) Pause(ctx context.Context, id saga.ID, by By) error {
 	return op.order(ctx, id, "pause", by, func(s *standing) (saga.Signal, error) {
 		switch {
 		case s.st.Status.Terminal():
-			return saga.Signal{}, fmt.Errorf("%w: it is %s", ErrFinished, s.st.Status)
+			return saga.Signal{}, fmt.Errorf("%w: it is %s", ErrFinished, s.is())
 		case s.st.Status.Parked() && len(s.unread) == 0:
-			return saga.Signal{}, fmt.Errorf("%w: it is %s. %s", ErrAtRest, s.st.Status, s.next())
+			return saga.Signal{}, fmt.Errorf("%w: it is %s. %s", ErrAtRest, s.is(), s.next())
 		}
-		return saga.Signal{Kind: saga.SignalPause}, nil
+		return saga.Signal{Kind: saga.SignalPause, Key: s.behind(saga.SignalResume)}, nil
 	})
 }
 
@@ -34,20 +34,20 @@ func (op *Operator) Pause(ctx context.Context, id saga.ID, by By) error {
 func (op *Operator) Resume(ctx context.Context, id saga.ID, by By) error {
 	return op.order(ctx, id, "resume", by, func(s *standing) (saga.Signal, error) {
 		if s.st.Status != saga.Paused && !s.says(saga.SignalPause) {
-			return saga.Signal{}, fmt.Errorf("%w: it is %s. %s", ErrNotPaused, s.st.Status, s.next())
+			return saga.Signal{}, fmt.Errorf("%w: it is %s. %s", ErrNotPaused, s.is(), s.next())
 		}
-		return saga.Signal{Kind: saga.SignalResume}, nil
+		return saga.Signal{Kind: saga.SignalResume, Key: s.behind(saga.SignalPause)}, nil
 	})
 }
 
 // Retry has the step at issue tried again, or its undo: at once, under the key that it has, with a fresh policy. What may
-// have happened still may, so a step of which nobody can tell is not tried again ([ErrChangesNothing]): somebody must look.
+// have happened still may, so a step that cannot be asked for is not tried again ([ErrChangesNothing]): a person must look.
 func (op *Operator) Retry(ctx context.Context, id saga.ID, by By) error {
 	return op.order(ctx, id, "retry", by, func(s *standing) (saga.Signal, error) {
 		ss, dir := s.st.Issue(s.spec)
 		switch {
 		case s.st.Status.Terminal():
-			return saga.Signal{}, fmt.Errorf("%w: it is %s. %s", ErrFinished, s.st.Status, s.next())
+			return saga.Signal{}, fmt.Errorf("%w: it is %s. %s", ErrFinished, s.is(), s.next())
 		case s.attempting():
 			return saga.Signal{}, fmt.Errorf("%w: wait for its answer, there is nothing to try again yet", ErrUnderWay)
 		case ss == nil || s.st.Adopting:
@@ -73,7 +73,7 @@ func (op *Operator) Skip(ctx context.Context, id saga.ID, step string, result *s
 		}
 		switch {
 		case s.st.Status != saga.Review && s.st.Status != saga.Paused:
-			return saga.Signal{}, fmt.Errorf("%w: it is %s. %s", ErrNotInReview, s.st.Status, s.next())
+			return saga.Signal{}, fmt.Errorf("%w: it is %s. %s", ErrNotInReview, s.is(), s.next())
 		case ss == nil:
 			return saga.Signal{}, fmt.Errorf("%w: %s", ErrOtherStep, s.next())
 		}
@@ -106,6 +106,17 @@ func (s *standing) says(kind saga.SignalKind) bool {
 	return slices.ContainsFunc(s.unread, func(u saga.Signal) bool { return u.Kind == kind })
 }
 
+// behind makes a signal another one than the same said before one of a kind that waits to be read: who pauses, resumes and
+// pauses again has said three things.
+func (s *standing) behind(kind saga.SignalKind) (key string) {
+	for _, u := range s.unread {
+		if u.Kind == kind {
+			key = fmt.Sprintf(":%d", u.ID)
+		}
+	}
+	return key
+}
+
 // attempting reports whether an armed attempt has no answer yet.
 func (s *standing) attempting() bool {
 	return slices.ContainsFunc(s.st.Steps, func(ss saga.StepState) bool {
@@ -130,7 +141,7 @@ func (s *standing) trial(sig saga.Signal) *saga.Record {
 	}
 	sig.At = s.at
 	d, err := saga.Decide(s.spec, s.st, saga.Event{Now: saga.Moment{Earliest: s.at, Latest: s.at}, Newest: s.st.Version, Signal: &sig})
-	if err != nil { // it does not fit now: whoever holds the work asks again
+	if err != nil { // it does not fit now: the process that holds the work asks again
 		return nil
 	}
 	return d.Record

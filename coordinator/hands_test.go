@@ -177,11 +177,11 @@ func TestRetryRefuses(t *testing.T) {
 		storesNothing(t, l, coordinator.ErrUnderWay, retry)
 		p.want("o1", saga.Review, saga.ReasonInDoubt)
 		storesNothing(t, l, coordinator.ErrChangesNothing, retry)
-		if err := retry(); !strings.Contains(err.Error(), "nobody can tell whether the step happened") || !strings.Contains(err.Error(), "amends resolve o1") {
+		if err := retry(); !strings.Contains(err.Error(), "it cannot be told whether the step happened") || !strings.Contains(err.Error(), "amends resolve o1") {
 			t.Errorf("it says %v", err)
 		}
-		if err := p.Retry(t.Context(), idOf("o1"), coordinator.By{}); err == nil {
-			t.Error("a retry of nobody, for no reason, was taken")
+		if err := p.Retry(t.Context(), idOf("o1"), coordinator.By{Actor: " ", Reason: " "}); err == nil || !strings.Contains(err.Error(), "(actor)") || !strings.Contains(err.Error(), "(reason)") {
+			t.Errorf("a retry without an actor and a reason: %v", err)
 		}
 		if n := w.count("o1", "receipt", saga.Forward); n != 1 {
 			t.Errorf("%d mails", n)
@@ -292,5 +292,40 @@ func TestSkip(t *testing.T) {
 			p.want("o1", saga.Review, saga.ReasonUndoFailed)
 			storesNothing(t, l, coordinator.ErrChangesNothing, func() error { return p.Skip(t.Context(), idOf("o1"), "", nil, anna) })
 		})
+	})
+}
+
+// Who changes one's mind before anybody has read the first word has the last one: pause, resume and pause again is a pause.
+func TestTheLastWordBeforeOneIsReadCounts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, begun, end := memory.New(nil), make(chan struct{}, 100), make(chan struct{})
+		p := boot(t, l, &world{}, config{program: func(*process) saga.Program {
+			return flat(t, func(_ context.Context, c saga.Call[order]) (thing, error) {
+				begun <- struct{}{}
+				<-end
+				return thing{}, errors.New("500")
+			})
+		}})
+		synctest.Wait()
+		begin(t, p, 0)
+		<-begun
+		op, id := coordinator.NewOperator(l), idOf("o00000")
+		for i, say := range []func(context.Context, saga.ID, coordinator.By) error{op.Pause, op.Resume, op.Pause, op.Pause} {
+			if err := say(t.Context(), id, anna); err != nil {
+				t.Fatal(i, err)
+			}
+		}
+		if all, err := l.Signals(t.Context(), id); err != nil || len(all) != 3 {
+			t.Errorf("the same word twice is one signal: %+v, %v", all, err)
+		}
+		close(end)
+		pass(time.Minute)
+		if got := in(t, l, orderSaga); got[saga.Paused] != 1 {
+			t.Errorf("%v", got)
+		}
+		if err := p.halt(); err != nil {
+			t.Error(err)
+		}
 	})
 }

@@ -53,17 +53,43 @@ func (h *health) state(now saga.Moment) string {
 	}
 }
 
+// believed is the health without times that only a clock explains which ran ahead and was set back since (T5): they would close
+// the destination until it has come there again.
+func (h health) believed(now saga.Moment) health {
+	ahead := func(t time.Time, by time.Duration) bool { return t.After(now.Latest.Add(by + time.Minute)) }
+	if ahead(h.ServedAt, 0) {
+		h.ServedAt = time.Time{}
+	}
+	if ahead(h.BackSince, 0) {
+		h.BackSince = time.Time{}
+	}
+	all := ahead(h.FailingSince, 0)
+	if all {
+		h.FailingSince = now.Earliest
+	}
+	if all || ahead(h.LimitedUntil, longestHush) {
+		h.LimitedUntil = time.Time{}
+	}
+	if all || ahead(latest(h.NextProbe, h.LimitedUntil), longestHush) || h.NextProbe.After(h.LimitedUntil) && ahead(h.NextProbe, lastProbe) {
+		h.NextProbe = now.Earliest
+	}
+	if all || ahead(h.ProbeEnds, longestHush) {
+		h = h.unused()
+	}
+	return h
+}
+
 // probing reports whether the session has the probe, and time to make it.
 func (h *health) probing(now saga.Moment, who saga.Token) bool {
 	return h.state(now) == failing && h.Prober == who.String() && now.Latest.Before(h.ProbeEnds)
 }
 
-// mayProbe reports whether the probe is to be had: its time has come, and nobody's is under way.
+// mayProbe reports whether the probe is to be had: its time has come, and no other is under way.
 func (h *health) mayProbe(now saga.Moment) bool {
 	return h.state(now) == failing && !now.Earliest.Before(h.NextProbe) && (h.Prober == "" || !now.Earliest.Before(h.ProbeEnds))
 }
 
-// changes is when the state changes by itself, or something is to be had; zero: when somebody changes it.
+// changes is when the state changes by itself, or something is to be had; zero: only when it is changed.
 func (h *health) changes(now saga.Moment) time.Time {
 	switch h.state(now) {
 	case limited:
@@ -94,12 +120,16 @@ func (h health) failed(now saga.Moment, why string) health {
 	} else {
 		h.Probes++
 	}
-	wait := lastProbe
-	if h.Probes < 6 {
-		wait = firstProbe << h.Probes
-	}
-	h.Why, h.NextProbe, h.Prober, h.ProbeEnds = why, now.Latest.Add(wait), "", time.Time{}
+	h.Why, h.NextProbe, h.Prober, h.ProbeEnds = why, now.Latest.Add(h.wait()), "", time.Time{}
 	return h
+}
+
+// wait is how long the next probe waits after one that fails now.
+func (h *health) wait() time.Duration {
+	if h.Probes < 6 {
+		return firstProbe << h.Probes
+	}
+	return lastProbe
 }
 
 // taken gives the probe to a session, until it has an answer or never will.
@@ -114,9 +144,16 @@ func (h health) unused() health {
 	return h
 }
 
-// served ends the failing: an instance was served.
+// ends reports whether an instance that is served ends the failing. One that is served while the destination is limited was
+// sent before it asked for that.
+func (h *health) ends(now saga.Moment) bool {
+	return !h.FailingSince.IsZero() && !now.Earliest.Before(h.LimitedUntil)
+}
+
+// served notes that an instance was served, and ends the failing.
 func (h health) served(now saga.Moment) health {
-	if h.ServedAt = now.Earliest; !h.FailingSince.IsZero() {
+	ends := h.ends(now)
+	if h.ServedAt = now.Earliest; ends {
 		h.BackSince, h.FailingSince, h.Why, h.NextProbe = now.Earliest, time.Time{}, "", time.Time{}
 		h = h.unused()
 	}

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/amends-dev/amends/saga"
@@ -78,4 +79,36 @@ func TestHealthOrder(t *testing.T) {
 	if h = h.served(at(time.Hour)); h.state(at(time.Hour)) != paused { // what was under way was served
 		t.Errorf("%+v", h)
 	}
+}
+
+// T5: a clock that ran ahead by days and was set back closes no destination until it has come there again, and does not make an
+// outage look like the fault of those who want it.
+func TestAClockThatStepsBackClosesNoDestination(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const ahead = 4 * 24 * time.Hour
+		then := saga.Moment{Earliest: time.Now().Add(ahead), Latest: time.Now().Add(ahead)}
+		for name, h := range map[string]health{
+			"failing": health{}.failed(then, "500"),
+			"probing": health{}.failed(then, "500").taken(7, time.Now().Add(ahead+time.Minute)),
+			"limited": health{}.limit(then, time.Now().Add(ahead+time.Minute), "503"),
+		} {
+			d, store := known(t, h)
+			time.Sleep(10 * time.Minute) //nolint:forbidigo // virtual
+			turn := d.join(rank{})
+			store()
+			if !turn.taken {
+				t.Errorf("%s: it is closed for %s", name, time.Until(d.health.changes(d.now())))
+			}
+		}
+		d, store := known(t, health{ServedAt: time.Now().Add(ahead)})
+		time.Sleep(10 * time.Minute) //nolint:forbidigo // virtual
+		for n := range int64(5) {
+			d.failedBy(n, "500")
+		}
+		store()
+		if d.health.state(d.now()) != failing || !d.outage(time.Now().Add(-time.Minute)) {
+			t.Errorf("served in the future: %s, outage %t", d.health.state(d.now()), d.outage(time.Now().Add(-time.Minute)))
+		}
+	})
 }

@@ -23,15 +23,20 @@ import (
 
 func failing(context.Context) error { return errors.New("503 Service Unavailable") }
 
+// By day it is two hundred orders.
 func TestTwoHoursWithoutTheBooksOnSQLite(t *testing.T) {
 	t.Parallel()
+	orders := 200
+	if nightly() {
+		orders = 1000
+	}
 	file := filepath.Join(t.TempDir(), "ledger.db")
 	synctest.Test(t, func(t *testing.T) {
 		l, err := sqlite.Open(t.Context(), file, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		twoHours(t, l, failing)
+		twoHours(t, l, failing, orders)
 		if err := l.Close(); err != nil {
 			t.Error(err)
 		}
@@ -61,7 +66,7 @@ func TestTwoHoursWithoutTheBooksOnPostgres(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		twoHours(t, &timely{l, told}, failing)
+		twoHours(t, &timely{l, told}, failing, 1000)
 		if err := errors.Join(l.Close(), db.Close()); err != nil {
 			t.Error(err)
 		}

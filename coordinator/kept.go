@@ -19,6 +19,7 @@ type kept[T any] struct {
 
 	// Guarded by the controls.
 	values  map[string]stored[T]
+	unread  map[string]bool                  // those that were known under the last session, and were not read under this one yet
 	changes map[string][]func(v T) (T, bool) // of one control: the one under way, and those behind it
 }
 
@@ -29,12 +30,32 @@ type stored[T any] struct {
 }
 
 func newKept[T any](k *controls, kind ledger.ControlKind, obey func(string, T)) *kept[T] {
-	return &kept[T]{controls: k, kind: kind, obey: obey, values: map[string]stored[T]{}, changes: map[string][]func(T) (T, bool){}}
+	return &kept[T]{controls: k, kind: kind, obey: obey, values: map[string]stored[T]{}, unread: map[string]bool{}, changes: map[string][]func(T) (T, bool){}}
+}
+
+// opened forgets what was read under the last session. The controls are locked.
+func (k *kept[T]) opened() {
+	for name := range k.values {
+		k.unread[name] = true
+	}
+	clear(k.values)
+}
+
+// gone tells of those that are not there any more, once all were read: the database went back behind them. The controls are
+// locked.
+func (k *kept[T]) gone() (tell []func()) {
+	var none T
+	for name := range k.unread {
+		tell = append(tell, func() { k.obey(name, none) })
+	}
+	clear(k.unread)
+	return tell
 }
 
 // take takes a control of the kind that was read or stored, unless a newer version is known. The controls are locked.
 func (k *kept[T]) take(c *ledger.Control) (tell func()) {
 	var v T
+	delete(k.unread, c.Name)
 	if k.values[c.Name].version >= c.Version {
 		return nil
 	}
@@ -105,10 +126,10 @@ func (k *kept[T]) set(ctx context.Context, s *session, name string, over int64, 
 		switch {
 		case err == nil:
 			k.outage.answered(callControls)
-			k.controls.take([]ledger.Control{stored})
+			k.controls.take(s, []ledger.Control{stored})
 			return true
 		case errors.Is(err, ledger.ErrChanged):
-			k.reread(ctx)
+			k.reread(ctx, s)
 			return false
 		case errors.Is(err, ledger.ErrSessionDead), errors.Is(err, ledger.ErrDatabaseChanged), errors.Is(err, ledger.ErrInvalid), sleep(ctx, wait) != nil:
 			return true

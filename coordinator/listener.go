@@ -193,7 +193,7 @@ func fields(id saga.ID, r *saga.Record) logrus.Fields {
 	if r.Wait > 0 {
 		f["wait"] = r.Wait.String()
 	}
-	switch r.Status { //nolint:exhaustive // the others need nobody
+	switch r.Status { //nolint:exhaustive // the others need no person
 	case saga.Review, saga.Paused:
 		f["next"] = fmt.Sprintf("amends show %s --saga %s", id.Work, id.Saga)
 	case saga.Compensated:

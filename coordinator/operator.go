@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -35,10 +36,10 @@ type By struct {
 
 func (b By) check() error {
 	var faults []error
-	if b.Actor == "" {
+	if strings.TrimSpace(b.Actor) == "" {
 		faults = append(faults, errors.New("say who you are (actor)"))
 	}
-	if b.Reason == "" {
+	if strings.TrimSpace(b.Reason) == "" {
 		faults = append(faults, errors.New("say why (reason); it is kept in the ledger"))
 	}
 	return errors.Join(faults...)
@@ -81,7 +82,7 @@ var (
 	ErrWithdrawn = errors.New("its source cancelled it")
 )
 
-// standing is where a work stands, and what was said to it that nobody has read yet.
+// standing is where a work stands, and what was said to it that is not read yet.
 type standing struct {
 	st     *saga.State
 	spec   *saga.Spec // nil: the ledger does not know the definition
@@ -91,6 +92,14 @@ type standing struct {
 
 // next is what is safe to do, in words.
 func (s *standing) next() string { return saga.Next(s.spec, s.st) }
+
+// is says where the work stands, as the end of a sentence.
+func (s *standing) is() string {
+	if s.st.Status == saga.Review {
+		return "in review"
+	}
+	return string(s.st.Status)
+}
 
 // order posts what a person wants of a work. say refuses it or says which signal it is.
 func (op *Operator) order(ctx context.Context, id saga.ID, verb string, by By, say func(*standing) (saga.Signal, error)) error {
@@ -119,7 +128,7 @@ func (op *Operator) Resolve(ctx context.Context, id saga.ID, step string, v Verd
 	return op.order(ctx, id, "resolve", by, func(s *standing) (saga.Signal, error) {
 		ss, dir := s.st.IssueOf(s.spec, step)
 		if ss == nil && s.st.Status != saga.Review && s.st.Status != saga.Paused {
-			return saga.Signal{}, fmt.Errorf("%w: it is %s", ErrNotInReview, s.st.Status)
+			return saga.Signal{}, fmt.Errorf("%w: it is %s", ErrNotInReview, s.is())
 		}
 		if ss == nil {
 			return saga.Signal{}, fmt.Errorf("%w: %s", ErrOtherStep, s.next())
@@ -144,7 +153,7 @@ func latestOf(ss *saga.StepState, dir saga.Direction) saga.Verdict {
 func (op *Operator) Cancel(ctx context.Context, id saga.ID, by By) error {
 	return op.order(ctx, id, "cancel", by, func(s *standing) (saga.Signal, error) {
 		if s.st.Status.Terminal() {
-			return saga.Signal{}, fmt.Errorf("%w: it is %s", ErrFinished, s.st.Status)
+			return saga.Signal{}, fmt.Errorf("%w: it is %s", ErrFinished, s.is())
 		}
 		return saga.Signal{Kind: saga.SignalCancel}, nil
 	})
@@ -156,7 +165,7 @@ func (op *Operator) Keep(ctx context.Context, id saga.ID, by By) error {
 	return op.order(ctx, id, "keep", by, func(s *standing) (saga.Signal, error) {
 		switch {
 		case s.st.Status != saga.Review:
-			return saga.Signal{}, fmt.Errorf("%w: it is %s", ErrNotInReview, s.st.Status)
+			return saga.Signal{}, fmt.Errorf("%w: it is %s", ErrNotInReview, s.is())
 		case s.st.Reason != saga.ReasonConflict:
 			return saga.Signal{}, fmt.Errorf("%w for a cancel by its source, but because: %s", ErrNotInReview, s.st.Reason)
 		}

@@ -63,7 +63,7 @@ type Options struct {
 // last request it may have sent has had its timeout and settle time; at a stop that is when the last one was answered.
 // Processes that know different definitions take turns where there are fewer parts than processes.
 //
-// An attempt that nobody answered keeps its slot until it has settled, because its request may still be at work.
+// An attempt without an answer keeps its slot until it has settled, because its request may still be at work.
 // [saga.Answered] says that it is not.
 //
 // Compensations are sent first, then what is furthest along, then what came first.

@@ -61,11 +61,10 @@ func (in *incident) tell(t *testing.T, b blow, n int) (hit bool) {
 	t.Helper()
 	l, bk := memory.New(nil), &books{away: in.away, made: map[string]int{}}
 	program := func(p *process) saga.Program { return invoices(p, bk) }
-	slow := coordinator.Options{Lease: 15 * time.Second, Poll: 2 * time.Second}
-	dies := boot(t, l, &world{}, config{opts: slow, program: program, faults: []ledgertest.Fault{
+	dies := boot(t, l, &world{}, config{opts: calm(), program: program, faults: []ledgertest.Fault{
 		b.call(n, ledgertest.Append, ledgertest.SetControl, ledgertest.GiveBack, ledgertest.Controls),
 	}})
-	lives := boot(t, l, &world{}, config{opts: slow, program: program})
+	lives := boot(t, l, &world{}, config{opts: calm(), program: program})
 	synctest.Wait()
 	op := coordinator.NewOperator(l)
 	end := bk.leaves(time.Minute)

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -24,7 +25,17 @@ type condition struct {
 	meter   meter
 	before  float64       // sends a second in the busiest minute before it was not healthy any more
 	bound   *rate.Limiter // after an outage of a destination without a limit; nil: none
+	surge   surge         // since the bound was set
 }
+
+// surge tells how much comes to a destination beside what its bound lets through.
+type surge struct {
+	since        time.Time
+	sent, turned int // works turned away
+}
+
+// surgeFor is how long as much has to come as a bound lets through for it to be raised.
+const surgeFor = 10 * time.Minute
 
 // severalFailed is how many instances have to fail, and for how long none may have been served, for a destination to be
 // failing: one alone may be at fault itself, and a destination that fails now and then serves others between.
@@ -38,17 +49,34 @@ func (d *destination) obey(h health) (was, is string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := d.now()
+	h = h.believed(now)
 	was, is = d.health.state(now), h.state(now)
+	if h.ServedAt.After(d.health.ServedAt) { // by another process, maybe
+		clear(d.failed)
+	}
 	d.health = h
 	switch {
 	case was == healthy && is != healthy && d.bound == nil:
 		d.before = d.meter.busiest(time.Now())
 	case was != healthy && is == healthy && d.limit == (Limit{}):
 		// twice the rate before, until nothing waits for it any more
-		d.bound = rate.NewLimiter(rate.Limit(max(1, 2*d.before)), 1)
+		d.bound, d.surge = rate.NewLimiter(rate.Limit(max(1, 2*d.before)), 1), surge{since: time.Now()}
 	}
 	d.serve()
 	return was, is
+}
+
+// swell doubles the bound when about as much has come for some time as it lets through, or more: after an outage at night what
+// waits would never become less.
+func (d *destination) swell() {
+	now := time.Now()
+	if d.bound == nil || now.Sub(d.surge.since) < surgeFor {
+		return
+	}
+	if d.surge.turned > d.surge.sent*3/4 {
+		d.bound.SetLimit(2 * d.bound.Limit())
+	}
+	d.surge = surge{since: now}
 }
 
 // shut says how long the destination is closed to this process, at least; 0 when it is open.
@@ -70,6 +98,23 @@ func (d *destination) shut() time.Duration {
 	return max(wait, never)
 }
 
+// findsOut reports whether the destination is closed to this process, but for whichever work is the probe.
+func (d *destination) findsOut() bool {
+	return d.has() && time.Until(d.heldBack) <= 0 && d.health.mayProbe(d.now())
+}
+
+// asideFor is how long a work stays away at most from a destination that fails, and failed it before.
+const asideFor = 15 * time.Minute
+
+// aside is how long such a work stays away: about as long as it takes to probe with each of its kind, so that most probes are
+// made by others. If it is the work that is at fault, one of them is served.
+func (d *destination) aside() time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	most := min(asideFor, time.Duration(len(d.failed))*d.health.wait())
+	return most/2 + rand.N(most/2+1)
+}
+
 // paused says that a person holds the destination, or nil.
 func (d *destination) paused() error {
 	if d == nil {
@@ -86,16 +131,19 @@ func (d *destination) paused() error {
 // never is longer than a work may wait in line.
 const never = 24 * time.Hour
 
-// probes asks for the probe when it is to be had and wanted, and gives it back when it is not wanted any more.
+// probes asks for the probe when it is to be had and a work stands in line for it, and gives it back when none does any
+// more: another process may have one.
 func (d *destination) probes() {
 	now, who := d.now(), d.who()
-	wanted := len(d.line) > 0 || d.more
+	d.health = d.health.believed(now)
+	wanted := len(d.line) > 0
 	switch {
 	case who == 0 || !d.has():
 	case wanted && d.health.mayProbe(now):
 		ends := now.Latest.Add(2*d.longest + 2*d.hold) // a lookup and an attempt, and what is between them
 		d.change(func(h health) (health, bool) { return h.taken(who, ends), h.mayProbe(now) })
 	case !wanted && d.busy == 0 && d.health.probing(now, who):
+		d.health = d.health.unused() // at once, as for one that failed
 		d.change(func(h health) (health, bool) { return h.unused(), h.Prober == who.String() })
 	}
 }
@@ -107,10 +155,9 @@ func (d *destination) answered() {
 	now := d.now()
 	d.worked = now.Earliest
 	clear(d.failed)
-	if !d.health.FailingSince.IsZero() || now.Earliest.Sub(d.health.ServedAt) > time.Minute {
-		d.change(func(h health) (health, bool) {
-			return h.served(now), !h.FailingSince.IsZero() || now.Earliest.Sub(h.ServedAt) > time.Minute
-		})
+	tells := func(h *health) bool { return h.ends(now) || now.Earliest.Sub(h.ServedAt) > time.Minute }
+	if tells(&d.health) {
+		d.change(func(h health) (health, bool) { return h.served(now), tells(&h) })
 	}
 }
 
@@ -124,7 +171,7 @@ func (d *destination) failedBy(number int64, why string) {
 		d.change(func(h health) (health, bool) { return h.failed(now, why), h.Prober == who.String() })
 		return
 	}
-	if len(d.failed) >= severalFailed && now.Earliest.Sub(latest(d.worked, d.health.ServedAt)) >= unservedFor && d.health.FailingSince.IsZero() {
+	if len(d.failed) >= severalFailed && now.Earliest.Sub(d.lastServed(now)) >= unservedFor && d.health.FailingSince.IsZero() {
 		d.change(func(h health) (health, bool) { return h.failed(now, why), h.FailingSince.IsZero() })
 	}
 }
@@ -133,7 +180,15 @@ func (d *destination) failedBy(number int64, why string) {
 func (d *destination) outage(since time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return !latest(d.worked, d.health.ServedAt).After(since)
+	return !d.lastServed(d.now()).After(since)
+}
+
+// lastServed is when an instance was served there last, as far as is known.
+func (d *destination) lastServed(now saga.Moment) time.Time {
+	if d.worked.After(now.Latest) { // by a clock that was set back since
+		d.worked = time.Time{}
+	}
+	return latest(d.worked, d.health.believed(now).ServedAt)
 }
 
 // meter counts sends by the minute.

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// known is a destination whose health is h, and is stored when the test says so.
-func known(t *testing.T, h health) (d *destination, store func()) {
+// known is a destination whose health is h. What changes it is stored when the test says so.
+func known(t *testing.T, h health) (d *destination, store func() health) {
 	t.Helper()
 	var changes []func(health) (health, bool)
 	c := alone()
 	c.change = func(f func(health) (health, bool)) { changes = append(changes, f) }
 	d = newDestination("books", Limit{}, time.Hour, 100, func() {}, c, sharing{})
 	d.obey(h)
-	return d, func() {
+	return d, func() health {
 		for _, f := range changes {
 			if changed, ok := f(h); ok {
 				h = changed
@@ -22,6 +22,7 @@ func known(t *testing.T, h health) (d *destination, store func()) {
 		}
 		changes = nil
 		d.obey(h)
+		return h
 	}
 }
 
@@ -81,15 +82,78 @@ func TestOneProbeAtATime(t *testing.T) {
 		if d.leave(turn, errWoken) == nil {
 			t.Fatal("the probe was given before it was stored")
 		}
-		d.none()
-		store()
-		if d.health.Prober == "" {
+		if store().Prober == "" {
 			t.Fatal("the probe was not taken")
 		}
-		d.offer()
+		if store().Prober != "" {
+			t.Error("a probe that no work wants is kept")
+		}
+	})
+}
+
+// What waits in the ledger for a failing destination may become due after the process has heard that nothing does: when the
+// probe is to be had, there is room for one, and for no second.
+func TestTheProbeIsOfferedToWhatWaits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d, store := known(t, health{}.failed(alone().now(), "500"))
+		d.none()
+		if n := d.offer(); n != 0 {
+			t.Errorf("room for %d before the time of a probe", n)
+		}
+		time.Sleep(firstProbe) //nolint:forbidigo // virtual
+		if n := d.offer(); n != 1 {
+			t.Errorf("room for %d when the probe is to be had", n)
+		}
+		d.join(rank{})
+		if n := d.offer(); n != 0 {
+			t.Errorf("room for %d beside the one in line", n)
+		}
 		store()
-		if d.health.Prober != "" {
-			t.Error("a probe that nobody wants is kept")
+		if n := d.offer(); n != 0 {
+			t.Errorf("room for %d beside the probe", n)
+		}
+	})
+}
+
+// An instance that is served while the destination is limited was sent before it asked for that: when the wait is over one
+// attempt finds out whether it wants another, and not all at once.
+func TestALateAnswerDoesNotOpenALimitedDestination(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const wait = 10 * time.Minute
+		d, store := known(t, health{}.limit(alone().now(), time.Now().Add(wait), "503"))
+		d.answered()
+		store()
+		if is := d.health.state(d.now()); is != limited || d.health.ServedAt.IsZero() {
+			t.Errorf("it is %s, served at %s", is, d.health.ServedAt)
+		}
+		time.Sleep(wait) //nolint:forbidigo // virtual
+		if is := d.health.state(d.now()); is != failing {
+			t.Errorf("it is %s when the wait is over", is)
+		}
+		d.answered()
+		store()
+		if is := d.health.state(d.now()); is != healthy {
+			t.Errorf("it is %s when an instance was served", is)
+		}
+	})
+}
+
+// What failed here before another process served somebody is not counted together with what fails here after.
+func TestFailuresAreCountedSinceAnyProcessServedSomebody(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d, store := known(t, health{})
+		d.failedBy(1, "500")
+		d.failedBy(2, "500")
+		time.Sleep(time.Hour) //nolint:forbidigo // virtual
+		d.obey(health{ServedAt: time.Now()})
+		time.Sleep(unservedFor) //nolint:forbidigo // virtual
+		d.failedBy(3, "500")
+		store()
+		if is := d.health.state(d.now()); is != healthy {
+			t.Errorf("it is %s because of one instance", is)
 		}
 	})
 }

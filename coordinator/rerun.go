@@ -7,8 +7,8 @@ import (
 	"github.com/amends-dev/amends/saga"
 )
 
-// Rerun runs a work once more at the version of the source that it has: one that is completed, and somebody has edited or
-// deleted at a destination what it made there; one that is compensated, and its source still wants it; one in review whose
+// Rerun runs a work once more at the version of the source that it has: one that is completed, and what it made was
+// edited or deleted at a destination by hand; one that is compensated, and its source still wants it; one in review whose
 // policy is used up and of which nothing is in doubt. Every step gets a new key and is told what it left behind
 // ([saga.Call.PreviousID]); a step that is done once per work (a mail) and was done, or may have been, is not done again by
 // it. An action whose thing is gone makes another.
@@ -73,11 +73,11 @@ func (s *standing) notRerun(sig saga.Signal) error {
 	st := s.st
 	switch {
 	case st.Withdrawn:
-		return fmt.Errorf("%w: it is %s. %s", ErrWithdrawn, st.Status, s.next())
+		return fmt.Errorf("%w: it is %s. %s", ErrWithdrawn, s.is(), s.next())
 	case st.Status.Terminal():
 		return s.wouldNote(sig)
 	case st.Status != saga.Review || st.Reason != saga.ReasonExhausted:
-		return fmt.Errorf("%w: it is %s. %s", ErrNotEnded, st.Status, s.next())
+		return fmt.Errorf("%w: it is %s. %s", ErrNotEnded, s.is(), s.next())
 	}
 	if r := s.trial(sig); r != nil && r.Kind == saga.KindHeard { // it would wait for a step boundary that never comes
 		return fmt.Errorf("%w: what may have happened is not sent again under a new key. %s", ErrInDoubt, s.next())

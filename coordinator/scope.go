@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"time"
 
 	"github.com/amends-dev/amends/ledger"
 )
@@ -76,6 +77,27 @@ func (op *Operator) setScope(ctx context.Context, verb string, s Scope, by By, p
 		}
 	}
 	return fmt.Errorf("%s %s: it is changed by others again and again; try again", verb, s)
+}
+
+// Act is a person's word on a scope.
+type Act struct {
+	At     time.Time
+	By     By
+	Paused bool // resumed otherwise
+}
+
+// Acts returns who paused and resumed a scope, and why, the newest first: at most limit of them (0: 100).
+func (op *Operator) Acts(ctx context.Context, s Scope, limit int) ([]Act, error) {
+	set, err := op.ledger.Acts(ctx, s.kind, s.name, limit)
+	if err != nil {
+		return nil, fmt.Errorf("read who paused and resumed %s: %w", s, err)
+	}
+	acts := make([]Act, len(set))
+	for i := range set {
+		c := &set[i]
+		acts[i] = Act{At: c.At, By: By{Actor: c.Actor, Reason: c.Reason}, Paused: isPaused(c)}
+	}
+	return acts, nil
 }
 
 // isPaused reports whether a control says that its scope is paused.

@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/ledger/ledgertest"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
@@ -55,8 +56,9 @@ func pauses(t *testing.T, scope coordinator.Scope) { //nolint:thelper // it is t
 		t.Fatal(err)
 	}
 	var ps []*process
+	var logged lines
 	for range 3 {
-		ps = append(ps, several(t, l, config{opts: coordinator.Options{MaxWorks: 30}}, d))
+		ps = append(ps, several(t, l, config{opts: coordinator.Options{MaxWorks: 30, Log: logged.logger()}}, d))
 	}
 	synctest.Wait()
 	n := 0
@@ -79,7 +81,7 @@ func pauses(t *testing.T, scope coordinator.Scope) { //nolint:thelper // it is t
 	pass(quick().Poll + 100*time.Millisecond)
 	before := len(sent.of("books"))
 	begin(50)
-	pass(time.Hour)
+	pass(10 * time.Minute)
 	if got := len(sent.of("books")); got != before {
 		t.Fatalf("%d requests while %s is paused", got-before, scope)
 	}
@@ -90,15 +92,13 @@ func pauses(t *testing.T, scope coordinator.Scope) { //nolint:thelper // it is t
 	if got := in(t, l, "invoices")[saga.Compensated]; got == 0 {
 		t.Error("what is held does not take a cancel")
 	}
-	acts, err := l.Acts(t.Context(), ledger.ControlPause, scope.String(), 10)
-	if scope == coordinator.OfDestination("books") {
-		acts, err = l.Acts(t.Context(), ledger.ControlDestination, scope.String(), 10)
-	}
-	if err != nil || len(acts) != 1 || acts[0].Actor != anna.Actor || acts[0].Reason != anna.Reason {
-		t.Errorf("%+v, %v", acts, err)
-	}
-	if err := op.ResumeScope(t.Context(), scope, anna); err != nil {
+	ben := coordinator.By{Actor: "ben", Reason: "it is over"}
+	if err := op.ResumeScope(t.Context(), scope, ben); err != nil {
 		t.Fatal(err)
+	}
+	acts, err := op.Acts(t.Context(), scope, 10)
+	if err != nil || len(acts) != 2 || acts[0].Paused || acts[0].By != ben || !acts[1].Paused || acts[1].By != anna {
+		t.Errorf("%+v, %v", acts, err)
 	}
 	pass(10 * time.Minute)
 	if got := in(t, l, "invoices"); got[saga.Completed] != n-1 || got[saga.Compensated] != n+1 {
@@ -111,5 +111,62 @@ func pauses(t *testing.T, scope coordinator.Scope) { //nolint:thelper // it is t
 		if err := p.halt(); err != nil {
 			t.Error(err)
 		}
+	}
+	said := map[string]int{}
+	for _, line := range logged.all(t) {
+		if msg, _ := line["msg"].(string); strings.HasPrefix(msg, "a person ") {
+			said[strings.Fields(msg)[2]]++
+			if line["scope"] != scope.String() && line["destination"] != scope.String() {
+				t.Errorf("%v", line)
+			}
+		}
+	}
+	if said["paused"] != 3 || said["resumed"] != 3 {
+		t.Errorf("each process logs it once: %v", said)
+	}
+}
+
+// Adoption A3: a process that begins while something is paused sends nothing before it knows, however long the ledger takes to
+// say so. When it is resumed everything goes on.
+func TestAPauseIsKnownBeforeAnythingIsSent(t *testing.T) {
+	t.Parallel()
+	for _, scope := range []coordinator.Scope{coordinator.OfDestination("books"), coordinator.OfSaga("invoices"), coordinator.Everything()} {
+		t.Run(scope.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l, sent := memory.New(nil), &diary{}
+				d, err := saga.Define("invoices", 1, saga.Do("invoice", func(_ context.Context, c saga.Call[order]) (thing, error) {
+					if err := c.Sending(); err != nil {
+						return thing{}, err
+					}
+					sent.note("books")
+					return thing{ID: c.Work}, nil
+				}).Idempotent().NoUndo("none").To("books"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := coordinator.NewOperator(l).PauseScope(t.Context(), scope, anna); err != nil {
+					t.Fatal(err)
+				}
+				p := several(t, l, config{faults: []ledgertest.Fault{ledgertest.FailBetween(1, 5, ledgertest.Controls)}}, d)
+				for i := range 10 {
+					if _, err := p.Start(t.Context(), "invoices", fmt.Sprintf("o%05d", i), order{Total: i}, nil); err != nil {
+						t.Fatal(err)
+					}
+					pass(10 * time.Millisecond)
+				}
+				pass(time.Minute)
+				if n := len(sent.of("books")); n > 0 {
+					t.Errorf("%d requests while %s is paused", n, scope)
+				}
+				if err := coordinator.NewOperator(l).ResumeScope(t.Context(), scope, anna); err != nil {
+					t.Fatal(err)
+				}
+				pass(time.Minute)
+				if n := len(sent.of("books")); n != 10 {
+					t.Errorf("%d requests after", n)
+				}
+			})
+		})
 	}
 }

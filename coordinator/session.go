@@ -23,6 +23,7 @@ type session struct {
 	expires time.Time // local
 	void    error     // why it ended
 	ended   chan struct{}
+	told    chan struct{} // closed when it is known what is to be obeyed
 
 	// idle ends with the session, or before it when the process stops: whatever only waits stops waiting.
 	idle    context.Context
@@ -34,11 +35,14 @@ type session struct {
 // errNoLease is why nothing may be armed.
 var errNoLease = errors.New("this process holds no lease it can trust")
 
+// errUntold is why nothing may be armed at the beginning of a session.
+var errUntold = errors.New("this process has not read yet what is paused")
+
 // errExpired is why a session ended that could not be renewed.
 var errExpired = errors.New("the lease is over: the ledger did not renew it in time")
 
 func newSession(l ledger.Lease, sent time.Time, margin time.Duration) *session {
-	s := &session{token: l.Token, alone: l.Alone, margin: margin, opened: sent, expires: sent.Add(l.TTL), ended: make(chan struct{})}
+	s := &session{token: l.Token, alone: l.Alone, margin: margin, opened: sent, expires: sent.Add(l.TTL), ended: make(chan struct{}), told: make(chan struct{})}
 	s.idle, s.quiesce = context.WithCancel(context.Background())
 	return s
 }
@@ -53,7 +57,23 @@ func (s *session) trusted() error {
 	if passed(time.Now(), s.expires.Add(-s.margin)) {
 		return fmt.Errorf("%w: it was not renewed in time", errNoLease)
 	}
-	return nil
+	select {
+	case <-s.told:
+		return nil
+	default:
+		return errUntold
+	}
+}
+
+// obeys notes that what every process of the ledger obeys was read.
+func (s *session) obeys() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.told:
+	default:
+		close(s.told)
+	}
 }
 
 // passed reports whether t has come by the monotonic clock or by the time of day. The monotonic clock stands still

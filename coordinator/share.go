@@ -14,17 +14,24 @@ import (
 // one session at a time has it. Each session that sends there wants as many as the others, and takes what is free. What it
 // gives up, or leaves when it dies, is free when nothing that it sent can be at work any more.
 type share struct {
-	Parts []part `json:"parts"`
-	// Wants are the sessions that send there, each with a digest of the definitions that it can run: where there are fewer
-	// parts than sessions, those that run different ones take turns, so that no definition waits for ever.
-	Wants map[string]string `json:"wants"`
+	Parts []part          `json:"parts"`
+	Wants map[string]want `json:"wants"` // the sessions that send there
+}
+
+// want is what a session that sends there says of itself.
+type want struct {
+	// Runs is a digest of the definitions that it can run: where there are fewer parts than sessions, those that run different
+	// ones take turns, so that no definition waits for ever.
+	Runs string `json:"runs"`
+	// Settle is how long after its end something that it sent may be at work. Only it knows its steps.
+	Settle time.Duration `json:"settle,omitempty"`
 }
 
 // part is one part of a limit.
 type part struct {
-	Owner string    `json:"owner,omitempty"` // a session; empty: nobody
+	Owner string    `json:"owner,omitempty"` // a session; empty: none
 	Since time.Time `json:"since,omitzero"`  // its owner has it
-	Left  time.Time `json:"left,omitzero"`   // its last owner left it; zero: nobody ever had it before
+	Left  time.Time `json:"left,omitzero"`   // its last owner left it; zero: no session ever had it
 	Free  time.Time `json:"free,omitzero"`   // without an owner: when it may be taken
 	For   string    `json:"for,omitempty"`   // without an owner: the digest of those who may take it first
 }
@@ -36,7 +43,7 @@ type member struct {
 	runs   string // its digest
 	parts  int    // how many parts the limit has
 	dead   func(token string) bool
-	settle time.Duration // from the end of a session until nothing that it sent can be at work
+	settle time.Duration // from its end until nothing that it sent can be at work
 }
 
 // How long a session keeps a part that sessions with other definitions wait for, and how long such a part is kept for them.
@@ -108,8 +115,8 @@ func (s share) fair(m member) int {
 // nor one that is kept for them; empty: there are none.
 func (s share) next(m member) string {
 	var without []string
-	for _, runs := range s.Wants {
-		if !slices.Contains(without, runs) && !s.serves(runs) {
+	for _, w := range s.Wants {
+		if runs := w.Runs; !slices.Contains(without, runs) && !s.serves(runs) {
 			without = append(without, runs)
 		}
 	}
@@ -123,25 +130,26 @@ func (s share) next(m member) string {
 
 // serves reports whether a session with the digest has a part, or has one kept.
 func (s share) serves(runs string) bool {
-	return slices.ContainsFunc(s.Parts, func(p part) bool { return p.Owner != "" && s.Wants[p.Owner] == runs || p.For == runs })
+	return slices.ContainsFunc(s.Parts, func(p part) bool { return p.Owner != "" && s.Wants[p.Owner].Runs == runs || p.For == runs })
 }
 
 // joined is the share with the member among those who want it and without the dead, and whether that changes it.
 func (s share) joined(m member) (share, bool) {
-	t := share{Parts: slices.Clone(s.Parts), Wants: map[string]string{m.token: m.runs}}
-	runs, known := s.Wants[m.token]
-	changed := !known || runs != m.runs
-	for token, runs := range s.Wants {
+	mine := want{m.runs, m.settle}
+	t := share{Parts: slices.Clone(s.Parts), Wants: map[string]want{m.token: mine}}
+	known, is := s.Wants[m.token]
+	changed := !is || known != mine
+	for token, w := range s.Wants {
 		if token == m.token {
 			continue
 		}
 		if !m.dead(token) {
-			t.Wants[token] = runs
+			t.Wants[token] = w
 			continue
 		}
 		changed = true
 		for _, k := range t.owned(token, len(t.Parts)) {
-			t.Parts[k] = part{Left: m.now.Latest, Free: m.now.Latest.Add(m.settle)}
+			t.Parts[k] = part{Left: m.now.Latest, Free: m.now.Latest.Add(w.Settle)}
 		}
 	}
 	for len(t.Parts) < m.parts {
@@ -182,10 +190,10 @@ func (s share) given(m member, keep int) (share, bool) {
 
 // left is the share without the member, which ends; settled: nothing that it sent can be at work any more.
 func (s share) left(m member, settled bool) (share, bool) {
-	t := share{Parts: slices.Clone(s.Parts), Wants: map[string]string{}}
-	for token, runs := range s.Wants {
+	t := share{Parts: slices.Clone(s.Parts), Wants: map[string]want{}}
+	for token, w := range s.Wants {
 		if token != m.token {
-			t.Wants[token] = runs
+			t.Wants[token] = w
 		}
 	}
 	free := m.now.Latest

@@ -192,7 +192,7 @@ func TestAPartOfARateKeepsItsPast(t *testing.T) {
 				t.Errorf("%s: %d at once, want %d", when, n, want)
 			}
 		}
-		s := share{Wants: map[string]string{me: "", "other": ""}, Parts: make([]part, 10)}
+		s := share{Wants: map[string]want{me: {}, "other": {}}, Parts: make([]part, 10)}
 		for k := range s.Parts {
 			s.Parts[k] = part{Owner: me, Left: time.Now()}
 			if k >= 5 {
@@ -212,9 +212,9 @@ func TestAPartOfARateKeepsItsPast(t *testing.T) {
 		send("with all of it", 0)
 		time.Sleep(2 * time.Second) //nolint:forbidigo // virtual
 		send("two seconds later", 4)
-		d.shares(share{Wants: map[string]string{me: ""}, Parts: make([]part, 10)})
+		d.shares(share{Wants: map[string]want{me: {}}, Parts: make([]part, 10)})
 		send("without a part", 0)
-		fresh := share{Wants: map[string]string{me: ""}, Parts: make([]part, 10)}
+		fresh := share{Wants: map[string]want{me: {}}, Parts: make([]part, 10)}
 		for k := range fresh.Parts {
 			fresh.Parts[k].Owner = me
 		}

@@ -153,7 +153,7 @@ func (d *destination) depart(s share) (share, bool) {
 	return t, changed
 }
 
-// linger keeps the slot of an attempt that nobody has answered until its request cannot be at work any more.
+// linger keeps the slot of an attempt without an answer until its request cannot be at work any more.
 func (d *destination) linger(until time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

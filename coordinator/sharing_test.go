@@ -123,7 +123,9 @@ func TestALimitHoldsForAllProcesses(t *testing.T) {
 					}
 					ps[i%3] = sharing(t, l, limit, c, true, 1)
 				}
-				pass(2 * time.Hour)
+				for end := time.Now().Add(2 * time.Hour); in(t, l, "sync")[saga.Completed] < 60 && time.Now().Before(end); {
+					pass(time.Minute)
+				}
 				if c.worst() > limit.Concurrent {
 					t.Errorf("%d requests were at work at once, of at most %d", c.worst(), limit.Concurrent)
 				}
@@ -217,6 +219,44 @@ func TestAStopLeavesTheLimit(t *testing.T) {
 		}
 		if took := time.Since(stopped); took > time.Second+quick().Poll {
 			t.Errorf("the next process sent after %s", took)
+		}
+	})
+}
+
+// The part of a process that was killed passes on when what it sent is no longer at work, also to a process that knows none of
+// its steps, and whose own take less long.
+func TestALimitHoldsForStepsThatTakeLonger(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, c := memory.New(nil), &counter{}
+		o := quick()
+		o.Destinations = map[string]coordinator.Limit{"books": {Concurrent: 1}}
+		slow := boot(t, l, &world{}, config{opts: o, program: func(p *process) saga.Program {
+			d, err := saga.Define("slow", 1, saga.Do("one", func(ctx context.Context, call saga.Call[order]) (thing, error) {
+				if err := call.Sending(); err != nil || p.isDead() {
+					return thing{}, errors.Join(err, errDead)
+				}
+				c.arrive(50 * time.Second)
+				<-ctx.Done()
+				return thing{ID: call.Work}, nil
+			}).Idempotent().NoUndo("it stays").To("books").Timeout(time.Minute))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		}})
+		pass(time.Second)
+		slow.starts("slow", 1)
+		pass(time.Second)
+		next := sharing(t, l, coordinator.Limit{Concurrent: 1}, c, false, 1)
+		slow.kill()
+		next.starts("sync", 5)
+		pass(10 * time.Minute)
+		if c.worst() > 1 {
+			t.Errorf("%d requests were at work at once", c.worst())
+		}
+		if got := in(t, l, "sync"); got[saga.Completed] != 5 {
+			t.Errorf("%v", got)
 		}
 	})
 }

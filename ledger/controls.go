@@ -56,6 +56,6 @@ type Control struct {
 	Actor, Reason string
 
 	Session saga.Token // who set it; 0: a person. SetControl is told it beside the control.
-	Nonce   int64      // random, drawn anew for each set: by it the same set is known again
+	Nonce   int64      // random, drawn for each set: by it the same set is known again
 	At      time.Time  // the ledger's, when it was stored
 }

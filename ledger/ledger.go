@@ -124,7 +124,7 @@ type Lease struct {
 	// Stray are works that the session holds on record and that the renewal did not say it has in hand, at most
 	// [MaxStray] of them. A claim or a record on its way explains one that is named for the first time.
 	Stray []Head
-	// Live are the sessions that nobody has buried yet, this one included. One that was opened before and is missing is
+	// Live are the sessions that are not buried yet, this one included. One that was opened before and is missing is
 	// dead for ever.
 	Live []saga.Token
 	// Controls is the newest version of all controls.

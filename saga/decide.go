@@ -312,7 +312,7 @@ func (*machine) exhausted(s *StepSpec, e *Effort) bool {
 	return e.Tries >= s.Retry.withDefaults().Attempts || s.overdue(e)
 }
 
-// overdue reports whether the step still failed when its time was over. Time alone uses up nothing: a work that nobody
+// overdue reports whether the step still failed when its time was over. Time alone uses up nothing: a work that no process
 // could run for a weekend is tried again first.
 func (s *StepSpec) overdue(e *Effort) bool {
 	return !e.Since.IsZero() && e.Failed.After(e.Since.Add(s.Retry.withDefaults().Within))
@@ -390,7 +390,7 @@ func (m *machine) park(why Reason) Command {
 
 // parkedBecause says what a reason means where the record has no words of its own.
 var parkedBecause = map[Reason]string{
-	ReasonInDoubt:    "nobody can tell whether the step happened",
+	ReasonInDoubt:    "it cannot be told whether the step happened",
 	ReasonUndoFailed: "the undo was given up",
 	ReasonAfterPivot: "the step is behind the point of no return",
 	ReasonExhausted:  "the retry policy is used up",

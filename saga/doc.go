@@ -172,7 +172,7 @@
 //   - F27: a signal that was posted before that change and is unread ([Event.Unread]) may have been consumed by what
 //     was forgotten. Then F26 holds for a work that was asleep or in review, too. And a verdict "it did not happen"
 //     of that time is stale: it may have been followed already, so somebody must look again.
-//   - F28: what failed while the destination served nobody else ([Outcome].Outage) spends no attempt and no lookup: an
+//   - F28: what failed while the destination served no other work ([Outcome].Outage) spends no attempt and no lookup: an
 //     outage is not the work's fault. The waits between grow all the same, and Within ends it (adoption A1).
 //   - F29: a panic is the program's fault: it spends an attempt even where nothing was sent, and says nothing of the
 //     destination.
@@ -231,7 +231,7 @@
 //     pause, as a resume does. A resume of what is not paused is noted.
 //   - S16: a retry tries the step at issue again, or its undo, under the key it has, with a fresh policy and at once: what was
 //     refused, given up, poison or at fault, and what only waits. What may have happened still may, so its class decides
-//     (F11 to F16). Where nobody can tell whether the step happened (F17, F19, F12), and of what stands in quarantine
+//     (F11 to F16). Where it cannot be told whether the step happened (F17, F19, F12), and of what stands in quarantine
 //     (D6), it is noted and changes nothing. So is one that speaks of another step or attempt.
 //   - S17: a skip says of the step at issue, going forward, in review or paused, that it did not happen and will not. The work
 //     goes on; later steps find the result that was given with it, now or later. Nothing is owed but what may still arrive
@@ -294,7 +294,7 @@
 //     (when its key was used first, nobody knows). What can be asked for is in doubt, as after a fail-over (F26), and is
 //     looked up when the work goes on; that an earlier step was not there proves nothing about it. A lookup sees what
 //     this version of the source object made: what an older one left must be named. What is Idempotent is still to be done.
-//     That a person skipped it, nobody can tell.
+//     That a person skipped it cannot be told.
 //   - D5: behind its last record the work is completed when every step is done. Else it goes on.
 //   - D6: what stands under our mark and does not match brings the work to review, in-doubt, about that step. A verdict
 //     leads on: it happened, then it is ours; it did not, then it is done under a new key. What it says is not known, so

@@ -25,7 +25,7 @@ const (
 	Fault Class = "fault"
 	// stopped: the attempt ended because its process was told to stop. It does not count as a try.
 	stopped Class = "stopped"
-	// outage: the attempt, or lookup, failed while the destination served nobody else. It does not count either.
+	// outage: the attempt, or lookup, failed while the destination served no other work. It does not count either.
 	outage Class = "outage"
 )
 

@@ -73,7 +73,7 @@ func (ss *StepState) resolve(e *Effort, r *Record) {
 func (ss *StepState) done(e *Effort, r *Record) {
 	e.Phase, e.Stuck, e.Class, e.Crashes, e.Beside = Done, "", "", 0, nil
 	if r.Direction == Undo {
-		ss.Previous = nil // whoever made it, it is gone
+		ss.Previous = nil // whichever attempt made it, it is gone
 		return
 	}
 	ss.ExternalID, ss.Output, ss.Dropped, ss.Evidence, ss.Unfinished = r.ExternalID, r.Body, r.BodyDropped, r.Kind, nil

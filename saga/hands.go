@@ -67,7 +67,7 @@ func (st *State) notRetriable(spec *Spec, ss *StepState, dir Direction, now Mome
 	case e.Stuck == ReasonInDoubt && e.Class == Refused:
 		return "something stands under the step's mark that was not taken over; say whether it is the step's"
 	case e.Stuck == ReasonInDoubt && !maybe, maybe && !s.Find && !m.resendable(s, e): // F17, F19
-		return "nobody can tell whether the step happened; look, and say so"
+		return "it cannot be told whether the step happened; look, and say so"
 	default:
 		return ""
 	}

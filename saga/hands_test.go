@@ -167,11 +167,11 @@ func TestS16Retry(t *testing.T) {
 	})
 }
 
-// "S16: ... It is refused where nobody can tell whether the step happened (F17, F19)".
+// "S16: ... It is refused where it cannot be told whether the step happened (F17, F19)".
 func TestS16NoRetryOfADoubt(t *testing.T) {
-	begin(t, "a at-most-once undo").fail(Unknown).retry().noted("nobody can tell").review(ReasonInDoubt)
-	begin(t, "a at-most-once lookup undo").fail(Unknown).due().found(KindNotFound).review(ReasonInDoubt).retry().noted("nobody can tell").review(ReasonInDoubt)
-	begin(t, "a keyed=1h undo attempts=1").fail(Unknown).review(ReasonExhausted).wait(time.Hour).retry().noted("nobody can tell").review(ReasonExhausted)
+	begin(t, "a at-most-once undo").fail(Unknown).retry().noted("it cannot be told").review(ReasonInDoubt)
+	begin(t, "a at-most-once lookup undo").fail(Unknown).due().found(KindNotFound).review(ReasonInDoubt).retry().noted("it cannot be told").review(ReasonInDoubt)
+	begin(t, "a keyed=1h undo attempts=1").fail(Unknown).review(ReasonExhausted).wait(time.Hour).retry().noted("it cannot be told").review(ReasonExhausted)
 	begin(t, "a keyed=1h undo attempts=1").fail(Unknown).review(ReasonExhausted).retry().wants("act a forward", Running)
 	d := begin(t, "a at-most-once lookup undo").fail(Unknown).due()
 	for range maxLookups - 1 {

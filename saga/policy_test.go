@@ -185,7 +185,7 @@ func TestF23TimeAloneGivesUpNothing(t *testing.T) {
 	}
 }
 
-// "F28: what failed while the destination served nobody else spends no attempt and no lookup. Within ends it".
+// "F28: what failed while the destination served no other work spends no attempt and no lookup. Within ends it".
 func TestF28Outage(t *testing.T) {
 	out := Outcome{Class: Unknown, Error: "503", Outage: true}
 	t.Run("an attempt", func(t *testing.T) {

@@ -58,7 +58,7 @@ type Outcome struct {
 	Answered   bool   // the destination has answered; its request is not at work any more
 	Stack      string // of a panic, for the log
 	Shutdown   bool   // the attempt ended because its process was told to stop; it does not count as a try
-	Outage     bool   // it failed while the destination served nobody else; it does not count as a try
+	Outage     bool   // it failed while the destination served no other work; it does not count as a try
 }
 
 // Done reports whether the attempt succeeded.

@@ -9,8 +9,8 @@ import (
 // Retry says when to try again and when a person is asked. It has no part in whether trying again is safe. Zero fields
 // take the default named at each.
 //
-// What was provably not sent counts as no attempt, and neither does what failed while the destination served nobody
-// else: an outage is not the work's fault. Both end with Within. A panic always counts: it is the program's fault.
+// What was provably not sent counts as no attempt, and neither does what failed while the destination served no
+// other work: an outage is not the work's fault. Both end with Within. A panic always counts: it is the program's fault.
 type Retry struct {
 	Attempts int           `json:"attempts,omitempty"` // at most this many that count, the first included; 12
 	Within   time.Duration `json:"within,omitempty"`   // and none after one that failed later than this after the first; 72 h

@@ -233,6 +233,30 @@ func TestV4Waits(t *testing.T) {
 	}
 }
 
+// A step that was undone and is done again for a newer version is done, in the summary too: the undo was of the version before.
+func TestASummaryForgetsTheUndoOfAnEarlierVersion(t *testing.T) {
+	d := beginAt(t, "a idempotent undo\nb idempotent").succeed("a1").fail(Refused).succeed("").wants("rest", Compensated)
+	if s := Summarize(d.spec, d.st).Steps["a"]; s.Status != "undone" || s.Done || s.Undo == nil || !s.Undo.Done {
+		t.Errorf("undone, it is %+v", s)
+	}
+	d.revise("2").runs("2", "").succeed("a2").succeed("b2").wants("rest", Completed)
+	if s := Summarize(d.spec, d.st).Steps["a"]; s.Status != "done" || !s.Done || s.Undo != nil {
+		t.Errorf("done again, it is %+v", s)
+	}
+}
+
+// Past the pivot a cancel would be refused, so it is not what a work that tries in vain is said to take.
+func TestASummaryOffersNoCancelPastThePivot(t *testing.T) {
+	d := begin(t, "a idempotent undo\nb idempotent no-undo pivot\nc idempotent no-undo").succeed("a1").fail(Unsent)
+	if next := Summarize(d.spec, d.st).Next; d.st.Status != Retrying || !strings.Contains(next, "cancel it") {
+		t.Errorf("in front of the pivot it is %s: %s", d.st.Status, next)
+	}
+	d.due().succeed("b1").fail(Unsent)
+	if next := Summarize(d.spec, d.st).Next; d.st.Status != Retrying || strings.Contains(next, "cancel it") || !strings.Contains(next, "amends pause ") {
+		t.Errorf("behind the pivot it is %s: %s", d.st.Status, next)
+	}
+}
+
 // "V4: ... a work on its way back, until everything is undone. There it begins, by a record of its own".
 func TestV4OnTheWayBack(t *testing.T) {
 	d := beginAt(t, "a idempotent undo\nb find undo").succeed("a1").cancelAfter(Unknown).revise("2").runs("1", "2").wants("wait", Compensating)

@@ -121,7 +121,7 @@ func (s *story) play(command string) string {
 //	start [revision]   the work begins
 //	done [id]          the open attempt succeeds; one second has passed
 //	fail class words…  the open attempt ends otherwise: unknown, not-sent, refused, fault. Among the words:
-//	                   retry-after=d, shutdown when the process was told to stop, outage when nobody else was served
+//	                   retry-after=d, shutdown when the process was told to stop, outage when no other work was served
 //	lookup answer ids  the lookup answers: found, unfinished, not-found, unclear, several
 //	wait [d]           time passes: as long as the machine said, or d
 //	crash [alone [n]]  the process dies with n other steps in flight; another one (proven alone) looks at the chain

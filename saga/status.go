@@ -10,7 +10,7 @@ const (
 	Compensating Status = "compensating" // turned: what may have happened is undone, newest first → compensated, review
 )
 
-// Parked: no process works on it until somebody says something.
+// Parked: no process works on it until a person, or its source, says something.
 const (
 	Review Status = "review" // a person must decide; [Reason] says why → running, compensating
 	Paused Status = "paused" // a person holds it where it is → running, retrying, compensating, review
@@ -43,7 +43,7 @@ type Reason string
 
 // The reasons for a review.
 const (
-	ReasonInDoubt    Reason = "in-doubt"    // nobody can tell whether the step happened
+	ReasonInDoubt    Reason = "in-doubt"    // it cannot be told whether the step happened
 	ReasonUndoFailed Reason = "undo-failed" // a compensation was refused or gave up
 	ReasonAfterPivot Reason = "after-pivot" // refused behind the point of no return
 	ReasonExhausted  Reason = "exhausted"   // the retry policy is used up and the step asks for a person

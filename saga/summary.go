@@ -108,7 +108,7 @@ func (ss *StepState) summary(r Repeat) StepSummary {
 	if ss.Previous != nil {
 		s.ExternalID = ss.Previous.ExternalID
 	}
-	if u.Attempts > 0 {
+	if u.Attempts > 0 && u.Phase != "" { // an undo of an earlier revision leaves only its count
 		s.Undo = &StepSummary{Done: u.Phase == Done, Status: string(u.Phase), Attempts: u.Attempts, Key: u.Key}
 		if s.Status = "undoing"; u.Phase == Done {
 			s.Status = "undone"
@@ -142,8 +142,12 @@ func Next(spec *Spec, st *State) string {
 	case Compensating:
 		return "It is being undone, newest step first. Nothing to do."
 	case Retrying:
-		return fmt.Sprintf("It goes on by itself at %s. Nothing to do; to have it tried now: %s. To give it up, cancel it.",
-			st.Due.UTC().Format(time.RFC3339), st.verb("retry"))
+		stop := "To give it up, cancel it."
+		if m := (&machine{spec: spec, st: st}); spec != nil && m.pastPivot() {
+			stop = fmt.Sprintf("Its pivot has happened or may have, so a cancel is refused; to stop it: %s. Then skip the step, or say that it happened.", st.verb("pause"))
+		}
+		return fmt.Sprintf("It goes on by itself at %s. Nothing to do; to have it tried now: %s. %s",
+			st.Due.UTC().Format(time.RFC3339), st.verb("retry"), stop)
 	default:
 		return "It is being worked on, or will be as soon as a coordinator runs. Nothing to do."
 	}
@@ -213,11 +217,19 @@ func (st *State) verbsFor(spec *Spec, ss *StepState, dir Direction) string {
 	if again {
 		fmt.Fprintf(&b, " To try it again under the same key: %s.", st.verb("retry"))
 	}
-	fmt.Fprintf(&b, " If it happened: %s --happened ID (or --happened-without-id).", resolve)
+	if dir == Undo {
+		fmt.Fprintf(&b, " If it is undone: %s --happened-without-id.", resolve)
+	} else {
+		fmt.Fprintf(&b, " If it happened: %s --happened ID (or --happened-without-id).", resolve)
+	}
 	if dir == Forward && !st.Turned {
 		fmt.Fprintf(&b, " If it did not and will not: %s.", st.verb("skip"))
 	}
-	if !again {
+	switch {
+	case again:
+	case dir == Undo:
+		fmt.Fprintf(&b, " If it is not, and shall be tried again under a new key: %s --did-not-happen.", resolve)
+	default:
 		fmt.Fprintf(&b, " If it did not, and shall be done again under a new key: %s --did-not-happen.", resolve)
 	}
 	return b.String()

@@ -23,7 +23,7 @@ func byFaults(by *coordinator.By) []string {
 	if strings.TrimSpace(by.Reason) == "" {
 		wrong = append(wrong, `say why: --reason "…"`)
 	}
-	if by.Actor == "" {
+	if by.Actor = strings.TrimSpace(by.Actor); by.Actor == "" {
 		by.Actor = osUser()
 	}
 	if by.Actor == "" {

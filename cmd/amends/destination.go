@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -35,7 +36,8 @@ func (a *app) destinationList() *cobra.Command {
 
   healthy  works that want it are sent there
   limited  it asked to be left alone until then (429, 503)
-  failing  several works failed there and none was served; one attempt at a time finds out when it is back
+  failing  three works or more failed there and none was served; one attempt at a time, soon only every minute, finds
+           out when it is back: "until" is the time of the next
   paused   a person holds it; it ends with: amends resume --destination NAME
 
 While it is not healthy, what wants it waits, going forward or back, and spends neither attempts nor a key's window.
@@ -67,6 +69,7 @@ type flow struct {
 	coordinator.Standing
 	now     time.Time
 	waiting map[string]ledger.Waiting // by destination, and by the name of a pause
+	sagas   map[string]bool           // that a process ever registered
 }
 
 // flowOf reads it, with the destinations of all definitions.
@@ -88,12 +91,13 @@ func flowIn(ctx context.Context, s store, o *ledger.Overview) (*flow, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &flow{Standing: st, now: o.At, waiting: map[string]ledger.Waiting{}}
+	f := &flow{Standing: st, now: o.At, waiting: map[string]ledger.Waiting{}, sagas: map[string]bool{}}
 	for _, w := range o.Waiting {
 		f.waiting[w.Destination] = w
 	}
 	for i := range definitions {
 		spec := &definitions[i].Spec
+		f.sagas[spec.Saga] = true
 		for n := range spec.Steps {
 			if name := spec.Destination(spec.Steps[n].Name); f.of(name) == nil {
 				f.Destinations = append(f.Destinations, coordinator.Destination{Name: name, State: "healthy"})
@@ -112,6 +116,24 @@ func (f *flow) of(name string) *coordinator.Destination {
 	return nil
 }
 
+// knows refuses a name under which nothing can wait: all, saga:NAME, or a destination.
+func (f *flow) knows(name string) error {
+	switch of, isSaga := strings.CutPrefix(name, "saga:"); {
+	case name == coordinator.Everything().String(), f.of(name) != nil, isSaga && f.sagas[of]:
+		return nil
+	case isSaga:
+		return &failure{
+			exit: exitNotFound, what: fmt.Sprintf("there is no saga %q", of),
+			err: errors.New("no process ever registered it on this ledger"), next: "see which there are: amends list",
+		}
+	default:
+		return &failure{
+			exit: exitNotFound, what: fmt.Sprintf("no definition names a destination %q", name),
+			err: errors.New("the ledger never heard of it"), next: "see which there are: amends destination list",
+		}
+	}
+}
+
 // paused returns the pause that has a name, or nil.
 func (f *flow) paused(name string) *coordinator.Paused {
 	if i := slices.IndexFunc(f.Paused, func(p coordinator.Paused) bool { return p.Scope.String() == name }); i >= 0 {
@@ -123,12 +145,24 @@ func (f *flow) paused(name string) *coordinator.Paused {
 // because says why what waits under a name does so: a destination's state, or a pause.
 func (f *flow) because(name string) string {
 	p := cmp.Or(f.paused(name), f.paused(coordinator.Everything().String()))
-	d := f.of(name)
 	switch {
 	case p != nil:
 		return fmt.Sprintf("%s paused, says %s: %s", scopeIs(p.Scope), p.By.Actor, p.By.Reason)
-	case name == coordinator.Everything().String(), strings.HasPrefix(name, "saga:"):
+	case ofWorks(name):
 		return "the pause is over, and it goes on with the next claim"
+	default:
+		return f.stands(name)
+	}
+}
+
+// ofWorks reports whether a name under which works wait is a pause, and no destination.
+func ofWorks(name string) bool {
+	return name == coordinator.Everything().String() || strings.HasPrefix(name, "saga:")
+}
+
+// stands says where a destination stands, whatever else is paused.
+func (f *flow) stands(name string) string {
+	switch d := f.of(name); {
 	case d == nil || d.State == "healthy":
 		return fmt.Sprintf("%s has no room for it yet", name)
 	case d.State == "paused":
@@ -137,6 +171,24 @@ func (f *flow) because(name string) string {
 		return fmt.Sprintf("%s asked to be left alone until %s", name, iso(d.Until))
 	default:
 		return fmt.Sprintf("%s fails since %s: %s", name, iso(d.Since), d.Why)
+	}
+}
+
+// then says when what waits under a name goes on, and what a person can do about it.
+func (f *flow) then(name string) string {
+	p := cmp.Or(f.paused(name), f.paused(coordinator.Everything().String()))
+	d := f.of(name)
+	switch {
+	case p != nil:
+		return "It goes on when the pause ends: amends resume " + flagOf(p.Scope.String()) + " --reason WHY."
+	case ofWorks(name):
+		return "It goes on by itself, with the next claim. Nothing to do."
+	case d != nil && d.State == "paused":
+		return "It goes on when the pause ends: amends resume --destination " + quote(name) + " --reason WHY."
+	case d == nil || d.State == "healthy":
+		return fmt.Sprintf("It goes on by itself as soon as %s has room for it. Nothing to do.", name)
+	default:
+		return fmt.Sprintf("It goes on by itself when %s is back, and spends nothing until then. Nothing to do. What else waits for it: amends list --waits-for %s", name, quote(name))
 	}
 }
 
@@ -239,7 +291,7 @@ func parts(d *coordinator.Destination) string {
 	for i, n := range used {
 		words[i] = strconv.Itoa(n)
 	}
-	return fmt.Sprintf("%d: %s", d.Parts, cmp.Or(strings.Join(words, " + "), "nobody's"))
+	return fmt.Sprintf("%d: %s", d.Parts, cmp.Or(strings.Join(words, " + "), "not shared out"))
 }
 
 func destinationNote(d *coordinator.Destination) string {

@@ -20,7 +20,7 @@
 //	retry       Try the step at issue again, under the key it has
 //	resolve     Decide on a step in review: it happened, or it did not
 //	skip        Say that the step at issue did not happen and will not, and go on without it
-//	pause       Hold a work where it is, until it is resumed or decided about; or all that wants something
+//	pause       Hold a work where it is, or a destination, a saga or everything, until it is resumed
 //	resume      Let what was paused go on where it was
 //	cancel      Give a work up: undo what it has done
 //	rerun       Run a work again that was undone, given up or completed
@@ -91,6 +91,7 @@
 //	            at most are counted), oldestDueAt: what waits for a definition that no live session knows
 //	            oldest[]: the fields of list, of the live works whose latest record is oldest, held or overdue
 //	            findings[]: kind (no-coordinator, unknown-definition, still, ahead, destination, paused), words, next
+//	            review, paused (works that wait for a person; 1000 at most of each are counted)
 //	list        items[]: number, workId, saga, version, revision, status, reason, session (who holds it),
 //	            pendingSignals (a count), waitsFor (a destination, all or saga:NAME), unknown (no live process knows its definition), startedAt, updatedAt, dueAt,
 //	            finishedAt

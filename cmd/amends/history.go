@@ -15,31 +15,41 @@ import (
 )
 
 func (a *app) history() *cobra.Command {
-	var w which
+	var s scope
 	var bodies bool
 	cmd := &cobra.Command{
-		Use: "history WORK [flags]", Aliases: []string{"timeline"}, Args: oneWork,
+		Use: "history (WORK | --destination NAME | --saga NAME | --all) [flags]", Aliases: []string{"timeline"}, Args: atMostOneWork,
 		Short: "Show everything that happened to a work, record by record",
 		Long: `Show the chain of a work: one line a record, and one record a decision. A record says what was learned
 ("invoice #2 unknown" is: of the second attempt of step invoice nobody knows what came), and behind the arrow
 which attempt it set in motion, with its deadline and its idempotency key. Attempts with the same key are the
 same intent.
 
-Inputs and results are not shown, only their size and hash. --bodies shows them; mind who is looking.`,
+Inputs and results are not shown, only their size and hash. --bodies shows them; mind who is looking.
+
+Without a WORK: who paused and resumed a destination, a saga or everything, when and why, the newest 100 first.`,
 		Example: `  amends history shop:order:10492
   amends history shop:order:10492 -o json | jq -r '.records[] | [.at, .kind, .step] | @tsv'
-  amends history shop:order:10492 --bodies`,
+  amends history shop:order:10492 --bodies
+  amends history --destination books`,
 	}
-	w.flag(cmd)
+	s.names(cmd)
 	cmd.Flags().BoolVar(&bodies, "bodies", false, "show inputs and results, too")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		w.work = args[0]
-		return a.with(cmd.Context(), func(s store) error {
-			head, err := w.find(cmd.Context(), s)
+		isWork, wrong := s.named(cmd, args, "WORK")
+		if len(wrong) > 0 {
+			return usage("try: amends history --help", wrong...)
+		}
+		if !isWork {
+			return a.runActs(cmd.Context(), &s)
+		}
+		s.work = args[0]
+		return a.with(cmd.Context(), func(st store) error {
+			head, err := s.which.find(cmd.Context(), st)
 			if err != nil {
 				return err
 			}
-			records, err := s.History(cmd.Context(), head.ID)
+			records, err := st.History(cmd.Context(), head.ID)
 			if err != nil {
 				return err
 			}

@@ -8,13 +8,15 @@ import (
 	"strings"
 
 	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/saga"
 )
 
 // knowledge is what the processes that run now can do: only one that knows a work's definition takes it up.
 type knowledge struct {
 	live     int // sessions
 	versions map[ledger.Version]bool
-	flow     *flow // why works wait; nil: none that was read does
+	flow     *flow              // why works wait; nil: none that was read does
+	paused   map[saga.ID]string // of works that a person holds: who, and why
 }
 
 func whoKnows(ctx context.Context, s ledger.Reader) (*knowledge, error) {

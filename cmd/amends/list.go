@@ -197,6 +197,8 @@ func headNote(h *ledger.Head, k *knowledge) string {
 		notes = append(notes, "no live process knows "+lacking)
 	case h.Session != 0 && len(notes) == 0:
 		notes = append(notes, "held by "+h.Session.String())
+	case h.Status == saga.Paused && k.paused[h.ID] != "":
+		notes = append(notes, k.paused[h.ID])
 	case h.WaitsFor != "":
 		notes = append(notes, "waits: "+k.because(h.WaitsFor))
 	}
@@ -212,12 +214,45 @@ func (a *app) heads(ctx context.Context, f ledger.Filter) (heads []ledger.Head, 
 		if k, err = whoKnows(ctx, s); err != nil {
 			return err
 		}
-		if slices.ContainsFunc(heads, func(h ledger.Head) bool { return h.WaitsFor != "" }) {
-			k.flow, err = flowOf(ctx, s)
+		if f.WaitsFor != "" || slices.ContainsFunc(heads, func(h ledger.Head) bool { return h.WaitsFor != "" }) {
+			if k.flow, err = flowOf(ctx, s); err != nil {
+				return err
+			}
 		}
+		if f.WaitsFor != "" {
+			if err := k.flow.knows(f.WaitsFor); err != nil {
+				return err
+			}
+		}
+		k.paused, err = whoPaused(ctx, s, heads)
 		return err
 	})
 	return heads, k, err
+}
+
+// whoPaused reads who holds the works that a person does, and why.
+func whoPaused(ctx context.Context, s store, heads []ledger.Head) (map[saga.ID]string, error) {
+	var ids []saga.ID
+	for i := range heads {
+		if heads[i].Status == saga.Paused {
+			ids = append(ids, heads[i].ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	chains, err := s.Load(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	words := map[saga.ID]string{}
+	for i := range chains {
+		id := chains[i].Head.ID
+		if st, err := saga.Fold(id, chains[i].Records); err == nil && st.Status == saga.Paused { // else show says what is wrong
+			words[id] = st.Note
+		}
+	}
+	return words, nil
 }
 
 // with opens the ledger for fn.

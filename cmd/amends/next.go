@@ -22,7 +22,7 @@ func (a *app) printNext(v *view) {
 	commands := v.commands(a.db)
 	words := v.summary.Next
 	if len(commands) > 0 { // they say the rest, ready to be copied
-		for _, rest := range []string{" To try it again ", " If it happened: ", " To undo the other steps, ", " To let it go on: ", " If its source still wants it, "} {
+		for _, rest := range []string{" To try it again ", " If it happened: ", " If it is undone: ", " To undo the other steps, ", " To let it go on: ", " If its source still wants it, "} {
 			words, _, _ = strings.Cut(words, rest)
 		}
 	}
@@ -89,7 +89,7 @@ func (v *view) choices(verb func(verb, more string) string, ss *saga.StepState, 
 		all = append(all, command{"To try it again, under the key it has", verb("retry", "") + ` --reason "what you mended"`})
 	}
 	if dir == saga.Undo {
-		all = append(all, command{"If it is undone, by whomever", base + " --happened-without-id" + why})
+		all = append(all, command{"If it is undone by now", base + " --happened-without-id" + why})
 		if !again {
 			all = append(all, command{"If it is not: try the undo again, under a new key", base + " --did-not-happen" + why})
 		}
@@ -99,12 +99,21 @@ func (v *view) choices(verb func(verb, more string) string, ss *saga.StepState, 
 		command{"If it happened", base + " --happened EXTERNAL_ID" + why},
 		command{"If it happened and has no id", base + " --happened-without-id" + why})
 	if !v.state.Turned {
-		all = append(all, command{"If it did not and will not: go on without it", verb("skip", "") + why})
+		all = append(all, v.leaveOut(verb, ss))
 	}
 	if !again {
 		all = append(all, command{"If it did not: " + undone(v), base + " --did-not-happen" + why})
 	}
 	return all
+}
+
+// leaveOut is the command that goes on without the step at issue. Where steps come behind it, it says what they find of it.
+func (v *view) leaveOut(verb func(verb, more string) string, ss *saga.StepState) command {
+	const why = ` --reason "how you know"`
+	if len(v.stepsBehind(ss.Name)) == 0 {
+		return command{"If it did not and will not: go on without it", verb("skip", "") + why}
+	}
+	return command{"If it did not and will not: go on without it, and later steps find this result (or --external-id ID, or --no-result)", verb("skip", "") + " --result JSON" + why}
 }
 
 // phase is where one direction of a step stands.

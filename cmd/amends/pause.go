@@ -13,7 +13,7 @@ func (a *app) pause() *cobra.Command {
 	var o scope
 	cmd := &cobra.Command{
 		Use:   "pause (WORK... | --destination NAME | --saga NAME | --all) --reason WHY [flags]",
-		Short: "Hold a work where it is, until it is resumed or decided about; or all that wants something",
+		Short: "Hold a work where it is, or a destination, a saga or everything, until it is resumed",
 		Long: `Hold a work where it is, going forward or back: nothing is sent and nothing undone. An attempt that is under way is
 answered first, and a late answer lands. What its source says meanwhile is heard, and waits. "amends list --status
 paused" names what is held, and show says who holds it and why. It ends with resume, and with every word that a review
@@ -44,10 +44,10 @@ takes: retry, skip, resolve, cancel.
 func (v *view) afterPause() []string {
 	for i := range v.state.Steps {
 		if ss := &v.state.Steps[i]; ss.Forward.Phase == saga.Started || ss.Undo.Phase == saga.Started {
-			return []string{fmt.Sprintf("the attempt of step %q that is under way is answered; then nothing is sent and nothing undone until somebody says so", ss.Name)}
+			return []string{fmt.Sprintf("the attempt of step %q that is under way is answered; then nothing is sent and nothing undone until it is resumed or decided about", ss.Name)}
 		}
 	}
-	return []string{"nothing is sent and nothing undone until somebody says so"}
+	return []string{"nothing is sent and nothing undone until it is resumed or decided about"}
 }
 
 func (a *app) resume() *cobra.Command {

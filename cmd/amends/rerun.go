@@ -17,9 +17,9 @@ func (a *app) rerun() *cobra.Command {
 		Short: "Run a work again that was undone, given up or completed",
 		Long: `Run a work again, at the version of the source that it has, under a revision of its own (17+1): one that was undone
 and that its source still wants; one in review because its retry policy is used up, where nothing is in doubt; one that
-is completed, when somebody has changed at a destination what it made. Every step gets a new key and is told what it left
+is completed, when what it made was changed at a destination by hand. Every step gets a new key and is told what it left
 behind, so that it changes that thing and makes no second one. A step that is done once per work (a mail) is not done
-again; about one that may have happened a person is asked first.
+again; about one that may have happened a person is asked first, and one that was skipped is done.
 
 It is refused where the source cancelled the work (a newer version of it runs it again), and where a step in review may have
 happened (retry it). Asking twice is asking once.
@@ -68,6 +68,8 @@ func (v *view) afterRerun() []string {
 			plan = append(plan, fmt.Sprintf("%s may have happened: its destination or a person is asked first", name))
 		case ss != nil && mayBeThere(ss):
 			plan = append(plan, fmt.Sprintf("do %s again, under a new key, told what it left", name))
+		case ss != nil && ss.Forward.Phase == saga.Skipped:
+			plan = append(plan, fmt.Sprintf("do %s, which was skipped, under a new key", name))
 		default:
 			plan = append(plan, fmt.Sprintf("do %s, under a new key", name))
 		}

@@ -14,9 +14,10 @@ func (a *app) retry() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "retry WORK... --reason WHY [flags]", Args: someWorks,
 		Short: "Try the step at issue again, under the key it has",
-		Long: `Try the step at issue again, or its undo: at once, under the idempotency key it has, with a fresh retry policy.
-Mend first what made it fail. It is safe: what may have happened is asked for, or sent under the key by which its
-destination knows it. Of a step of which nobody can tell (a mail) it is refused: look, and say so with resolve or skip.
+		Long: `Try the step at issue again, or its undo: now, under the idempotency key it has, with a fresh retry policy.
+Mend first what made it fail. While its destination is paused or fails it waits all the same. It is safe: what may
+have happened is asked for, or sent under the key by which its destination knows it. It is refused for a step that cannot
+be asked for (a mail) and may have happened: look, and say so with resolve or skip.
 
 ` + severalHelp,
 		Example: `  amends retry shop:order:10492 --reason "the mailbox exists now" --wait 30s
@@ -52,7 +53,7 @@ func (v *view) afterRetry() []string {
 	case maybe:
 		return []string{fmt.Sprintf("%s may have happened: it is sent again under the key that its destination knows it by (%s)", name, e.Key)}
 	default:
-		return []string{fmt.Sprintf("%s is tried again at once, under the key it has (%s)", name, e.Key)}
+		return []string{fmt.Sprintf("%s is tried again as soon as its destination takes it, under the key it has (%s)", name, e.Key)}
 	}
 }
 

@@ -17,8 +17,8 @@ func (a *app) schedulePause() *cobra.Command {
 		Use: "pause (JOB | --all) --reason WHY [flags]", Args: atMostOneJob,
 		Short: "Keep a job, or all, from acting until it is unpaused",
 		Long: `Keep a job from beginning runs, and stop the one that goes on between two of its actions. --all does that to every
-job, those that are not known yet among them. It pauses jobs only: works and webhooks go on, so to keep everything from
-the destinations stop the processes that run them.
+job, those that are not known yet among them. It pauses jobs only: works and webhooks go on. To keep everything from the
+destinations, too: amends pause --all.
 
 What comes due meanwhile is missed, and made up for by one run when the job is unpaused, unless it is longer ago than
 the job makes up for.`,

@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/ledger"
 )
 
 // scope is more than one work that is paused or resumed at once.
@@ -25,15 +23,30 @@ everything. That is kept in the ledger, and every process obeys it at its send g
 takes every word of a person all the same.`
 
 func (s *scope) flags(cmd *cobra.Command) {
-	s.order.flags(cmd)
-	cmd.Flags().StringVar(&s.destination, "destination", "", "instead of WORK: whatever wants this destination")
+	byFlags(cmd, &s.by, "why; required, and kept in the ledger for ever")
+	s.waitFlags(cmd)
+	s.names(cmd)
+}
+
+// names are the flags by which a scope is named instead of a work.
+func (s *scope) names(cmd *cobra.Command) {
+	s.flag(cmd)
+	cmd.Flags().StringVar(&s.destination, "destination", "", "instead of WORK: all that wants this destination")
 	cmd.Flags().BoolVar(&s.all, "all", false, "instead of WORK: everything")
 	cmd.Flags().Lookup("saga").Usage = "the saga, where several know the work id; without WORK all its works"
 }
 
 // works reports whether the command line speaks of works, and what is wrong with it.
 func (s *scope) works(cmd *cobra.Command, args []string) (works bool, wrong []string) {
-	wrong = s.faults()
+	works, wrong = s.named(cmd, args, "WORK… (or - to read ids from standard input)")
+	if !works && len(wrong) == 0 && s.wait > 0 {
+		wrong = append(wrong, "--wait is for works: what is paused or resumed as a whole is obeyed within about a second")
+	}
+	return works, append(s.faults(), wrong...)
+}
+
+// named reports whether the command line names works and not a scope, and what is wrong with that. work is how it names them.
+func (s *scope) named(cmd *cobra.Command, args []string, work string) (works bool, wrong []string) {
 	named := 0
 	for _, is := range []bool{s.destination != "", s.all, s.saga != "" && len(args) == 0} {
 		if is {
@@ -44,11 +57,9 @@ func (s *scope) works(cmd *cobra.Command, args []string) (works bool, wrong []st
 	case len(args) > 0 && named > 0:
 		wrong = append(wrong, "name works, or say --destination or --all, not both")
 	case len(args) == 0 && named == 0:
-		wrong = append(wrong, "say which: "+cmd.CommandPath()+" WORK… (or - to read ids from standard input), --destination NAME, --saga NAME or --all")
+		wrong = append(wrong, "say which: "+cmd.CommandPath()+" "+work+", --destination NAME, --saga NAME or --all")
 	case named > 1:
 		wrong = append(wrong, "say one of --destination, --saga and --all")
-	case named == 1 && s.wait > 0:
-		wrong = append(wrong, "--wait is for works: what is paused or resumed as a whole is obeyed within about a second")
 	}
 	return len(args) > 0, wrong
 }
@@ -58,8 +69,8 @@ type scopeJSON struct {
 	Scope  string      `json:"scope"` // all, saga:NAME, or destination:NAME
 	DryRun bool        `json:"dryRun"`
 	Stored bool        `json:"stored"`
-	Before *pausedJSON `json:"before"` // who had paused it; null: nobody
-	Paused *pausedJSON `json:"paused"` // who has by now; null: nobody
+	Before *pausedJSON `json:"before"` // who had paused it; null: not paused
+	Paused *pausedJSON `json:"paused"` // who has by now; null: not paused
 }
 
 // runScope pauses or resumes more than one work.
@@ -69,10 +80,11 @@ func (a *app) runScope(ctx context.Context, s *scope, pause bool) error {
 		if err != nil {
 			return err
 		}
-		which, name, err := s.find(ctx, st, f)
+		which, err := s.find(f)
 		if err != nil {
 			return err
 		}
+		name := s.called(which)
 		out := scopeJSON{Scope: name, DryRun: s.dryRun, Before: f.pauseOf(name)}
 		if !pause && out.Before == nil {
 			return &failure{exit: exitConflict, what: name + " is not paused", err: errors.New("nothing was stored"), next: "see what is: amends destination list"}
@@ -108,30 +120,25 @@ func (s *scope) set(ctx context.Context, st store, which coordinator.Scope, name
 	return now.pauseOf(name), nil
 }
 
+// called is how the scope that was found is called: all, saga:NAME, or destination:NAME.
+func (s *scope) called(which coordinator.Scope) string {
+	if s.destination != "" {
+		return "destination:" + which.String()
+	}
+	return which.String()
+}
+
 // find is the scope that is meant. One that the ledger never heard of is a mistake.
-func (s *scope) find(ctx context.Context, st store, f *flow) (which coordinator.Scope, name string, err error) {
+func (s *scope) find(f *flow) (coordinator.Scope, error) {
+	which := coordinator.OfSaga(s.saga)
 	switch {
 	case s.all:
-		return coordinator.Everything(), "all", nil
-	case s.destination != "" && f.of(s.destination) == nil:
-		return which, "", &failure{
-			exit: exitNotFound, what: fmt.Sprintf("no definition names a destination %q", s.destination),
-			err: errors.New("the ledger never heard of it"), next: "see which there are: amends destination list",
-		}
+		which = coordinator.Everything()
 	case s.destination != "":
-		return coordinator.OfDestination(s.destination), "destination:" + s.destination, nil
+		which = coordinator.OfDestination(s.destination)
+		return which, f.knows(s.destination)
 	}
-	definitions, err := st.Definitions(ctx)
-	if err != nil {
-		return which, "", err
-	}
-	if !slices.ContainsFunc(definitions, func(d ledger.Definition) bool { return d.Spec.Saga == s.saga }) {
-		return which, "", &failure{
-			exit: exitNotFound, what: fmt.Sprintf("there is no saga %q", s.saga),
-			err: errors.New("no process ever registered it on this ledger"), next: "see which there are: amends list",
-		}
-	}
-	return coordinator.OfSaga(s.saga), "saga:" + s.saga, nil
+	return which, f.knows(which.String())
 }
 
 // pauseOf is who has paused a scope, or nil.
@@ -146,9 +153,9 @@ func (f *flow) pauseOf(name string) *pausedJSON {
 }
 
 func (a *app) printScope(s *scope, f *flow, out *scopeJSON, pause bool) {
-	verb, then := "resume", "it goes on where it was, but for what something else holds"
+	verb, then := "resume", "it goes on where it was, but for what another pause holds"
 	if pause {
-		verb, then = "pause", "nothing of it is sent and nothing undone until somebody says so; an attempt that is under way is answered"
+		verb, then = "pause", "nothing of it is sent and nothing undone until it is resumed; an attempt that is under way is answered"
 	}
 	a.field("scope", out.Scope)
 	if before := out.Before; before != nil {
@@ -162,6 +169,11 @@ func (a *app) printScope(s *scope, f *flow, out *scopeJSON, pause bool) {
 	a.field("order", verb)
 	a.field("said by", s.by.Actor+": "+s.by.Reason)
 	a.field("then", then)
+	for i := range f.Paused {
+		if p := &f.Paused[i]; !pause && p.Scope.String() != out.Scope {
+			a.field("beware", fmt.Sprintf("%s still paused, says %s: %s", scopeIs(p.Scope), p.By.Actor, p.By.Reason))
+		}
+	}
 	fmt.Fprintln(a.out)
 	switch {
 	case out.DryRun:

@@ -52,6 +52,9 @@ func (a *app) speakToAll(cmd *cobra.Command, o *order, args []string, w *words) 
 		return err
 	}
 	return a.with(ctx, func(s store) error {
+		if len(works) == 0 {
+			a.sayf("no work is named: standard input is empty, and nothing was stored")
+		}
 		if len(args) == 1 && args[0] != "-" && !a.json {
 			o.which = works[0]
 			return a.speakTo(ctx, s, o, w)

@@ -87,6 +87,10 @@ func (l *leaving) about(v *view) string {
 func (l *leaving) enough(v *view) error {
 	later := v.stepsBehind(l.about(v))
 	held := v.state.Status == saga.Review || v.state.Status == saga.Paused
+	if ss, _ := v.state.Issue(v.spec); l.step != "" && (ss == nil || ss.Name != l.step) {
+		ss = v.state.Step(l.step)
+		held = held && ss != nil && ss.Forward.Phase == saga.Skipped
+	}
 	if l.noResult || l.found() != nil || len(later) == 0 || v.state.Turned || !held {
 		return nil
 	}

@@ -29,6 +29,10 @@ that, prints where the work stands then, and ends with 7 if the time runs out; t
 func (o *order) flags(cmd *cobra.Command) {
 	byFlags(cmd, &o.by, "why; required, and kept in the ledger for ever")
 	o.flag(cmd)
+	o.waitFlags(cmd)
+}
+
+func (o *order) waitFlags(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.DurationVar(&o.wait, "wait", 0, "wait this long until a coordinator has applied it, such as 30s")
 	fl.BoolVar(&o.dryRun, "dry-run", false, "say what would happen and store nothing")
@@ -135,7 +139,7 @@ func say(ctx context.Context, s store, o *order, w *words) (*view, *outcomeJSON,
 	if err := w.post(coordinator.NewOperator(m), head.ID); err != nil {
 		return nil, nil, refused(err, head.ID)
 	}
-	if i := slices.IndexFunc(before.pending, isRerun); i >= 0 && m.posted.Key == "" { // it was asked for, and nobody has read it
+	if i := slices.IndexFunc(before.pending, isRerun); i >= 0 && m.posted.Key == "" { // it was asked for, and is not read yet
 		m.posted = before.pending[i]
 	}
 	if err := m.stored(ctx, head.ID); err != nil {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -11,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/saga"
 )
 
 func (a *app) status() *cobra.Command {
@@ -21,7 +24,7 @@ func (a *app) status() *cobra.Command {
 		Short: "Is anything running, and does everything move?",
 		Long: `Say which coordinators run and what they know, and what does not move: works that wait for a definition which none of
 them knows, live works whose latest record is old although they are held or overdue, and what is dated later than
-the ledger's clock. What waits for a person is not among them: amends list --review, amends list --status paused.`,
+the ledger's clock. What waits for a person is counted, and no finding: amends list --review, amends list --status paused.`,
 		Example: `  amends status
   amends status --still 1h
   amends status --exit-code || page-on-call   # 6: something does not move
@@ -35,18 +38,22 @@ the ledger's clock. What waits for a person is not among them: amends list --rev
 		}
 		var o ledger.Overview
 		var f *flow
+		var held forPeople
 		err := a.with(cmd.Context(), func(s store) (err error) {
 			if o, err = s.Overview(cmd.Context()); err != nil {
 				return err
 			}
-			f, err = flowIn(cmd.Context(), s, &o)
+			if f, err = flowIn(cmd.Context(), s, &o); err != nil {
+				return err
+			}
+			held, err = heldFor(cmd.Context(), s)
 			return err
 		})
 		if err != nil {
 			return err
 		}
 		findings := append(findingsOf(&o, still), f.findings()...)
-		if err := a.printStatus(&o, findings); err != nil || !exitCode || len(findings) == 0 {
+		if err := a.printStatus(&o, findings, held); err != nil || !exitCode || len(findings) == 0 {
 			return err
 		}
 		return &failure{exit: exitFindings, what: "something does not move", next: "read the " + count(len(findings), "finding")}
@@ -79,7 +86,7 @@ func (f *flow) findings() (findings []troubleJSON) {
 		case "paused":
 			next = "when it may go on: amends resume --destination " + quote(d.Name) + " --reason WHY"
 		}
-		findings = append(findings, troubleJSON{Kind: "destination", Words: "destination " + f.because(d.Name) + f.queue(d.Name), Next: next})
+		findings = append(findings, troubleJSON{Kind: "destination", Words: "destination " + f.stands(d.Name) + f.queue(d.Name), Next: next})
 	}
 	return findings
 }
@@ -158,6 +165,8 @@ type statusJSON struct {
 	Unknown  []backlogJSON `json:"unknown"` // definitions that no live session knows
 	Oldest   []headJSON    `json:"oldest"`  // the live works whose latest record is oldest, held or overdue
 	Findings []troubleJSON `json:"findings"`
+	Review   int           `json:"review"` // works in review, and paused one by one; at most 1000 of each are counted
+	Paused   int           `json:"paused"`
 }
 
 type sessionJSON struct {
@@ -182,9 +191,34 @@ type backlogJSON struct {
 	Oldest *time.Time `json:"oldestDueAt"`
 }
 
-func (a *app) printStatus(o *ledger.Overview, findings []troubleJSON) error {
+// forPeople is how many works wait for a person; up to [ledger.MaxBacklog] of each are counted.
+type forPeople struct{ review, paused int }
+
+func heldFor(ctx context.Context, s store) (n forPeople, err error) {
+	count := func(status saga.Status) int {
+		heads, errList := s.List(ctx, ledger.Filter{Status: status, Limit: ledger.MaxBacklog})
+		err = errors.Join(err, errList)
+		return len(heads)
+	}
+	return forPeople{count(saga.Review), count(saga.Paused)}, err
+}
+
+// words is what waits for a person, with the commands that list it; "" when nothing does.
+func (n forPeople) words() string {
+	var words []string
+	add := func(n int, is, command string) {
+		if n > 0 {
+			words = append(words, fmt.Sprintf("%s %s (%s)", waits(int64(n)), is, command))
+		}
+	}
+	add(n.review, "in review", "amends list --review")
+	add(n.paused, "paused", "amends list --status paused")
+	return strings.Join(words, ", ")
+}
+
+func (a *app) printStatus(o *ledger.Overview, findings []troubleJSON, held forPeople) error {
 	if a.json {
-		return a.printJSON(statusToJSON(o, findings))
+		return a.printJSON(statusToJSON(o, findings, held))
 	}
 	a.field("clock", iso(o.At)+" (the ledger's)")
 	a.field("running", count(len(o.Sessions), "coordinator"))
@@ -200,11 +234,13 @@ func (a *app) printStatus(o *ledger.Overview, findings []troubleJSON) error {
 	fmt.Fprintln(a.out)
 	if len(findings) == 0 {
 		a.paragraph("", "Everything moves.")
-		return nil
 	}
 	for _, f := range findings {
 		a.paragraph("", f.Words)
 		a.paragraph("  ", f.Next)
+	}
+	if words := held.words(); words != "" {
+		a.paragraph("", "For a person to decide: "+words)
 	}
 	return nil
 }
@@ -231,10 +267,11 @@ func knows(vs []ledger.Version) string {
 	return b.String()
 }
 
-func statusToJSON(o *ledger.Overview, findings []troubleJSON) statusJSON {
+func statusToJSON(o *ledger.Overview, findings []troubleJSON, held forPeople) statusJSON {
 	j := statusJSON{
 		At: utc(o.At), Sessions: make([]sessionJSON, len(o.Sessions)), Unknown: make([]backlogJSON, len(o.Unknown)),
 		Oldest: make([]headJSON, len(o.Oldest)), Findings: findings,
+		Review: held.review, Paused: held.paused,
 	}
 	for i := range o.Sessions {
 		s := &o.Sessions[i]

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/saga"
 )
@@ -73,6 +74,42 @@ func TestWhatALiveProcessKnows(t *testing.T) {
 		h := ledger.Head{ID: saga.ID{Saga: c.saga, Work: "w"}, Version: c.version, Status: c.status, Posted: c.posted}
 		if got := k.lacking(&h); got != c.want {
 			t.Errorf("%+v lacks %q", c, got)
+		}
+	}
+}
+
+// Why a work waits and when it goes on: a pause of everything hides no destination's own state, and nothing is promised for a
+// time while a destination is away.
+func TestWhyAWorkWaits(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	f := &flow{Standing: coordinator.Standing{Destinations: []coordinator.Destination{
+		{Name: "books", State: "failing", Since: at, Why: "connection refused"},
+		{Name: "mail", State: "paused", Since: at, Actor: "anna", Why: "moving"},
+		{Name: "shop", State: "healthy"},
+		{Name: "tax", State: "limited", Until: at},
+	}}}
+	says := func(name, because, then string) {
+		t.Helper()
+		if is := f.because(name); is != because {
+			t.Errorf("%s: it waits because %q, not %q", name, is, because)
+		}
+		if is := f.then(name); !strings.HasPrefix(is, then) {
+			t.Errorf("%s: %q, not %q", name, is, then)
+		}
+	}
+	says("books", "books fails since 2026-03-01T12:00:00Z: connection refused", "It goes on by itself when books is back")
+	says("tax", "tax asked to be left alone until 2026-03-01T12:00:00Z", "It goes on by itself when tax is back")
+	says("shop", "shop has no room for it yet", "It goes on by itself as soon as shop has room for it.")
+	says("mail", "mail is paused, says anna: moving", "It goes on when the pause ends: amends resume --destination mail --reason WHY.")
+	says("saga:s", "the pause is over, and it goes on with the next claim", "It goes on by itself, with the next claim.")
+	f.Paused = []coordinator.Paused{{Scope: coordinator.Everything(), By: coordinator.By{Actor: "ben", Reason: "INC-77"}, At: at}}
+	for _, name := range []string{"books", "mail", "saga:s", "all"} {
+		says(name, "everything is paused, says ben: INC-77", "It goes on when the pause ends: amends resume --all --reason WHY.")
+	}
+	for _, is := range f.findings() {
+		if is.Kind == "destination" && strings.Contains(is.Words, "everything") {
+			t.Errorf("a destination is said to be everything: %s", is.Words)
 		}
 	}
 }

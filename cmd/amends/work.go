@@ -172,6 +172,9 @@ func look(ctx context.Context, s store, id saga.ID) (*view, error) {
 		}
 	}
 	v.summary = saga.Summarize(v.spec, v.state)
+	if v.knowledge.flow != nil {
+		v.summary.Next = v.knowledge.flow.then(v.head.WaitsFor)
+	}
 	if v.lacking = v.knowledge.lacking(&v.head); v.lacking != "" && v.state.Status.Live() {
 		v.summary.Next = startOne(v.lacking)
 	}

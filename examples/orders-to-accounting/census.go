@@ -13,7 +13,6 @@ type census struct {
 	works    int
 	live     int
 	finished int
-	back     int // of them compensated
 	review   []ledger.Head
 	first    string // the first by its id
 	undone   string // one of the works that were compensated, if any
@@ -46,7 +45,6 @@ func (c *census) add(h *ledger.Head) {
 	case h.Status.Terminal():
 		c.finished++
 		if h.Status == saga.Compensated {
-			c.back++
 			c.undone = cmp.Or(c.undone, h.ID.Work)
 		}
 	case h.Status.Parked():

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/amends-dev/amends/ledger"
@@ -17,9 +18,9 @@ const outageLasts = 20 * time.Second
 // outageReport is what became of the works while the books were out of order.
 type outageReport struct {
 	Seconds  float64 `json:"seconds"`
-	Waiting  int     `json:"waiting"`  // works that waited for the books at its end
+	Waiting  int     `json:"waiting"`  // works that were under way at its end
 	Requests int     `json:"requests"` // that met it, those of the sync without a ledger not among them
-	Undone   int     `json:"undone"`   // works that were compensated meanwhile
+	Undone   int     `json:"undone"`   // works that were compensated meanwhile, and neither cancelled nor refused
 	Review   int     `json:"review"`   // works in review at its end, but for receipts
 }
 
@@ -27,13 +28,18 @@ type outageReport struct {
 type outage struct {
 	p     *play
 	began time.Time
-	was   census
+	was   map[string]bool // the works that were compensated before
 }
 
 // begin takes the books out of order.
-func (o *outage) begin(ctx context.Context) (err error) {
-	if o.was, err = count(ctx, o.p.records.ledger); err != nil {
+func (o *outage) begin(ctx context.Context) error {
+	heads, err := o.compensated(ctx)
+	if err != nil {
 		return err
+	}
+	o.was = map[string]bool{}
+	for i := range heads {
+		o.was[heads[i].ID.Work] = true
 	}
 	o.began = time.Now()
 	o.p.amends.world.BooksOut(true)
@@ -52,11 +58,10 @@ func (o *outage) end(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	waiting, err := o.p.records.ledger.List(ctx, ledger.Filter{Saga: sagaName, WaitsFor: "books", Limit: o.p.orders})
-	if err != nil {
+	r.Waiting = is.live
+	if r.Undone, err = o.undone(ctx); err != nil {
 		return err
 	}
-	r.Waiting, r.Undone = len(waiting), is.back-o.was.back
 	for i := range is.review {
 		if is.review[i].Reason != saga.ReasonInDoubt {
 			r.Review++
@@ -65,6 +70,29 @@ func (o *outage) end(ctx context.Context) error {
 	o.p.amends.world.BooksOut(false)
 	o.p.Outage = r
 	return nil
+}
+
+func (o *outage) compensated(ctx context.Context) ([]ledger.Head, error) {
+	return o.p.records.ledger.List(ctx, ledger.Filter{Saga: sagaName, Status: saga.Compensated, Limit: o.p.orders})
+}
+
+// undone counts works that were compensated since the outage began, although no person and no shop cancelled them and no
+// answer was a refusal.
+func (o *outage) undone(ctx context.Context) (n int, err error) {
+	heads, err := o.compensated(ctx)
+	for i := range heads {
+		if o.was[heads[i].ID.Work] {
+			continue
+		}
+		records, err := o.p.records.ledger.History(ctx, heads[i].ID)
+		if err != nil {
+			return n, err
+		}
+		if !slices.ContainsFunc(records, func(r saga.Record) bool { return r.Kind == saga.KindCancelled || r.Kind == saga.KindRefused }) {
+			n++
+		}
+	}
+	return n, err
 }
 
 // told says what became of the outage.

@@ -59,7 +59,7 @@ func sessionRenew(b *bench) {
 	}
 }
 
-// "Live are the sessions that nobody has buried yet, this one included. One that was opened before and is missing is dead
+// "Live are the sessions that are not buried yet, this one included. One that was opened before and is missing is dead
 // for ever": whoever buried it, and a session that ended by itself is buried by the next claim.
 func sessionsLive(b *bench) {
 	one, two, three := b.session(), b.session(), b.session()

@@ -194,7 +194,7 @@ func (db *DB) live(t saga.Token, now time.Time) bool {
 	return s != nil && !s.dead && s.expires.After(now)
 }
 
-// unburied returns "the sessions that nobody has buried yet".
+// unburied returns "the sessions that are not buried yet".
 func (db *DB) unburied() (ts []saga.Token) {
 	for t, s := range db.sessions {
 		if !s.dead {

@@ -168,7 +168,7 @@ func (s *chains) Renew(ctx context.Context, t saga.Token, r ledger.Renewal) (led
 	return lease, nil
 }
 
-// live returns the sessions that nobody has buried yet.
+// live returns the sessions that are not buried yet.
 func live(ctx context.Context, q Queries) (ts []saga.Token, err error) {
 	err = sqlx.SelectContext(ctx, q, &ts, unburied)
 	return ts, err
