@@ -31,7 +31,7 @@ var protocol = spin.Model{
 		{Name: "rebuild, fallible step", Switches: "-DREBUILD -DAFTER -DPEOPLE=0 -DAMBIG=0", Full: "-DREBUILD -DAFTER -DPEOPLE=0 -DCRASHES=2 -DLOSSES=2"},
 		{Name: "rebuild, a person's word", Switches: "-DREBUILD -DEARLY=0 -DAMBIG=0", Full: "-DREBUILD -DPEOPLE=2 -DEARLY=0 -DAMBIG=0"},
 		{Name: "rebuild, a person's word, fallible step", Switches: "-DREBUILD -DAFTER -DEARLY=0 -DAMBIG=0", Full: "-DREBUILD -DAFTER -DPEOPLE=2 -DEARLY=0 -DAMBIG=0"},
-		{Name: "people's hands", Switches: "-DHANDS -DEARLY=0 -DAMBIG=0", Full: "-DHANDS -DWORDS=3 -DLOSSES=2"},
+		{Name: "people's hands", Switches: "-DHANDS -DEARLY=0 -DAMBIG=0", Full: "-DHANDS -DWORDS=3"},
 		{Name: "people's hands, fallible step", Switches: "-DHANDS -DAFTER -DEARLY=0 -DAMBIG=0", Full: "-DHANDS -DAFTER -DWORDS=3"},
 		{Name: "crashes", Switches: "-DPOISON -DLIMIT=1 -DCRASHES=2 -DAMBIG=0", Full: "-DPOISON -DCRASHES=3 -DEARLY=2 -DLOSSES=2"},
 		{Name: "crashes, fallible step", Switches: "-DPOISON -DAFTER -DCRASHES=3 -DEARLY=0 -DAMBIG=0", Full: "-DPOISON -DAFTER -DCRASHES=3 -DEARLY=2 -DLOSSES=2"},
