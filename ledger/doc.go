@@ -107,7 +107,7 @@
 // its limit, what is paused. The ledger understands none of it. Each control is one row, changed by comparing its version,
 // and the versions of all are drawn from one counter whose lock is held until the change is stored: they become visible
 // in their order. Every claim and renewal answers the newest, so a process learns within its poll that something changed,
-// and reads all. A set by a session and the end of that session have an order: whoever has buried the session sees what it
+// and reads all. A set by a session and the end of that session have an order: a process that has buried the session sees what it
 // set, and it sets nothing more. What a person sets is an act, and is kept.
 //
 // # A database that went back

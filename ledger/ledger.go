@@ -61,7 +61,7 @@ type Ledger interface { //nolint:interfacebloat // a coordinator needs them all
 	// length from now. It answers how many works and sessions that were.
 	CatchUp(ctx context.Context) (works, sessions int64, err error)
 
-	// Post inserts a signal, whoever holds the work, and makes the work due at the latest now, also one that has ended. One
+	// Post inserts a signal, whichever session holds the work, and makes the work due at the latest now, also one that has ended. One
 	// that waits for a destination waits for it no more: a signal reaches a process whatever the destination's state. A
 	// signal whose Key the work has already received changes nothing. An unknown work matches [ErrNotFound], a signal
 	// that cannot be stored [ErrInvalid].

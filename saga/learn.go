@@ -67,7 +67,7 @@ func (m *machine) learnOutcome(o *Outcome) error {
 
 func (m *machine) learnEvidence(f *Evidence) error {
 	ss := m.st.Step(f.Step)
-	if ss == nil || m.st.live() != nil { // nobody looks while an attempt is open
+	if ss == nil || m.st.live() != nil { // there is no lookup while an attempt is open
 		return errNotFitting
 	}
 	if m.owesResult(ss) {
