@@ -216,7 +216,7 @@ func TestAdoptionThatIsCutOff(t *testing.T) {
 	}
 }
 
-func cutOff(t *testing.T, fault ledgertest.Fault, whole ledger.Reader) {
+func cutOff(t *testing.T, fault ledgertest.Fault, whole ledger.Catalogue) {
 	t.Helper()
 	rs := ruins()
 	l, w := memory.New(nil), left(rs)
@@ -267,7 +267,7 @@ func cutOff(t *testing.T, fault ledgertest.Fault, whole ledger.Reader) {
 }
 
 // same compares the records of an adoption in two memory.
-func same(t *testing.T, l, whole ledger.Reader, id saga.ID) {
+func same(t *testing.T, l, whole ledger.Catalogue, id saga.ID) {
 	t.Helper()
 	got, err := l.History(t.Context(), id)
 	if err != nil {

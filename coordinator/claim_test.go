@@ -135,7 +135,7 @@ func waits(t *testing.T, wait time.Duration, held bool) { //nolint:thelper // it
 	verify(t, l, w, "o1")
 }
 
-func headOf(t *testing.T, l ledger.Reader, work string) ledger.Head {
+func headOf(t *testing.T, l ledger.Catalogue, work string) ledger.Head {
 	t.Helper()
 	heads, err := l.List(t.Context(), ledger.Filter{Work: work})
 	if err != nil || len(heads) != 1 {

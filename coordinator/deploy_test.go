@@ -100,7 +100,7 @@ func TestWhatNoProcessKnowsIsLeftAlone(t *testing.T) {
 	})
 }
 
-func history(t testing.TB, l ledger.Reader, work string) []saga.Record {
+func history(t testing.TB, l ledger.Catalogue, work string) []saga.Record {
 	t.Helper()
 	rs, err := l.History(t.Context(), saga.ID{Saga: "billing", Work: work})
 	if err != nil {

@@ -18,7 +18,7 @@ func versionOf(st *saga.State) ledger.Version {
 
 // verify checks everything.
 func (s *simulation) verify() {
-	reader := ledger.Reader(s.tap)
+	reader := ledger.Catalogue(s.tap)
 	if s.broken[brokenChain] != "" {
 		reader = forgetful{reader}
 	}
@@ -49,10 +49,10 @@ func (s *simulation) verify() {
 }
 
 // forgetful is a reader that misses a record.
-type forgetful struct{ ledger.Reader }
+type forgetful struct{ ledger.Catalogue }
 
 func (f forgetful) History(ctx context.Context, id saga.ID) ([]saga.Record, error) {
-	rs, err := f.Reader.History(ctx, id)
+	rs, err := f.Catalogue.History(ctx, id)
 	if len(rs) > 3 {
 		rs = slices.Delete(rs, 2, 3)
 	}

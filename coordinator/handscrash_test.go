@@ -174,7 +174,7 @@ func overtaken(err error) bool {
 }
 
 // handAudit checks how the course ended.
-func (tr *trial) handAudit(l ledger.Reader, h *handed, work string) {
+func (tr *trial) handAudit(l ledger.Catalogue, h *handed, work string) {
 	rs, err := l.History(tr.t.Context(), idOf(work))
 	if err != nil || !slices.ContainsFunc(rs, func(r saga.Record) bool {
 		return r.Kind == h.kind && (len(r.Signals) == 1 || r.Kind == saga.KindRevised)

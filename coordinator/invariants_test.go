@@ -15,7 +15,7 @@ import (
 // watch makes the world ask the ledger about every request that arrives. I8: "nothing arrives at a
 // destination that was not armed before (or adopted)"; A1: "a request's first byte leaves before its recorded
 // deadline or never".
-func (w *world) watch(l ledger.Reader) {
+func (w *world) watch(l ledger.Catalogue) {
 	w.judge = func(a arrival) string {
 		rs, err := l.History(context.Background(), idOf(a.work))
 		if err != nil {
@@ -54,7 +54,7 @@ func verify(t testing.TB, l ledgertest.Store, w *world, works ...string) {
 	ledgertest.MustCheck(t, l)
 }
 
-func verifyWork(t testing.TB, l ledger.Reader, w *world, work string) {
+func verifyWork(t testing.TB, l ledger.Catalogue, w *world, work string) {
 	t.Helper()
 	rs, err := l.History(t.Context(), idOf(work))
 	if err != nil {
@@ -84,7 +84,7 @@ func verifyWork(t testing.TB, l ledger.Reader, w *world, work string) {
 // timing says whose fault it is that a lookup missed an effect. A2: "a request not answered by its deadline takes
 // effect within settle of it, or never". On a machine that is too busy the world itself may break that; then nothing
 // is shown about the coordinator. The chain and the times of all requests are there to judge by.
-func timing(t testing.TB, l ledger.Reader, rs []saga.Record, made []outcome) string {
+func timing(t testing.TB, l ledger.Catalogue, rs []saga.Record, made []outcome) string {
 	t.Helper()
 	var b strings.Builder
 	inTime := true
@@ -128,7 +128,7 @@ func deadlineOf(rs []saga.Record, a arrival) time.Time {
 }
 
 // settleOf returns how long an effect of a step may take to show.
-func settleOf(t testing.TB, l ledger.Reader, version int, step string) time.Duration {
+func settleOf(t testing.TB, l ledger.Catalogue, version int, step string) time.Duration {
 	t.Helper()
 	ds, err := l.Definitions(t.Context())
 	if err != nil {

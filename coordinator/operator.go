@@ -210,14 +210,9 @@ func (op *Operator) stand(ctx context.Context, id saga.ID) (*standing, error) {
 	return &standing{st: st, spec: spec, unread: unread, at: c.At}, err
 }
 
-// signals returns the signals posted to a work that are of a kind. A ledger that cannot be read has none: posting one
-// again changes nothing.
+// signals returns the signals posted to a work that are of a kind.
 func (op *Operator) signals(ctx context.Context, id saga.ID, of func(*saga.Signal) bool) ([]saga.Signal, error) {
-	r, ok := op.ledger.(ledger.Reader)
-	if !ok {
-		return nil, nil
-	}
-	all, err := r.Signals(ctx, id)
+	all, err := op.ledger.Signals(ctx, id)
 	return slices.DeleteFunc(all, func(s saga.Signal) bool { return !of(&s) }), err
 }
 
@@ -235,11 +230,10 @@ func (op *Operator) spec(ctx context.Context, st *saga.State) (*saga.Spec, error
 	op.mu.Lock()
 	spec, ok := op.specs[v]
 	op.mu.Unlock()
-	r, reads := op.ledger.(ledger.Reader)
-	if ok || !reads {
+	if ok {
 		return spec, nil
 	}
-	ds, err := r.Definitions(ctx)
+	ds, err := op.ledger.Definitions(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the definitions: %w", err)
 	}

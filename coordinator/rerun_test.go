@@ -247,7 +247,7 @@ func TestRerunOfWhatWasGivenUp(t *testing.T) {
 	}
 }
 
-func signalsOf(t *testing.T, l ledger.Reader, work string) []saga.Signal {
+func signalsOf(t *testing.T, l ledger.Catalogue, work string) []saga.Signal {
 	t.Helper()
 	signals, err := l.Signals(t.Context(), idOf(work))
 	if err != nil {

@@ -55,7 +55,7 @@ func (p *process) starts(name string, n int) {
 }
 
 // in counts a saga's works by status.
-func in(t testing.TB, l ledger.Reader, name string) map[saga.Status]int {
+func in(t testing.TB, l ledger.Catalogue, name string) map[saga.Status]int {
 	t.Helper()
 	count := map[saga.Status]int{}
 	for after := int64(0); ; {

@@ -281,7 +281,7 @@ func TestStartTx(t *testing.T) {
 }
 
 // counted waits until the ledger has counted so many duplicates.
-func counted(t *testing.T, l ledger.Reader, want int64) {
+func counted(t *testing.T, l ledger.Catalogue, want int64) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()

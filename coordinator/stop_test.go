@@ -293,7 +293,7 @@ func mailer(p *process) saga.Program {
 	return mailing(p, func(ctx context.Context, c saga.Call[order]) (thing, error) { return p.send(ctx, c, saga.Forward, "") })
 }
 
-func stateOf(t testing.TB, l ledger.Reader, work string) *saga.State {
+func stateOf(t testing.TB, l ledger.Catalogue, work string) *saga.State {
 	t.Helper()
 	st := maybe(l, work)
 	if st == nil {
@@ -303,7 +303,7 @@ func stateOf(t testing.TB, l ledger.Reader, work string) *saga.State {
 }
 
 // maybe folds a work's chain, or returns nil when there is none.
-func maybe(l ledger.Reader, work string) *saga.State {
+func maybe(l ledger.Catalogue, work string) *saga.State {
 	rs, err := l.History(context.Background(), idOf(work))
 	if err != nil {
 		return nil

@@ -23,13 +23,9 @@ type sighting struct{ record, since time.Time }
 
 // watching looks at the ledger until ctx ends.
 func (c *Coordinator) watching(ctx context.Context) {
-	r, ok := c.Operator.ledger.(ledger.Reader)
-	if !ok {
-		return
-	}
 	w := watch{log: c.opts.Log, seen: map[int64]sighting{}}
 	for sleep(ctx, sayEvery) == nil {
-		o, err := within(ctx, c.opts.Lease, r.Overview)
+		o, err := within(ctx, c.opts.Lease, c.Operator.ledger.Overview)
 		if err != nil {
 			continue // other calls fail, too, and say so
 		}

@@ -14,6 +14,8 @@ import (
 
 // book is a copy of a ledger that a test can damage. It reads like the ledger it was copied from.
 type book struct {
+	ledger.Catalogue // nil: what is not there is not asked
+
 	heads   []ledger.Head
 	records map[saga.ID][]saga.Record
 	signals map[saga.ID][]saga.Signal

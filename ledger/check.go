@@ -61,11 +61,11 @@ type CheckOptions struct {
 //
 // The hashes show accidents (a half restore, a row edited by hand). Somebody who rewrites a chain together
 // with all its later hashes is shown only by comparing with an anchor kept elsewhere.
-func Check(ctx context.Context, r Reader, o *CheckOptions) (Report, error) {
+func Check(ctx context.Context, r Catalogue, o *CheckOptions) (Report, error) {
 	if o == nil {
 		o = &CheckOptions{}
 	}
-	c := checker{Reader: r, machine: !o.ChainsOnly, specs: make(map[Version]*saga.Spec), made: make(map[uint64]int64)}
+	c := checker{Catalogue: r, machine: !o.ChainsOnly, specs: make(map[Version]*saga.Spec), made: make(map[uint64]int64)}
 	if err := c.begin(ctx); err != nil {
 		return c.report, fmt.Errorf("check: %w", err)
 	}
@@ -96,7 +96,7 @@ func Check(ctx context.Context, r Reader, o *CheckOptions) (Report, error) {
 
 // checker walks the works of a ledger.
 type checker struct {
-	Reader
+	Catalogue
 	machine bool // fold the chains as well
 	report  Report
 

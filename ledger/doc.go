@@ -1,7 +1,7 @@
 // Package ledger is the contract between the coordinator and the database: what is stored of a work, and what
 // an append, a claim and a signal mean. It is for those who implement a ledger, and for tools that read one;
 // applications use package coordinator. This comment is the design document; the contract itself is the
-// comments on [Ledger] and [Reader], and package ledgertest holds every sentence of it.
+// comments on [Ledger] and its four parts, and package ledgertest holds every sentence of it.
 //
 // A ledger is dumb. The machine in package saga decides; the ledger stores what was decided, on the condition
 // that nothing came between. It never derives a status from an event.
@@ -124,7 +124,7 @@
 //
 // # Writing a ledger
 //
-// Implement [Ledger] and [Reader]. Where the caller's own tables live in the same database, implement
+// Implement [Ledger]. Where the caller's own tables live in the same database, implement
 // [TxStarter]. Read package memory first: it is the whole contract on a few maps. Then:
 //
 //   - Make the append rule one statement, or one transaction that locks the heads in the order of their

@@ -10,13 +10,40 @@ import (
 	"github.com/amends-dev/amends/saga"
 )
 
-// Ledger is the write side: what a coordinator needs. It stores what the machine decided and never derives a
-// status from an event. Every method is safe for concurrent use and for repeating after an error: a method
-// that returns an error may or may not have taken effect, and calling it again with the same arguments
-// settles which.
-type Ledger interface { //nolint:interfacebloat // a coordinator needs them all
+// Ledger is everything that a coordinator needs of a store, in four parts. It stores what the machine decided and never
+// derives a status from an event. Every method is safe for concurrent use and for repeating after an error: a method
+// that returns an error may or may not have taken effect, and calling it again with the same arguments settles which.
+type Ledger interface {
+	Chains
+	Instances
+	Catalogue
 	Controls
 
+	// Close releases connections and files. It does not bury sessions.
+	Close() error
+}
+
+// Chains are the records of each work, and what others have to say to it.
+type Chains interface {
+	// Append stores records, many works per call, at most one record per work, and answers each at its own
+	// index. t is the session on whose lease records that arm something are judged. An error says that
+	// nothing is known of any of them: append the very same entries again until there is an answer. Only
+	// [ErrDatabaseChanged] is final: the session is void.
+	Append(ctx context.Context, t saga.Token, entries []Entry) ([]Answer, error)
+
+	// Load returns the chains of works, each from its latest snapshot on, with the signals posted to the work that no
+	// record has consumed. Works that do not exist are left out.
+	Load(ctx context.Context, ids []saga.ID) ([]Chain, error)
+
+	// Post inserts a signal, whichever session holds the work, and makes the work due at the latest now, also one that has ended. One
+	// that waits for a destination waits for it no more: a signal reaches a process whatever the destination's state. A
+	// signal whose Key the work has already received changes nothing. An unknown work matches [ErrNotFound], a signal
+	// that cannot be stored [ErrInvalid].
+	Post(ctx context.Context, id saga.ID, s saga.Signal) error
+}
+
+// Instances is the schedule of works: the sessions of processes, who holds which work, and when it wants attention.
+type Instances interface {
 	// OpenSession begins a lease of ttl for a new process under a fresh random token, and reads who the
 	// database is. label names the process for people (host, pid), knows are the definitions it can run; a process
 	// that only starts works knows none. A schema that is newer than this program answers [ErrSchema].
@@ -31,16 +58,6 @@ type Ledger interface { //nolint:interfacebloat // a coordinator needs them all
 	// Bury marks session t dead, so that its works can be claimed at once. Burying a dead session is not an
 	// error. A process calls it on its own session when it stops.
 	Bury(ctx context.Context, t saga.Token) error
-
-	// Append stores records, many works per call, at most one record per work, and answers each at its own
-	// index. t is the session on whose lease records that arm something are judged. An error says that
-	// nothing is known of any of them: append the very same entries again until there is an answer. Only
-	// [ErrDatabaseChanged] is final: the session is void.
-	Append(ctx context.Context, t saga.Token, entries []Entry) ([]Answer, error)
-
-	// Load returns the chains of works, each from its latest snapshot on, with the signals posted to the work that no
-	// record has consumed. Works that do not exist are left out.
-	Load(ctx context.Context, ids []saga.ID) ([]Chain, error)
 
 	// Claim buries expired sessions and releases what dead ones held, then gives session t up to c.Limit works that
 	// are due and known to it, in the order that [Claim] says. It returns them together with the works t already
@@ -60,13 +77,11 @@ type Ledger interface { //nolint:interfacebloat // a coordinator needs them all
 	// calls ahead become due now, whatever they wait for besides, and the lease of a session renewed later than the clock says ends after its own
 	// length from now. It answers how many works and sessions that were.
 	CatchUp(ctx context.Context) (works, sessions int64, err error)
+}
 
-	// Post inserts a signal, whichever session holds the work, and makes the work due at the latest now, also one that has ended. One
-	// that waits for a destination waits for it no more: a signal reaches a process whatever the destination's state. A
-	// signal whose Key the work has already received changes nothing. An unknown work matches [ErrNotFound], a signal
-	// that cannot be stored [ErrInvalid].
-	Post(ctx context.Context, id saga.ID, s saga.Signal) error
-
+// Catalogue is what the ledger knows beside its chains and what people read of it. Reading needs no session. It reads
+// from the primary today; only what Describe compares has to be the newest.
+type Catalogue interface {
 	// Describe stores the structure of a definition, or compares it with what is stored under the same name
 	// and version: [ErrDefinitionChanged] when they differ.
 	Describe(ctx context.Context, spec *saga.Spec) error
@@ -75,12 +90,6 @@ type Ledger interface { //nolint:interfacebloat // a coordinator needs them all
 	// error the counts may be in or not. A source that is longer than [MaxText] is cut.
 	Count(ctx context.Context, ds []Duplicate) error
 
-	// Close releases connections and files. It does not bury sessions.
-	Close() error
-}
-
-// Reader is the people's side. It reads from the primary and needs no session.
-type Reader interface {
 	// List returns heads in the order of their numbers, at most f.Limit of them, starting behind f.After; or in the order
 	// of their works behind f.AfterWork, see [Filter].
 	List(ctx context.Context, f Filter) ([]Head, error)

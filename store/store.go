@@ -18,7 +18,6 @@ import (
 // DB is an open database with every role. A process opens one for each database.
 type DB interface { //nolint:interfacebloat // every role there is
 	ledger.Ledger
-	ledger.Reader
 	ledger.TxStarter
 	reconcile.Inbox
 	reconcile.Gate

@@ -25,7 +25,7 @@ type variant struct {
 
 // readable is a ledger as people read it.
 type readable interface {
-	ledger.Reader
+	ledger.Catalogue
 	Close() error
 }
 

@@ -20,7 +20,6 @@ import (
 // store is an open ledger with both its sides.
 type store interface {
 	ledger.Ledger
-	ledger.Reader
 }
 
 // address names a ledger.

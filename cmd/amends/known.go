@@ -19,7 +19,7 @@ type knowledge struct {
 	paused   map[saga.ID]string // of works that a person holds: who, and why
 }
 
-func whoKnows(ctx context.Context, s ledger.Reader) (*knowledge, error) {
+func whoKnows(ctx context.Context, s ledger.Catalogue) (*knowledge, error) {
 	sessions, err := s.Sessions(ctx)
 	if err != nil {
 		return nil, err

@@ -19,7 +19,7 @@ type census struct {
 }
 
 // count reads every head of the ledger.
-func count(ctx context.Context, r ledger.Reader) (census, error) {
+func count(ctx context.Context, r ledger.Catalogue) (census, error) {
 	var c census
 	f := ledger.Filter{Saga: sagaName, Limit: 1000}
 	for {

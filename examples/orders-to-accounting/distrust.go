@@ -199,7 +199,7 @@ func (p *play) rebuild(ctx context.Context) error {
 }
 
 // adopted counts the works of a rebuilt ledger, and names those with a receipt of which nobody can know.
-func adopted(ctx context.Context, l ledger.Reader) (works int, unconfirmed []string, err error) {
+func adopted(ctx context.Context, l ledger.Catalogue) (works int, unconfirmed []string, err error) {
 	c, err := count(ctx, l)
 	for f := (ledger.Filter{Saga: sagaName, Unconfirmed: true, Limit: 1000}); err == nil; {
 		var heads []ledger.Head

@@ -34,7 +34,7 @@ type rig struct {
 	mails func() int
 	door  string
 
-	ledger ledger.Reader
+	ledger ledger.Catalogue
 	heard  reconcile.Reader
 }
 

@@ -140,7 +140,7 @@ func (p *play) audit(ctx context.Context) (err error) {
 }
 
 // examples names two works worth a look: one that a person was asked about and one that was undone, or else others.
-func examples(ctx context.Context, l ledger.Reader, unconfirmed []ledger.Head) (asked, undone string, err error) {
+func examples(ctx context.Context, l ledger.Catalogue, unconfirmed []ledger.Head) (asked, undone string, err error) {
 	c, err := count(ctx, l)
 	if err != nil {
 		return "", "", err

@@ -21,7 +21,6 @@ import (
 // store is a ledger with both of its sides.
 type store interface {
 	ledger.Ledger
-	ledger.Reader
 }
 
 // journal is what was heard, swept, planned and run, with all of its sides.

@@ -9,12 +9,12 @@ import (
 
 // MustCheck runs [ledger.Check] on everything in r and fails tb with what it finds. Call it at the end of every
 // test that used a ledger, while the ledger is still open.
-func MustCheck(tb testing.TB, r ledger.Reader) {
+func MustCheck(tb testing.TB, r ledger.Catalogue) {
 	tb.Helper()
 	check(tb, r, nil)
 }
 
-func check(tb testing.TB, r ledger.Reader, o *ledger.CheckOptions) {
+func check(tb testing.TB, r ledger.Catalogue, o *ledger.CheckOptions) {
 	tb.Helper()
 	report, err := ledger.Check(context.Background(), r, o) // also in a Cleanup, where the test's context is over
 	if err != nil {

@@ -82,6 +82,8 @@ func CrashAfter(n int, on ...Method) Fault {
 // FaultyLedger passes calls on to a ledger and lets some of them fail. It is safe for concurrent use. Run one
 // without faults first and read [FaultyLedger.Calls] to know how many points there are to fail at.
 type FaultyLedger struct {
+	ledger.Catalogue // what only reads never fails
+
 	inner  ledger.Ledger
 	faults []Fault
 
@@ -97,7 +99,7 @@ var _ ledger.Ledger = (*FaultyLedger)(nil)
 // Faulty returns l with faults.
 func Faulty(l ledger.Ledger, faults ...Fault) *FaultyLedger {
 	return &FaultyLedger{
-		inner: l, faults: faults,
+		Catalogue: l, inner: l, faults: faults,
 		seen: make([]int, len(faults)), calls: make(map[Method]int), crashed: make(chan struct{}),
 	}
 }

@@ -15,7 +15,6 @@ import (
 // Store is what a ledger implements: the coordinator's side and the people's side.
 type Store interface {
 	ledger.Ledger
-	ledger.Reader
 }
 
 // Harness tells the suite how to make a store, and what else this kind of store can do. Only Open is required;

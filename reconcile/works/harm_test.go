@@ -281,7 +281,7 @@ func TestAdoptionCutOffInARun(t *testing.T) {
 		w.sale(t)
 		l, plans := memory.New(nil), memory.New(nil)
 		faulty := ledgertest.Faulty(l, ledgertest.CrashAfter(1, ledgertest.Append))
-		p := w.boot(t, dying{faulty, l}, plans, false)
+		p := w.boot(t, faulty, plans, false)
 		ctx, die := context.WithCancel(t.Context())
 		go func() {
 			<-faulty.Crashed()

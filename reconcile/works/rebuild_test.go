@@ -149,7 +149,7 @@ func (w *world) rebuilds(t *testing.T, before *memory.DB, mailed bool, cut [2]in
 	t.Helper()
 	since := time.Now()
 	writes := w.writes
-	rebuild := func(l store) (*process, repair.Report, error) {
+	rebuild := func(l ledger.Ledger) (*process, repair.Report, error) {
 		p := w.boot(t, l, memory.New(nil), mailed)
 		r, err := p.Rebuild(t.Context(), since, anyone)
 		return p, r, err
@@ -186,7 +186,7 @@ func (w *world) cutOff(t *testing.T, l *memory.DB, mailed bool, since time.Time,
 	t.Helper()
 	fault := []func(int, ...ledgertest.Method) ledgertest.Fault{ledgertest.CrashBefore, ledgertest.CrashDuring, ledgertest.CrashAfter}[cut[1]](cut[0], ledgertest.Append)
 	faulty := ledgertest.Faulty(l, fault)
-	p := w.boot(t, dying{faulty, l}, memory.New(nil), mailed)
+	p := w.boot(t, faulty, memory.New(nil), mailed)
 	ctx, die := context.WithCancel(t.Context())
 	defer die()
 	go func() {
@@ -197,12 +197,6 @@ func (w *world) cutOff(t *testing.T, l *memory.DB, mailed bool, since time.Time,
 		}
 	}()
 	_, _ = p.Rebuild(ctx, since, anyone) // it may have died
-}
-
-// dying is a ledger of a process that dies, with its reading side.
-type dying struct {
-	*ledgertest.FaultyLedger
-	ledger.Reader
 }
 
 // sameAtRest compares the rebuilt ledger with the one that was lost.

@@ -188,12 +188,6 @@ func (w *world) mail(_ context.Context, c saga.Call[order]) (letter, error) {
 	return letter{ID: "mail-" + c.Work}, err
 }
 
-// store is a ledger with its two sides.
-type store interface {
-	ledger.Ledger
-	ledger.Reader
-}
-
 // process is a coordinator over a ledger, and the job that reconciles it.
 type process struct {
 	*coordinator.Coordinator
@@ -206,12 +200,12 @@ type process struct {
 }
 
 // boot makes a process. It does not run yet.
-func (w *world) boot(t *testing.T, l store, plans *memory.DB, mailed bool) *process {
+func (w *world) boot(t *testing.T, l ledger.Ledger, plans *memory.DB, mailed bool) *process {
 	t.Helper()
 	return w.bootWith(t, l, plans, func(c *repair.Config) { c.Effects = w.effects(mailed) })
 }
 
-func (w *world) bootWith(t *testing.T, l store, plans *memory.DB, change func(*repair.Config)) *process {
+func (w *world) bootWith(t *testing.T, l ledger.Ledger, plans *memory.DB, change func(*repair.Config)) *process {
 	t.Helper()
 	silent := logrus.New()
 	silent.SetLevel(logrus.PanicLevel)

@@ -80,7 +80,6 @@ var errClosed = errors.New("the database is closed")
 
 var (
 	_ ledger.Ledger = (*DB)(nil)
-	_ ledger.Reader = (*DB)(nil)
 )
 
 // New returns an empty database. Nil options mean the defaults.

@@ -75,7 +75,6 @@ type DB struct {
 
 var (
 	_ ledger.Ledger    = (*DB)(nil)
-	_ ledger.Reader    = (*DB)(nil)
 	_ ledger.TxStarter = (*DB)(nil)
 	_ reconcile.Inbox  = (*DB)(nil)
 	_ reconcile.Gate   = (*DB)(nil)

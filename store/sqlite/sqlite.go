@@ -65,7 +65,6 @@ type store = sqlstore.Store
 
 var (
 	_ ledger.Ledger    = (*DB)(nil)
-	_ ledger.Reader    = (*DB)(nil)
 	_ ledger.TxStarter = (*DB)(nil)
 	_ reconcile.Inbox  = (*DB)(nil)
 	_ reconcile.Gate   = (*DB)(nil)

@@ -66,61 +66,55 @@ func void(f func() error) func() (struct{}, error) {
 	return func() (struct{}, error) { return struct{}{}, f() }
 }
 
-// book is a ledger with its reading side.
-type book interface {
-	ledger.Ledger
-	ledger.Reader
-}
-
 // ledgerPort is the ledger as a process sees it.
 type ledgerPort struct {
-	book
+	ledger.Ledger
 	p *power
 }
 
 func (l *ledgerPort) OpenSession(ctx context.Context, ttl time.Duration, label string, knows []ledger.Version) (ledger.Lease, error) {
-	return write(l.p, func() (ledger.Lease, error) { return l.book.OpenSession(ctx, ttl, label, knows) })
+	return write(l.p, func() (ledger.Lease, error) { return l.Ledger.OpenSession(ctx, ttl, label, knows) })
 }
 
 func (l *ledgerPort) Renew(ctx context.Context, t saga.Token, r ledger.Renewal) (ledger.Lease, error) {
-	return write(l.p, func() (ledger.Lease, error) { return l.book.Renew(ctx, t, r) })
+	return write(l.p, func() (ledger.Lease, error) { return l.Ledger.Renew(ctx, t, r) })
 }
 
 func (l *ledgerPort) Bury(ctx context.Context, t saga.Token) error {
-	_, err := write(l.p, void(func() error { return l.book.Bury(ctx, t) }))
+	_, err := write(l.p, void(func() error { return l.Ledger.Bury(ctx, t) }))
 	return err
 }
 
 func (l *ledgerPort) Append(ctx context.Context, t saga.Token, es []ledger.Entry) ([]ledger.Answer, error) {
-	return write(l.p, func() ([]ledger.Answer, error) { return l.book.Append(ctx, t, es) })
+	return write(l.p, func() ([]ledger.Answer, error) { return l.Ledger.Append(ctx, t, es) })
 }
 
 func (l *ledgerPort) Claim(ctx context.Context, t saga.Token, c ledger.Claim) (ledger.Claimed, error) {
-	return write(l.p, func() (ledger.Claimed, error) { return l.book.Claim(ctx, t, c) })
+	return write(l.p, func() (ledger.Claimed, error) { return l.Ledger.Claim(ctx, t, c) })
 }
 
 func (l *ledgerPort) GiveBack(ctx context.Context, t saga.Token, works []ledger.Return) error {
-	_, err := write(l.p, void(func() error { return l.book.GiveBack(ctx, t, works) }))
+	_, err := write(l.p, void(func() error { return l.Ledger.GiveBack(ctx, t, works) }))
 	return err
 }
 
 func (l *ledgerPort) Post(ctx context.Context, id saga.ID, s saga.Signal) error {
-	_, err := write(l.p, void(func() error { return l.book.Post(ctx, id, s) }))
+	_, err := write(l.p, void(func() error { return l.Ledger.Post(ctx, id, s) }))
 	return err
 }
 
 func (l *ledgerPort) Describe(ctx context.Context, s *saga.Spec) error {
-	_, err := write(l.p, void(func() error { return l.book.Describe(ctx, s) }))
+	_, err := write(l.p, void(func() error { return l.Ledger.Describe(ctx, s) }))
 	return err
 }
 
 func (l *ledgerPort) Count(ctx context.Context, ds []ledger.Duplicate) error {
-	_, err := write(l.p, void(func() error { return l.book.Count(ctx, ds) }))
+	_, err := write(l.p, void(func() error { return l.Ledger.Count(ctx, ds) }))
 	return err
 }
 
 func (l *ledgerPort) SetControl(ctx context.Context, t saga.Token, c ledger.Control) (ledger.Control, error) {
-	return write(l.p, func() (ledger.Control, error) { return l.book.SetControl(ctx, t, c) })
+	return write(l.p, func() (ledger.Control, error) { return l.Ledger.SetControl(ctx, t, c) })
 }
 
 // storePort is the store as a process sees it. It watches the gate: see check.

@@ -20,7 +20,6 @@ type Store struct {
 }
 
 var (
-	_ ledger.Reader    = (*Store)(nil)
 	_ ledger.Controls  = (*Store)(nil)
 	_ reconcile.Reader = (*Store)(nil)
 	_ drift.Plans      = (*Store)(nil)
