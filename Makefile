@@ -83,6 +83,10 @@ soak: $(WITH_POSTGRES) ## Twenty seeds of 2000 orders and 50 kills in four modes
 bench: ## Sagas per second and what each costs, beside the floor.
 	@$(MAKE) --no-print-directory -C bench bench
 
+.PHONY: bench-against
+bench-against: ## Sagas per second beside those of another commit, in turn: make bench-against REV=main~1
+	@scripts/bench-against.sh $(REV) $(ARGS)
+
 .PHONY: bench-growth
 bench-growth: ## What a million finished works cost a new one.
 	@$(MAKE) --no-print-directory -C bench growth
