@@ -2,6 +2,7 @@ package saga
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -21,11 +22,11 @@ func TestRevisionRecordsAreAFormat(t *testing.T) {
 		{Record{
 			Seq: 4, Session: 9, Kind: KindHeard, Version: 3, Revision: "2026-03-01T12:00:00Z", Body: json.RawMessage(`"4 lines"`),
 			Error: "the source has a newer version", Signals: []int64{12}, Status: Retrying, Wait: 1500 * time.Millisecond,
-		}, "4ead89ac7db3675212fd09e31d8ff7f4"},
+		}, "a46535e23035fd22c523af6cb4c474bb"},
 		{Record{
 			Seq: 4, Session: 9, Kind: KindHeard, Revision: "18", Error: "the source cancelled it", Signals: []int64{12},
 			Status: Review, Reason: ReasonConflict,
-		}, "3a029f8122d612f6fec05cd2e04c6da7"},
+		}, "7f69613cccd439ec9de027961ddcf87b"},
 		{Record{
 			Seq: 5, Session: 9, Kind: KindRevised, Version: 3, Revision: "1/18", Body: json.RawMessage(`{"input":"4 lines","keep":["receipt"]}`),
 			Signals: []int64{12}, Status: Running, Arm: &Arm{Step: "customer", Direction: Forward, Attempt: 2, Key: "am-k2", Budget: 30 * time.Second},
@@ -57,16 +58,29 @@ func TestRevisionKeysAreAFormat(t *testing.T) {
 }
 
 // The words of records and signals stand in ledgers. They never change.
-func TestRevisionWordsAreAFormat(t *testing.T) {
+func TestWordsAreAFormat(t *testing.T) {
 	t.Parallel()
-	for got, want := range map[string]string{
-		string(KindHeard): "heard", string(KindRevised): "revised", string(KindForgotten): "forgotten",
-		string(SignalRevise): "revise", string(SignalKeep): "keep", string(SignalCancel): "cancel", string(ReasonConflict): "conflict",
+	for words, want := range map[string]string{
+		fmt.Sprintln(KindStarted, KindArmed, KindDone, KindNotSent, KindRefused, KindUnknown, KindLost, KindFault):     "started dispatched done not-sent refused unknown lost fault",
+		fmt.Sprintln(KindFound, KindUnfinished, KindNotFound, KindUnclear, KindSeveral, KindResolved, KindCancelled):   "found unfinished not-found unclear several resolved cancelled",
+		fmt.Sprintln(KindNoted, KindParked, KindPaused, KindResumed, KindRetried, KindSkipped):                         "noted sent-to-review paused resumed retried skipped",
+		fmt.Sprintln(KindHeard, KindRevised, KindForgotten, KindAdopted):                                               "revision-received revised forgotten adopted",
+		fmt.Sprintln(Running, Retrying, Compensating, Review, Paused, Adopting, Completed, Compensated):                "running retrying compensating review paused adopting completed compensated",
+		fmt.Sprintln(ReasonInDoubt, ReasonUndoFailed, ReasonAfterPivot, ReasonExhausted, ReasonPoison, ReasonConflict): "in-doubt undo-failed after-pivot exhausted poison conflict",
+		fmt.Sprintln(Ready, Started, InDoubt, Done, Rebuff, Skipped, Forward, Undo):                                    "ready started in-doubt done refused skipped forward undo",
+		fmt.Sprintln(Unsent, Refused, Unknown, Fault, stopped, outage):                                                 "not-sent refused unknown fault stopped outage",
+		fmt.Sprintln(SignalCancel, SignalResolve, SignalConflict, SignalLate, SignalWake, SignalRevise):                "cancel resolve conflict late-answer wake revise",
+		fmt.Sprintln(SignalKeep, SignalPause, SignalResume, SignalRetry, SignalSkip):                                   "keep pause resume retry skip",
 	} {
-		if got != want {
+		if got := strings.Join(strings.Fields(words), " "); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
+}
+
+// What a signal says is stored as it is here.
+func TestSignalsAreAFormat(t *testing.T) {
+	t.Parallel()
 	news := Signal{Kind: SignalRevise, News: News{Revision: "2", Version: 3, Input: json.RawMessage(`"4 lines"`)}}
 	if got, want := string(dump(t, news.News)), `{"revision":"2","version":3,"input":"4 lines"}`; got != want {
 		t.Errorf("news are %s, want %s", got, want)
@@ -92,7 +106,7 @@ func TestRevisionBodiesAreAFormat(t *testing.T) {
 	}
 	d := outgrown(t, strings.Replace(orderToInvoice, "receipt", "letter find\nreceipt", 1), orderToInvoice).fail(Unknown).revise("3").gone("4").revise("5").due().succeed("c")
 	want := []string{
-		`revised {"input":"as of 2","keep":["receipt"]}`, `heard "as of 3"`, `heard `, `heard "as of 5"`, `revised {"keep":["receipt"]}`,
+		`revised {"input":"as of 2","keep":["receipt"]}`, `revision-received "as of 3"`, `revision-received `, `revision-received "as of 5"`, `revised {"keep":["receipt"]}`,
 	}
 	if got := bodies(d); !slices.Equal(got, want) {
 		t.Errorf("bodies\n%q\nwant\n%q", got, want)

@@ -128,9 +128,9 @@ CREATE TABLE amends_records (
     snapshot      text,
 
     PRIMARY KEY (head, seq),
-    CONSTRAINT amends_records_kind CHECK (kind IN ('started', 'armed', 'done', 'not-sent', 'refused', 'unknown',
+    CONSTRAINT amends_records_kind CHECK (kind IN ('started', 'dispatched', 'done', 'not-sent', 'refused', 'unknown',
         'lost', 'fault', 'found', 'unfinished', 'not-found', 'unclear', 'several', 'resolved', 'cancelled',
-        'noted', 'parked', 'paused', 'resumed', 'retried', 'skipped', 'heard', 'revised', 'forgotten', 'adopted')),
+        'noted', 'sent-to-review', 'paused', 'resumed', 'retried', 'skipped', 'revision-received', 'revised', 'forgotten', 'adopted')),
     CONSTRAINT amends_records_status CHECK (status IN ('running', 'retrying', 'compensating',
         'review', 'paused', 'adopting', 'completed', 'compensated')),
     CONSTRAINT amends_records_direction CHECK (direction IN ('forward', 'undo')),

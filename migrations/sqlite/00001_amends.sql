@@ -127,12 +127,12 @@ CREATE TABLE amends_records (
 
     PRIMARY KEY (head, seq),
     CONSTRAINT amends_records_kind CHECK (CASE kind
-        WHEN 'done' THEN 1 WHEN 'started' THEN 1 WHEN 'armed' THEN 1 WHEN 'not-sent' THEN 1
+        WHEN 'done' THEN 1 WHEN 'started' THEN 1 WHEN 'dispatched' THEN 1 WHEN 'not-sent' THEN 1
         WHEN 'refused' THEN 1 WHEN 'unknown' THEN 1 WHEN 'lost' THEN 1 WHEN 'fault' THEN 1
         WHEN 'found' THEN 1 WHEN 'unfinished' THEN 1 WHEN 'not-found' THEN 1 WHEN 'unclear' THEN 1
         WHEN 'several' THEN 1 WHEN 'resolved' THEN 1 WHEN 'cancelled' THEN 1 WHEN 'noted' THEN 1
-        WHEN 'parked' THEN 1 WHEN 'paused' THEN 1 WHEN 'resumed' THEN 1 WHEN 'retried' THEN 1
-        WHEN 'skipped' THEN 1 WHEN 'heard' THEN 1 WHEN 'revised' THEN 1
+        WHEN 'sent-to-review' THEN 1 WHEN 'paused' THEN 1 WHEN 'resumed' THEN 1 WHEN 'retried' THEN 1
+        WHEN 'skipped' THEN 1 WHEN 'revision-received' THEN 1 WHEN 'revised' THEN 1
         WHEN 'forgotten' THEN 1 WHEN 'adopted' THEN 1 ELSE 0 END),
     CONSTRAINT amends_records_status CHECK (CASE status
         WHEN 'running' THEN 1 WHEN 'completed' THEN 1 WHEN 'retrying' THEN 1
