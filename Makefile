@@ -95,6 +95,10 @@ bench-growth: ## What a million finished works cost a new one.
 bench-inbox: ## Deliveries made durable per second, and gate decisions per second.
 	@$(MAKE) --no-print-directory -C bench inbox
 
+.PHONY: bench-claims
+bench-claims: ## Due instances claimed per second, and what an empty look costs.
+	@$(MAKE) --no-print-directory -C bench claims
+
 .PHONY: bench-reconcile
 bench-reconcile: ## A plan over ten million listed objects, from stored listings. N=1000000 for fewer.
 	@$(MAKE) --no-print-directory -C bench reconcile ARGS='--objects $(or $(N),10000000) $(ARGS)'
