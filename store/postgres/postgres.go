@@ -68,6 +68,7 @@ type DB struct {
 	writing
 	heard    heard
 	waits    waiting
+	refs     refs
 	incoming *batch.Group[deliveries]
 	now      func() any // nil but in tests: the server's clock
 	most     int        // statementBytes but in tests
