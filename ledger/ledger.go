@@ -38,7 +38,8 @@ type Chains interface {
 
 	// Post inserts a signal, whichever session holds the work, and makes the work due at the latest now, also one that has ended. One
 	// that waits for a destination waits for it no more: a signal reaches a process whatever the destination's state. A
-	// signal whose Key the work has already received changes nothing. An unknown work matches [ErrNotFound], a signal
+	// signal whose Key the work has already received changes nothing. Signals are numbered within their work, from 1 and
+	// without a gap. An unknown work matches [ErrNotFound], a signal
 	// that cannot be stored [ErrInvalid].
 	Post(ctx context.Context, id saga.ID, s saga.Signal) error
 }

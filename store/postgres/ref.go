@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
 // refs draws the references of new instances: six bits for the bucket, then microseconds, then a little chance. It is in no
@@ -41,9 +43,9 @@ func (r *refs) draw(bucket int) int64 {
 	return int64(bucket)<<(timeBits+chanceBits) | (r.last&(1<<timeBits-1))<<chanceBits | chance()
 }
 
-// give gives every start a reference that was never given before.
-func (r *refs) give(ps []*pending) {
-	for _, p := range ps {
-		p.row[0] = r.draw(0)
+// name gives every start a reference, in its work's bucket, that was never given before.
+func (db *DB) name(starts []*pending) {
+	for _, p := range starts {
+		p.row[0] = db.refs.draw(sqlstore.Bucket(p.ID.Work, db.meta.Buckets))
 	}
 }

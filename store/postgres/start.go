@@ -31,7 +31,7 @@ func (db *DB) again() door { return door{db.blocked, nil, db.startBlocked, db.bl
 func (db *DB) storeStarts(ctx context.Context, t saga.Token, d door, ps []*pending) error {
 	for range attempts {
 		var live bool
-		db.refs.give(ps)
+		db.name(ps)
 		err := d.do(ctx, func(ctx context.Context) (err error) {
 			live, err = accept(db.run(ctx, t, d.many, d.one, ps), ps)
 			return err
@@ -175,7 +175,7 @@ func (db *DB) startTx(ctx context.Context, tx *sqlx.Tx, e ledger.Entry) (ledger.
 	}
 	schema := pq.QuoteIdentifier(db.schema) + "."
 	for range attempts { // a reference that is taken is drawn again
-		db.refs.give(ps)
+		db.name(ps)
 		args := append([]any{db.now(), int64(e.Record.Session)}, ps[0].row...)
 		if _, err := accept(tx.QueryRowxContext(ctx, startText(one(startColumns), 0, schema), args...), ps); err != nil {
 			return ledger.Answer{}, err

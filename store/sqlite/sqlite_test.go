@@ -172,7 +172,9 @@ func alter(t *testing.T, path, statement string) {
 func TestDurability(t *testing.T) {
 	t.Parallel()
 	l := opened(t, filepath.Join(t.TempDir(), "ledger.db"))
-	for pragma, want := range map[string]string{"synchronous": "2", "journal_mode": "wal", "foreign_keys": "1"} {
+	for pragma, want := range map[string]string{
+		"synchronous": "2", "journal_mode": "wal", "foreign_keys": "1", "wal_autocheckpoint": "4000", "journal_size_limit": "67108864",
+	} {
 		var got string
 		err := l.writer.plain(t.Context(), func(q sqlstore.Queries) error {
 			return q.QueryRowxContext(t.Context(), "PRAGMA "+pragma).Scan(&got)
