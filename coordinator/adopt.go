@@ -171,7 +171,7 @@ func (a *adoption) next() bool {
 
 // entry seals the next record. Nobody writes it, so that two who adopt the same write the same.
 func (a *adoption) entry() ledger.Entry {
-	e := ledger.Entry{ID: a.st.ID, Head: a.head, Prev: a.st.Tail}
+	e := ledger.Entry{ID: a.st.ID, Head: a.head, Prev: a.st.Tail, Revision: a.st.Revision}
 	a.record.Seal(a.st.ID, a.st.Seq, a.st.Tail, 0)
 	e.Record = *a.record
 	if a.record.Status != a.st.Status {

@@ -188,7 +188,7 @@ func (w *work) append(d *saga.Decision) (hold bool, a ledger.Answer, err error) 
 	r := d.Record
 	hold = d.Do.Do != saga.Rest && r.Status.Live() && r.Wait <= w.c.opts.Hold && !w.c.isStopping() && w.s.trusted() == nil
 	hold = hold || r.Arm != nil // who arms an attempt says what came of it, even when that is: not sent
-	e := ledger.Entry{ID: w.id, Head: w.head, Prev: w.st.Tail}
+	e := ledger.Entry{ID: w.id, Head: w.head, Prev: w.st.Tail, Revision: w.st.Revision}
 	if after := class(w.st, r); hold != w.inHead || r.Status != w.st.Status || r.Reason != w.st.Reason || after != class(w.st, nil) {
 		e.Schedule = &ledger.Schedule{Hold: hold, Class: after}
 	}

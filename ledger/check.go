@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"time"
@@ -190,6 +191,12 @@ func (c *checker) again(ctx context.Context, head Head) (Head, error) {
 
 func (c *checker) read(ctx context.Context, head Head) (*checked, error) {
 	records, err := c.History(ctx, head.ID)
+	if errors.Is(err, ErrDamaged) {
+		w := &checked{head: head}
+		w.addf(0, doCompare, "It cannot be read: %v.", err)
+		w.damaged = true
+		return w, nil
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read its records: %w", err)
 	}
@@ -197,7 +204,11 @@ func (c *checker) read(ctx context.Context, head Head) (*checked, error) {
 	if head.Posted == 0 && head.Consumed == 0 {
 		return w, nil
 	}
-	if w.signals, err = c.Signals(ctx, head.ID); err != nil {
+	switch w.signals, err = c.Signals(ctx, head.ID); {
+	case errors.Is(err, ErrDamaged):
+		w.addf(0, doCompare, "Its signals cannot be read: %v.", err)
+		w.damaged = true
+	case err != nil:
 		return nil, fmt.Errorf("read its signals: %w", err)
 	}
 	return w, nil

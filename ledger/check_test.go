@@ -174,7 +174,7 @@ func TestCheckReviewWithoutReason(t *testing.T) {
 	b := soundBook(t)
 	b.head(review).Reason = ""
 	report, err := ledger.Check(t.Context(), b, nil)
-	if err != nil || len(report.Findings) != 2 || !strings.Contains(report.Findings[1].What, "in review without a reason") {
+	if err != nil || len(report.Findings) != 2 || !strings.Contains(report.Findings[1].What, `in review with reason ""`) {
 		t.Errorf("found %v and error %v", report.Findings, err)
 	}
 }

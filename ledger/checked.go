@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/amends-dev/amends/saga"
@@ -16,6 +17,7 @@ type checked struct {
 	signals []saga.Signal
 	st      *saga.State // what the chain folds to; nil when it does not, or was not folded
 	found   []Finding
+	damaged bool // it could not be read, and what can be said of it was found
 }
 
 // What a person can do.
@@ -29,7 +31,7 @@ const (
 // check looks for everything that is wrong. The first stable findings are about the chain, which only grows: they
 // are true whatever happens meanwhile. Those behind them compare the chain with the head, which moves.
 func (w *checked) check(machine bool) (stable int) {
-	if !w.chain() {
+	if w.damaged || !w.chain() {
 		return len(w.found) // what a broken chain should mean, nobody can tell
 	}
 	if machine {
@@ -56,6 +58,9 @@ func (w *checked) chain() bool {
 	var prev saga.Hash
 	for i := range w.records {
 		r := &w.records[i]
+		if err := Refuse(&Entry{ID: w.head.ID, Record: *r}); err != nil {
+			w.addf(r.Seq, doCompare, "No ledger stores such a record: %s.", strings.ReplaceAll(err.Error(), "\n", "; "))
+		}
 		switch want := int64(i) + 1; {
 		case r.Seq > want:
 			w.addf(r.Seq, doCompare, "There is a gap: after record %d comes record %d.", want-1, r.Seq)
@@ -117,7 +122,7 @@ func (w *checked) snapshot(r *saga.Record, st *saga.State) {
 func (w *checked) projection() {
 	first, last := &w.records[0], &w.records[len(w.records)-1]
 	h := &w.head
-	base, consumed, ended := int64(1), int64(0), false
+	base, consumed, ended, step, unconfirmed := int64(1), int64(0), false, "", false
 	began := first // of the revision it is at
 	for i := range w.records {
 		r := &w.records[i]
@@ -128,6 +133,8 @@ func (w *checked) projection() {
 			began = r
 		}
 		consumed += int64(len(r.Signals))
+		step = AtIssue(r, step)
+		unconfirmed = unconfirmed || r.Kind == saga.KindAdopted && r.Class == saga.Unknown
 		ended = ended || r.Status.Terminal() && r.At.Equal(h.Finished)
 	}
 	w.differs(last.Seq, "status", h.Status, last.Status)
@@ -136,6 +143,10 @@ func (w *checked) projection() {
 	w.differs(began.Seq, "revision", h.Revision, began.Revision)
 	w.differs(base, "base", h.Base, base)
 	w.differs(last.Seq, "count of consumed signals", h.Consumed, consumed)
+	if h.Status == last.Status {
+		w.differs(last.Seq, "step at issue", h.Step, step)
+	}
+	w.differs(last.Seq, "unconfirmed", h.Unconfirmed, unconfirmed)
 	switch {
 	case h.Status.Terminal() && !ended:
 		w.addf(last.Seq, doRebuild, "The head says it finished at %s; no final record was stored then.", stamp(h.Finished))
@@ -176,8 +187,14 @@ func (w *checked) schedule() {
 	case pending:
 		w.addf(0, lost, "It waits for destination %q with %d unread signals: without room they are not read.", h.WaitsFor, h.Posted-h.Consumed)
 	}
-	if h.Status == saga.Review && h.Reason == "" {
-		w.addf(0, doRebuild, "It is in review without a reason.")
+	if (h.Status == saga.Review) != (h.Reason != "") {
+		w.addf(0, doRebuild, "It is in %s with reason %q: a review has a reason, and nothing else has.", h.Status, h.Reason)
+	}
+	if h.Class < ClassCompensating || h.Class > ClassUnbegun {
+		w.addf(0, doRebuild, "It is in class %d of the order of claims, and there is none such: nobody would claim it.", h.Class)
+	}
+	if h.Consumed > h.Posted {
+		w.addf(0, doRebuild, "It counts %d consumed signals, and %d were posted.", h.Consumed, h.Posted)
 	}
 }
 

@@ -31,6 +31,9 @@ var (
 	// ErrReadOnly: the database is a read replica or read-only.
 	ErrReadOnly = errors.New("the database does not accept writes")
 
+	// ErrDamaged: what is stored of a work cannot be read. Run amends check, and compare with a backup.
+	ErrDamaged = errors.New("what is stored is damaged")
+
 	// ErrLocked: another coordinator has this SQLite ledger open.
 	ErrLocked = errors.New("another coordinator holds this ledger")
 

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"time"
@@ -55,7 +56,8 @@ type Chains interface {
 
 	// Post inserts a signal, whichever session holds the work, and makes the work due at the latest now, also one that has ended. One
 	// that waits for a destination waits for it no more: a signal reaches a process whatever the destination's state. A
-	// signal whose Key the work has already received changes nothing. An unknown work matches [ErrNotFound], a signal
+	// signal whose Key the work has already received changes nothing. Signals are numbered within their work, from 1 and
+	// without a gap. An unknown work matches [ErrNotFound], a signal
 	// that cannot be stored [ErrInvalid].
 	Post(ctx context.Context, id saga.ID, s saga.Signal) error
 }
@@ -184,6 +186,9 @@ type Entry struct {
 	Prev     saga.Hash // hash of the predecessor; zero for a start
 	Record   saga.Record
 	Schedule *Schedule // nil: neither status, holder nor due time change
+	// Revision is what the work is at once the record is stored. A key that derives from it is not stored, so it must be
+	// the one that the chain folds to; what a start and a revision begin with is taken from the record itself.
+	Revision string
 }
 
 // Schedule says what the work's head must show after the record, beyond what the record itself says
@@ -240,15 +245,33 @@ type Head struct {
 	Status   saga.Status
 	Reason   saga.Reason
 	Class    Class      // its place in the order of claims
+	Step     string     // the one at issue while it is retrying, compensating, in review or paused; see [AtIssue]
 	Session  saga.Token // who holds it; 0: no session
 	Due      time.Time  // released: when it wants attention; zero: never, by itself
 	WaitsFor string     // released: the destination that it waits for; empty: nothing but its time
 	Base     int64      // seq of the latest record with a snapshot; 1 when there is none
 	Posted   int64      // signals received
 	Consumed int64      // signals consumed by records
-	Created  time.Time
-	Updated  time.Time
-	Finished time.Time // terminal works only: when it ended first
+	// Unconfirmed: its ledger was lost, and a step was adopted as done because nobody could tell.
+	Unconfirmed bool
+	Created     time.Time
+	Updated     time.Time
+	Finished    time.Time // terminal works only: when it ended first
+}
+
+// AtIssue returns the step that a work is about once r is stored: while it is retrying, compensating, in review or paused
+// the one that r arms or speaks of, else the one that it was about before. A record that changes it rewrites the head.
+func AtIssue(r *saga.Record, before string) string {
+	switch r.Status {
+	case saga.Retrying, saga.Compensating, saga.Review, saga.Paused:
+		step := r.Step
+		if r.Arm != nil {
+			step = r.Arm.Step
+		}
+		return cmp.Or(step, before)
+	default:
+		return ""
+	}
 }
 
 // Chain is a work as a coordinator loads it.

@@ -81,8 +81,8 @@ func (a amends) Stop(ctx context.Context) (func() error, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	if _, err := tx.ExecContext(ctx, fmt.Sprintf(`SELECT FROM amends_heads WHERE session IS NULL AND due IS NOT NULL AND finished IS NULL
-		ORDER BY saga, version, rank, due LIMIT %d FOR NO KEY UPDATE`, Limit)); err != nil {
+	if _, err := tx.ExecContext(ctx, fmt.Sprintf(`SELECT FROM amends_instances WHERE session IS NULL AND due_at IS NOT NULL AND finished_at IS NULL
+		ORDER BY saga, version, class, due_at LIMIT %d FOR NO KEY UPDATE`, Limit)); err != nil {
 		return nil, errors.Join(err, tx.Rollback(), db.Close())
 	}
 	return func() error { return errors.Join(tx.Rollback(), db.Close()) }, nil

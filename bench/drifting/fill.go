@@ -39,7 +39,7 @@ var dialects = map[string]dialect{
 		customer: `lpad((i % 10000)::text, 4, '0')`,
 		at:       `(timestamptz 'epoch' + %d * interval '1 microsecond')`,
 		before:   []string{`SET synchronous_commit = off`},
-		after:    []string{`VACUUM ANALYZE amends_observations`, `VACUUM ANALYZE amends_heads`},
+		after:    []string{`VACUUM ANALYZE amends_observations`, `VACUUM ANALYZE amends_instances`},
 	},
 }
 
@@ -60,7 +60,7 @@ func (d *dialect) statements() []string {
 	destination := fill("%side", "destination", "%id", "inv_", "%flags", "0", "%revision", `'`+revision(then)+`'`,
 		"%digest", put(d.digest, "i"), "%fields", fields("0"),
 		"%where", fmt.Sprintf(`NOT (i %% %[1]d = 0 AND i / %[1]d %% 3 = 0)`, each))
-	heads := d.numbers + ` INSERT INTO amends_heads (number, created, updated, finished, version, saga, work, revision, status)
+	heads := d.numbers + ` INSERT INTO amends_instances (ref, created_at, updated_at, finished_at, version, saga, work_id, revision, status)
 		SELECT i + 1000000000, ` + at + `, ` + at + `, ` + at + `, 1, '` + sagaName + `', '` + prefix + `' || ` + put(d.text, "i") + `, '` + revision(then) + `', 'completed'
 		FROM n WHERE i % ` + fmt.Sprint(each) + ` <> 0`
 	return []string{source, destination, heads}

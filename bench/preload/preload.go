@@ -20,21 +20,22 @@ const (
 const chunk = 100_000
 
 // Fill copies the finished works of a ledger until it holds at least n works.
-// All works in it must be finished, and their numbers must have no gap.
+// All works in it must be finished.
 // progress is told the number of works from time to time.
 func Fill(ctx context.Context, db *sqlx.DB, n int, progress func(works int)) error {
-	templates, err := countTemplates(ctx, db)
+	ts, err := countTemplates(ctx, db)
 	if err != nil {
 		return err
 	}
-	statements, err := copies(ctx, db)
+	templates := ts.works
+	statements, err := copies(ctx, db, ts)
 	if err != nil {
 		return err
 	}
 	perChunk := max(1, chunk/templates)
 	for done := 1; done*templates < n; {
 		last := min(done+perChunk, (n+templates-1)/templates)
-		if err := inTransaction(ctx, db, statements, templates, done, last); err != nil {
+		if err := inTransaction(ctx, db, statements, done, last); err != nil {
 			return fmt.Errorf("preload: %w", err)
 		}
 		done = last
@@ -43,46 +44,62 @@ func Fill(ctx context.Context, db *sqlx.DB, n int, progress func(works int)) err
 	return settle(ctx, db)
 }
 
-// countTemplates returns the number of works to copy from.
-func countTemplates(ctx context.Context, db *sqlx.DB) (int, error) {
-	var c struct{ Works, Finished, Highest int }
-	err := db.GetContext(ctx, &c, `SELECT count(*) AS works, count(finished) AS finished,
-		coalesce(max(number), 0) AS highest FROM amends_heads`)
-	switch {
-	case err != nil:
-		return 0, fmt.Errorf("preload: %w", err)
-	case c.Works == 0 || c.Works != c.Finished || c.Works != c.Highest:
-		return 0, fmt.Errorf("preload: the ledger holds %d works up to number %d, %d of them finished; it needs some, all finished, without a gap",
-			c.Works, c.Highest, c.Finished)
-	}
-	return c.Works, nil
+// templates are the works to copy from. A copy's reference is its template's and as
+// many steps as it is the how-many-eth: on SQLite rows go on, on Postgres copies
+// lie before their templates in time.
+type templates struct {
+	works         int
+	first, latest int64 // references
+	step          int64
 }
 
-// copies returns the statements that copy heads and records. Parameters: $1 the
-// number of templates, $2 and $3 the copies to make, from and up to.
-func copies(ctx context.Context, db *sqlx.DB) ([]string, error) {
-	const series = `WITH RECURSIVE copies(k) AS (
-		SELECT CAST($2 AS bigint) UNION ALL SELECT k + 1 FROM copies WHERE k + 1 < $3)
-		`
-	number := func(column string) string { return fmt.Sprintf("t.%s + k * CAST($1 AS bigint)", column) }
-	heads, err := copyColumns(ctx, db, "amends_heads", map[string]string{
-		"number": number("number"),
-		"work":   fmt.Sprintf("'shop:order:' || CAST(%d + %s AS text)", workNumbers, number("number")),
+func countTemplates(ctx context.Context, db *sqlx.DB) (templates, error) {
+	var c struct {
+		Works, Finished int
+		First, Latest   int64
+	}
+	err := db.GetContext(ctx, &c, `SELECT count(*) AS works, count(finished_at) AS finished,
+		coalesce(min(ref), 0) AS first, coalesce(max(ref), 0) AS latest FROM amends_instances`)
+	t := templates{works: c.Works, first: c.First, latest: c.Latest, step: c.Latest - c.First + 1}
+	switch {
+	case err != nil:
+		return t, fmt.Errorf("preload: %w", err)
+	case c.Works == 0 || c.Works != c.Finished:
+		return t, fmt.Errorf("preload: the ledger holds %d works, %d of them finished; it needs some, all finished", c.Works, c.Finished)
+	}
+	if db.DriverName() == "postgres" {
+		t.step = -t.step
+	}
+	return t, nil
+}
+
+// copies returns the statements that copy instances and records. Parameters: $1 and
+// $2 the copies to make, from and up to.
+func copies(ctx context.Context, db *sqlx.DB, ts templates) ([]string, error) {
+	series := fmt.Sprintf(`WITH RECURSIVE copies(k) AS (
+		SELECT CAST($1 AS bigint) UNION ALL SELECT k + 1 FROM copies WHERE k + 1 < $2),
+		templates AS (
+			SELECT ref AS template, row_number() OVER (ORDER BY ref) AS n FROM amends_instances WHERE ref BETWEEN %d AND %d)
+		`, ts.first, ts.latest)
+	ref := func(column string) string { return fmt.Sprintf("t.%s + k * (%d)", column, ts.step) }
+	number := func(from int) string { return fmt.Sprintf("CAST(%d + n + k * %d AS text)", from, ts.works) }
+	instances, err := copyColumns(ctx, db, "amends_instances", map[string]string{
+		"ref":     ref("ref"),
+		"work_id": "'shop:order:' || " + number(workNumbers),
 	})
 	if err != nil {
 		return nil, err
 	}
 	records, err := copyColumns(ctx, db, "amends_records", map[string]string{
-		"head": number("head"),
-		"external_id": fmt.Sprintf("substr(t.external_id, 1, 7) || CAST(%d + %s AS text)",
-			idNumbers, number("head")),
+		"instance":    ref("instance"),
+		"external_id": "substr(t.external_id, 1, 7) || " + number(idNumbers),
 	})
 	if err != nil {
 		return nil, err
 	}
 	return []string{
-		series + heads + "FROM copies CROSS JOIN amends_heads AS t WHERE t.number <= $1 ORDER BY k, t.number",
-		series + records + "FROM copies CROSS JOIN amends_records AS t WHERE t.head <= $1 ORDER BY k, t.head, t.seq",
+		series + instances + "FROM copies CROSS JOIN templates JOIN amends_instances AS t ON t.ref = template ORDER BY k, template",
+		series + records + "FROM copies CROSS JOIN templates JOIN amends_records AS t ON t.instance = template ORDER BY k, template, t.seq",
 	}, nil
 }
 
@@ -131,14 +148,13 @@ func inTransaction(ctx context.Context, db *sqlx.DB, statements []string, args .
 	return tx.Commit()
 }
 
-// settle leaves the database as it is long after the works: numbers go on behind
-// the last one, nothing waits to be cleaned up, and Postgres has its statistics.
+// settle leaves the database as it is long after the works: nothing waits to be
+// cleaned up, and Postgres has its statistics.
 func settle(ctx context.Context, db *sqlx.DB) error {
 	statements := []string{"PRAGMA wal_checkpoint(TRUNCATE)"}
 	if db.DriverName() == "postgres" {
 		statements = []string{
-			`SELECT setval(pg_get_serial_sequence('amends_heads', 'number'), (SELECT max(number) FROM amends_heads))`,
-			"VACUUM (ANALYZE) amends_heads, amends_records",
+			"VACUUM (ANALYZE) amends_instances, amends_records",
 			"CHECKPOINT",
 		}
 	}

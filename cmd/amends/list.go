@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -95,7 +96,7 @@ func listable(status, reason string, review bool, limit int) error {
 
 // headJSON is a work in a list.
 type headJSON struct {
-	Number   int64       `json:"number"` // the cursor: --after
+	Number   int64       `json:"number,string"` // the cursor: --after
 	WorkID   string      `json:"workId"`
 	Saga     string      `json:"saga"`
 	Version  int         `json:"version"`
@@ -137,7 +138,7 @@ func (a *app) runList(cmd *cobra.Command, f ledger.Filter) error {
 	heads, more := page(heads, limit)
 	if a.json {
 		toJSON := func(h *ledger.Head) headJSON { return headToJSON(h, k) }
-		return a.printJSON(listed(heads, more, toJSON, func(h *ledger.Head) int64 { return h.Number }))
+		return a.printJSON(listed(heads, more, toJSON, func(h *ledger.Head) string { return strconv.FormatInt(h.Number, 10) }))
 	}
 	switch {
 	case len(heads) == 0:

@@ -219,6 +219,7 @@ var commands = map[string]func(ts *testscript.TestScript, neg bool, args []strin
 	"scrub":   scrub,
 	"sql":     execSQL,
 	"field":   field,
+	"keep":    keep,
 	"settles": settles,
 	"queued":  queued,
 	"stands":  stands,
@@ -259,6 +260,7 @@ var changing = []struct {
 	{regexp.MustCompile(`("hash": )"[0-9a-f]{32}"`), `$1"HASH"`},
 	{regexp.MustCompile(`("session": )"[0-9a-f]{16}"`), `$1"SESSION"`},
 	{regexp.MustCompile(`("nonce": )-?\d+`), `$1"NONCE"`},
+	{regexp.MustCompile(`("number": )"\d+"`), `$1"REF"`},
 	{regexp.MustCompile(`("records": )\d+`), `$1"RECORDS"`},
 	{regexp.MustCompile(`conflict:[0-9a-f]{32}`), `conflict:IDENTITY`},
 }
@@ -285,6 +287,18 @@ func execSQL(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	defer db.Close()
 	db.MustExec(args[1])
+}
+
+// keep stores what an expression finds in what a program printed, for later lines: keep NAME (stdout|stderr) '--after (\S+)$'.
+func keep(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: keep NAME (stdout|stderr) EXPRESSION")
+	}
+	m := regexp.MustCompile(args[2]).FindStringSubmatch(strings.TrimSpace(ts.ReadFile(args[1])))
+	if len(m) != 2 {
+		ts.Fatalf("no match for %s", args[2])
+	}
+	ts.Setenv(args[0], m[1])
 }
 
 // field compares one value of the JSON a program printed: field steps.invoice.externalId inv_1.

@@ -58,7 +58,7 @@ A step's KEY is the idempotency key the destination was given: look for it in th
 // viewJSON is a work as JSON: the summary, and what the ledger knows beside the chain.
 type viewJSON struct {
 	saga.Summary
-	Number     int64           `json:"number"`
+	Number     int64           `json:"number,string"`
 	WaitsFor   string          `json:"waitsFor"` // a destination, or a pause (all, saga:NAME); "": nothing but its time
 	Session    string          `json:"session"`
 	Finished   *time.Time      `json:"finishedAt"`

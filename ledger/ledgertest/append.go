@@ -297,6 +297,8 @@ func headDiff(a, c ledger.Head) (diff string) {
 	line("Status", a.Status, c.Status, a.Status == c.Status)
 	line("Reason", a.Reason, c.Reason, a.Reason == c.Reason)
 	line("Class", a.Class, c.Class, a.Class == c.Class)
+	line("Step", a.Step, c.Step, a.Step == c.Step)
+	line("Unconfirmed", a.Unconfirmed, c.Unconfirmed, a.Unconfirmed == c.Unconfirmed)
 	line("Session", a.Session, c.Session, a.Session == c.Session)
 	line("Due", a.Due, c.Due, a.Due.Equal(c.Due))
 	line("WaitsFor", a.WaitsFor, c.WaitsFor, a.WaitsFor == c.WaitsFor)

@@ -13,6 +13,8 @@ var headCases = []testCase{
 	{"reopened", headReopened},
 	{"revised", headRevised},
 	{"class", headClass},
+	{"the step at issue", headStepAtIssue},
+	{"kept without a schedule", headKept},
 }
 
 // headWant is what a head must show of what a record decides.
@@ -23,6 +25,7 @@ type headWant struct {
 	due      bool // at the record's time plus its wait
 	base     int64
 	consumed int64
+	step     string // at issue
 }
 
 // headStep is one record and what the head must show after it.
@@ -46,43 +49,43 @@ func headProjection(b *bench) {
 	for _, s := range []headStep{
 		{
 			"no schedule", arming(doing(saga.KindArmed, saga.Running), 1), keep,
-			headWant{saga.Running, "", true, false, 1, 0},
+			headWant{saga.Running, "", true, false, 1, 0, ""},
 		},
 		{
 			"a snapshot without a schedule moves the base and leaves the holder", snapshot(doing(saga.KindArmed, saga.Running)), keep,
-			headWant{saga.Running, "", true, false, 3, 0},
+			headWant{saga.Running, "", true, false, 3, 0, ""},
 		},
 		{
 			"signals without a schedule are counted and leave the holder", b.consuming(c.id, doing(saga.KindNoted, saga.Running), 0, 1), keep,
-			headWant{saga.Running, "", true, false, 3, 2},
+			headWant{saga.Running, "", true, false, 3, 2, ""},
 		},
 		{
 			"held with a wait: the holder wakes it by itself", due(doing(saga.KindNotSent, saga.Retrying), time.Hour), hold,
-			headWant{saga.Retrying, "", true, false, 3, 2},
+			headWant{saga.Retrying, "", true, false, 3, 2, "invoice"},
 		},
 		{
 			"the last signal, and released until a time", due(b.consuming(c.id, doing(saga.KindNoted, saga.Retrying), 2), time.Hour), release,
-			headWant{saga.Retrying, "", false, true, 3, 3},
+			headWant{saga.Retrying, "", false, true, 3, 3, "invoice"},
 		},
 		{
 			"a snapshot without a schedule leaves the due time", snapshot(due(doing(saga.KindNoted, saga.Retrying), time.Hour)), keep,
-			headWant{saga.Retrying, "", false, false, 7, 3}, // due as before: looked at below
+			headWant{saga.Retrying, "", false, false, 7, 3, "invoice"}, // due as before: looked at below
 		},
 		{
 			"parked for a person", reviewed(), release,
-			headWant{saga.Review, saga.ReasonInDoubt, false, false, 7, 3},
+			headWant{saga.Review, saga.ReasonInDoubt, false, false, 7, 3, "invoice"},
 		},
 		{
 			"parked and asked to hold: parked works are never held", reviewed(), hold,
-			headWant{saga.Review, saga.ReasonInDoubt, false, false, 7, 3},
+			headWant{saga.Review, saga.ReasonInDoubt, false, false, 7, 3, "invoice"},
 		},
 		{
 			"taken up again", doing(saga.KindResolved, saga.Compensating), hold,
-			headWant{saga.Compensating, "", true, false, 7, 3},
+			headWant{saga.Compensating, "", true, false, 7, 3, "invoice"},
 		},
 		{
 			"ended and asked to hold: terminal works are never held", doing(saga.KindDone, saga.Compensated), hold,
-			headWant{saga.Compensated, "", false, false, 7, 3},
+			headWant{saga.Compensated, "", false, false, 7, 3, ""},
 		},
 	} {
 		b.stepHead(c, s)
@@ -117,7 +120,7 @@ func (b *bench) expectHead(c *chain, w headWant) {
 	got := c.now()
 	want := ledger.Head{
 		Number: c.head, ID: c.id, Version: 1, Revision: "r1",
-		Status: w.status, Reason: w.reason,
+		Status: w.status, Reason: w.reason, Step: w.step,
 		Class: ledger.ClassBegun, Base: w.base, Consumed: w.consumed, Posted: int64(len(b.signals(c.id))),
 		Created: rs[0].At, Updated: got.Updated,
 	}
@@ -138,6 +141,51 @@ func (b *bench) expectHead(c *chain, w headWant) {
 	}
 }
 
+// The step at issue is the one that a record arms, else the one that it speaks of, while the work is retrying, compensating, in
+// review or paused; with or without a schedule. One that names none leaves it.
+func headStepAtIssue(b *bench) {
+	t := b.session()
+	c := b.start(t, "w", started(), hold)
+	of := func(r saga.Record, step string) saga.Record { r.Step = step; return r }
+	arms := func(r saga.Record, step string) saga.Record { r = arming(r, 1); r.Arm.Step = step; return r }
+	review := reviewed()
+	review.Step = ""
+	for i, s := range []struct {
+		r    saga.Record
+		s    *ledger.Schedule
+		want string
+	}{
+		{arms(of(doing(saga.KindDone, saga.Running), "a"), "b"), keep, ""},
+		{of(doing(saga.KindNotSent, saga.Retrying), "b"), hold, "b"},
+		{arms(of(doing(saga.KindArmed, saga.Retrying), ""), "c"), keep, "c"},
+		{arms(of(doing(saga.KindRefused, saga.Compensating), "c"), "b"), hold, "b"},
+		{arms(of(doing(saga.KindDone, saga.Compensating), "b"), "a"), keep, "a"},
+		{review, release, "a"},
+		{of(doing(saga.KindNoted, saga.Review), ""), keep, "a"},
+		{of(doing(saga.KindPaused, saga.Paused), ""), release, "a"},
+		{of(doing(saga.KindResumed, saga.Running), "a"), hold, ""},
+		{of(doing(saga.KindPaused, saga.Paused), ""), release, ""},
+	} {
+		if s.r.Status == saga.Review {
+			s.r.Reason = saga.ReasonInDoubt
+		}
+		if c.add(s.r, s.s); c.now().Step != s.want {
+			b.Errorf("record %d: step %q is at issue, want %q", i+2, c.now().Step, s.want)
+		}
+	}
+}
+
+// Without a schedule "neither status, holder nor due time change", whatever the record says.
+func headKept(b *bench) {
+	t := b.session()
+	c := b.start(t, "w", started(), hold)
+	b.post(c.id, "one")
+	c.add(b.consuming(c.id, doing(saga.KindCancelled, saga.Completed), 0), keep)
+	b.expectHead(c, headWant{status: saga.Running, held: true, base: 1, consumed: 1})
+	c.add(doing(saga.KindNoted, saga.Completed), release)
+	b.expectHead(c, headWant{status: saga.Completed, base: 1, consumed: 1})
+}
+
 // A work that is started without being held is due at once, or after its wait.
 func headReleasedStart(b *bench) {
 	t := b.session()
@@ -156,7 +204,7 @@ func headReopened(b *bench) {
 	c.add(doing(saga.KindDone, saga.Completed), release)
 	b.expectHead(c, headWant{status: saga.Completed, base: 1})
 	c.add(doing(saga.KindCancelled, saga.Compensating), hold)
-	b.expectHead(c, headWant{status: saga.Compensating, held: true, base: 1})
+	b.expectHead(c, headWant{status: saga.Compensating, held: true, base: 1, step: "invoice"})
 	c.add(doing(saga.KindDone, saga.Compensated), release)
 	b.expectHead(c, headWant{status: saga.Compensated, base: 1})
 }

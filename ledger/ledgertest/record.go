@@ -20,6 +20,7 @@ var recordCases = []testCase{
 	{"bodies byte by byte", recordBodies},
 	{"large bodies", recordLarge},
 	{"any session token", recordTokens},
+	{"keys", recordKeys},
 }
 
 // oddTexts are valid texts that a careless database, driver or query bends.
@@ -28,7 +29,7 @@ var oddTexts = []string{
 	" leading, trailing and  double spaces ",
 	"tab\tnewline\ncarriage\r\nreturn",
 	`quotes ' " and \ back\\slash \n \x00 \u0000`,
-	"{braces,and,commas}", `{"NULL",null}`, "NULL", "null", "0", "1e3", "true", "'; DROP TABLE amends_heads; --",
+	"{braces,and,commas}", `{"NULL",null}`, "NULL", "null", "0", "1e3", "true", "'; DROP TABLE amends_instances; --",
 	"$1 ? :name @p %s %d 100% a_b",
 	"Grüße, Ñandú, ß ẞ, İstanbul ı",
 	"é and é", // composed, and with a combining accent: two texts
@@ -249,6 +250,47 @@ func recordLarge(b *bench) {
 		}
 	}
 	b.sameRecords(c, []saga.Record{c.sealed(r), e.Record})
+}
+
+// A key comes back whether it derives from the revision that the work is at, from another, or from nothing; behind a
+// snapshot, too (K18).
+func recordKeys(b *bench) {
+	t := b.session()
+	key := func(revision string) string {
+		return saga.StepKey(saga.RootKey(theSaga, "w", revision), "invoice", saga.Forward, 0)
+	}
+	first := arming(started(), 1)
+	first.Arm.Key = key("r1")
+	c := b.start(t, "w", first, hold)
+	written := []saga.Record{c.sealed(first)}
+	for _, s := range []struct {
+		at, key         string
+		begun, snapshot bool
+	}{
+		{at: "r1", key: key("r1")},
+		{at: "r1", key: "am-of-its-own"},
+		{at: "r1", key: key("r2")},
+		{at: "r2", key: key("r2"), begun: true},
+		{at: "r2", key: key("r2")},
+		{at: "r2", key: key("r2"), snapshot: true},
+		{at: "r2", key: key("r1")},
+		{at: "r2", key: key("r2")},
+		{at: "r2", key: ""},
+	} {
+		r := arming(doing(saga.KindDone, saga.Running), 2)
+		r.Revision, r.Arm.Key = "another", s.key
+		if s.begun {
+			r.Kind, r.Revision, r.Version = saga.KindRevised, s.at, 2
+		}
+		if s.snapshot {
+			r.Snapshot = json.RawMessage(`{}`)
+		}
+		e := c.entry(r, keep)
+		e.Revision = s.at
+		c.moved(e, b.one(t, e))
+		written = append(written, e.Record)
+	}
+	b.sameRecords(c, written)
 }
 
 // Tokens are random 64-bit numbers: negative ones are as good as others. What a session learned is stored

@@ -17,6 +17,7 @@ var signalCases = []testCase{
 	{"every field", signalFields},
 	{"once per key", signalOnce},
 	{"once per key, at the same time", signalOnceRace},
+	{"numbered within the work", signalNumbers},
 	{"makes the work due", signalDue},
 	{"posted before the release", signalBefore},
 	{"posted after the release", signalAfter},
@@ -134,6 +135,50 @@ func signalOnceRace(b *bench) {
 	wg.Wait()
 	if n, h := len(b.signals(c.id)), c.now(); n != 5 || h.Posted != 5 {
 		b.Errorf("%d signals and a count of %d, want 5 of both", n, h.Posted)
+	}
+}
+
+// "Signals are numbered within their work, from 1 and without a gap": sixteen posts of one key at the same time take one
+// number, and sixteen of different keys one each (K4).
+func signalNumbers(b *bench) {
+	t := b.session()
+	c, other := b.start(t, "w", started(), hold), b.start(t, "other", started(), hold)
+	post := func(c *chain, keys func(i int) string) {
+		b.Helper()
+		var wg sync.WaitGroup
+		for i := range 16 {
+			wg.Go(func() {
+				if err := b.Post(b.Context(), c.id, saga.Signal{Kind: saga.SignalWake, Key: keys(i)}); err != nil {
+					b.Errorf("post: %v", err)
+				}
+			})
+		}
+		wg.Wait()
+	}
+	numbers := func(c *chain, want int) {
+		b.Helper()
+		got := b.signals(c.id)
+		for i, s := range got {
+			if s.ID != int64(i)+1 {
+				b.Errorf("signal %d of %s has number %d", i+1, c.id, s.ID)
+			}
+		}
+		if h := c.now(); len(got) != want || h.Posted != int64(want) {
+			b.Errorf("%s: %d signals and a count of %d, want %d", c.id, len(got), h.Posted, want)
+		}
+	}
+	post(c, func(int) string { return "one" })
+	numbers(c, 1)
+	post(c, func(i int) string { return fmt.Sprint("each ", i) })
+	numbers(c, 17)
+	post(c, func(int) string { return "one" })
+	b.post(c.id, "behind the repetitions")
+	numbers(c, 18)
+	b.post(other.id, "of another")
+	numbers(other, 1)
+	b.want(t, other.entry(b.consuming(other.id, doing(saga.KindNoted, saga.Running), 0), hold), ledger.Appended)
+	if unread := b.load(c.id)[0].Signals; len(unread) != 18 { // the number of another's signal is no one's here
+		b.Errorf("%d signals of %s are unread, want 18", len(unread), c.id)
 	}
 }
 

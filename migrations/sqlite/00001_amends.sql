@@ -1,184 +1,129 @@
 -- The schema of amends. It is edited in place until the first release. Every table is named amends_ because it may
 -- live in the database of the program that uses it.
 --
--- The same tables as on Postgres. Times are microseconds since 1970, UTC: datetime(at / 1e6, 'unixepoch'). Constraints on
--- the write path spell out CASE and OR: for IN, SQLite builds a table per row.
+-- The same tables as on Postgres. Times are microseconds since 1970, UTC: datetime(at / 1e6, 'unixepoch').
 
 -- +goose Up
 
--- The ledger: chains of records, one per unit of work, and the heads by which works are scheduled and listed.
+-- The ledger: one chain of records for each saga instance, and the rows by which instances are scheduled and listed.
+--
+-- The rows of the write path have no CHECK: what a record and an instance may say is checked before it is sent, and
+-- amends check reports what breaks it. A constraint costs a lone update more than the update, and a new word a migration.
 
--- Which file this is. A restored copy keeps the name, a ledger begun anew has another.
-CREATE TABLE amends_database (
-    one      INTEGER NOT NULL PRIMARY KEY CHECK (one = 1),
-    identity TEXT    NOT NULL,
-    controls INTEGER NOT NULL DEFAULT 0 -- the newest version of amends_controls
+-- What there is one of.
+CREATE TABLE amends_meta (
+    one              INTEGER NOT NULL PRIMARY KEY CHECK (one = 1),
+    ledger_id        TEXT    NOT NULL, -- random; a restored copy keeps it
+    buckets          INTEGER NOT NULL DEFAULT 1, -- of instances, by the hash of their work id; never changes
+    bucket_hash      TEXT    NOT NULL DEFAULT 'sha256',
+    document_version INTEGER NOT NULL DEFAULT 1, -- the newest among the documents of records
+    controls         INTEGER NOT NULL DEFAULT 0, -- the newest version of amends_controls
+    CHECK (buckets IN (1, 2, 4, 8, 16, 32, 64))
 ) STRICT;
 
-INSERT INTO amends_database (one, identity) VALUES (1, 'sqlite-' || lower(hex(randomblob(8))));
+INSERT INTO amends_meta (one, ledger_id) VALUES (1, lower(hex(randomblob(16))));
 
 -- One row per coordinator process and the lease it holds. A dead session never revives.
 CREATE TABLE amends_sessions (
-    token   INTEGER NOT NULL PRIMARY KEY CHECK (token <> 0),
-    label   TEXT    NOT NULL,
-    opened  INTEGER NOT NULL,
-    renewed INTEGER NOT NULL,
-    expires INTEGER NOT NULL,
-    dead    INTEGER NOT NULL DEFAULT 0 CHECK (dead IN (0, 1)),
-    database TEXT   NOT NULL, -- the identity of the database it was opened on
-    knows    TEXT   NOT NULL  -- the definitions the process can run, a JSON array of pairs
+    token      INTEGER NOT NULL PRIMARY KEY CHECK (token <> 0),
+    label      TEXT    NOT NULL,
+    opened_at  INTEGER NOT NULL,
+    renewed_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    dead       INTEGER NOT NULL DEFAULT 0,
+    database   TEXT    NOT NULL, -- the identity of the database it was opened on
+    knows      TEXT    NOT NULL -- the definitions the process can run, a JSON array of pairs
 ) STRICT;
 
 -- Few sessions live at a time, however many there were.
 CREATE INDEX amends_sessions_live ON amends_sessions (token) WHERE NOT dead;
 
--- A projection of the chains, rewritten only when scheduling changes. It can be rebuilt from amends_records.
-CREATE TABLE amends_heads (
-    number   INTEGER NOT NULL PRIMARY KEY,
-    due      INTEGER,              -- no session holds the work: when it wants attention
-    session  INTEGER,              -- which one holds it
-    created  INTEGER NOT NULL,
-    updated  INTEGER NOT NULL,
-    finished INTEGER,
-    posted   INTEGER NOT NULL DEFAULT 0,
-    consumed INTEGER NOT NULL DEFAULT 0,
-    base     INTEGER NOT NULL DEFAULT 1, -- seq of the latest record with a snapshot
-    version  INTEGER NOT NULL,
-    rank     INTEGER NOT NULL DEFAULT 1, -- its class in the order of claims: 0 compensating, 1 begun, 2 not begun
-    saga     TEXT    NOT NULL,
-    work     TEXT    NOT NULL,
-    revision TEXT,
-    status   TEXT    NOT NULL,
-    reason   TEXT,
-    waits_for TEXT,                  -- no session holds the work: the destination that it waits for
-
-    CONSTRAINT amends_heads_names CHECK (saga <> '' AND work <> '' AND version > 0),
-    CONSTRAINT amends_heads_status CHECK (CASE status
-        WHEN 'running' THEN 1 WHEN 'completed' THEN 1 WHEN 'retrying' THEN 1
-        WHEN 'compensating' THEN 1 WHEN 'review' THEN 1 WHEN 'paused' THEN 1
-        WHEN 'adopting' THEN 1 WHEN 'compensated' THEN 1 ELSE 0 END),
-    CONSTRAINT amends_heads_holder CHECK (session IS NULL OR (session <> 0 AND due IS NULL)),
-    CONSTRAINT amends_heads_waits CHECK (waits_for IS NULL
-        OR (session IS NULL AND due IS NOT NULL AND finished IS NULL AND posted = consumed AND waits_for <> '')),
-    CONSTRAINT amends_heads_live CHECK (session IS NOT NULL OR due IS NOT NULL OR finished IS NOT NULL
-        OR status = 'review' OR status = 'paused' OR status = 'adopting'),
-    CONSTRAINT amends_heads_review CHECK ((status = 'review') = (reason IS NOT NULL)),
-    CONSTRAINT amends_heads_finished CHECK (
-        (status = 'completed' OR status = 'compensated') = (finished IS NOT NULL)),
-    CONSTRAINT amends_heads_counts CHECK (consumed BETWEEN 0 AND posted AND base >= 1)
+-- One row per saga instance: a projection of its chain, rewritten only when scheduling changes. It can be rebuilt from
+-- amends_records.
+CREATE TABLE amends_instances (
+    ref          INTEGER NOT NULL PRIMARY KEY, -- the row's own, in the order of starting
+    due_at       INTEGER, -- no session holds it: when it wants attention
+    session      INTEGER, -- which one holds it
+    created_at   INTEGER NOT NULL,
+    updated_at   INTEGER NOT NULL,
+    finished_at  INTEGER,
+    received     INTEGER NOT NULL DEFAULT 0, -- signals; the latest one's number
+    consumed     INTEGER NOT NULL DEFAULT 0, -- signals
+    snapshot_seq INTEGER NOT NULL DEFAULT 1, -- seq of the latest record with a snapshot
+    version      INTEGER NOT NULL, -- of the definition
+    class        INTEGER NOT NULL DEFAULT 1, -- in the order of claims: 0 compensating, 1 begun, 2 not begun
+    unconfirmed  INTEGER NOT NULL DEFAULT 0, -- it was adopted with a step of which nobody can tell whether it happened
+    saga         TEXT    NOT NULL,
+    work_id      TEXT    NOT NULL,
+    revision     TEXT, -- of the source object
+    status       TEXT    NOT NULL,
+    reason       TEXT, -- of a review
+    step         TEXT, -- the one at issue while it is retried, undone, in review or paused
+    waits_for    TEXT -- no session holds it: the destination that it waits for
 ) STRICT;
 
--- A work is accepted once. Work first: people look for works by their id alone.
-CREATE UNIQUE INDEX amends_heads_work ON amends_heads (work, saga);
+-- A work is accepted once. Work first: people look for instances by their work id alone.
+CREATE UNIQUE INDEX amends_instances_work ON amends_instances (work_id, saga);
 
--- What can be claimed, in the order of claims. Works of definitions that a process does not know are never met, nor are
--- those that wait for a destination.
-CREATE INDEX amends_heads_due ON amends_heads (saga, version, rank, due)
-    WHERE session IS NULL AND due IS NOT NULL AND finished IS NULL AND waits_for IS NULL;
+-- What can be claimed, in the order of claims. Instances of definitions that a process does not know are never met, nor
+-- are those that wait for a destination.
+CREATE INDEX amends_instances_due ON amends_instances (saga, version, class, due_at)
+    WHERE session IS NULL AND due_at IS NOT NULL AND finished_at IS NULL AND waits_for IS NULL;
 
--- What waits for a destination, in the order of claims. Costs a work that waits for none nothing.
-CREATE INDEX amends_heads_waits ON amends_heads (waits_for, saga, version, rank, number, due) WHERE waits_for IS NOT NULL;
+-- What waits for a destination, in the order of claims. Costs an instance that waits for none nothing.
+CREATE INDEX amends_instances_waiting ON amends_instances (waits_for, saga, version, class, created_at, ref, due_at) WHERE waits_for IS NOT NULL;
 
--- Works that have ended and have an unread signal. A process that knows their version or a newer one reads it.
-CREATE INDEX amends_heads_news ON amends_heads (saga, due, version) WHERE session IS NULL AND due IS NOT NULL AND finished IS NOT NULL;
+-- Instances that have ended and have an unread signal. A process that knows their version or a newer one reads it.
+CREATE INDEX amends_instances_ended_unread ON amends_instances (saga, due_at, version) WHERE session IS NULL AND due_at IS NOT NULL AND finished_at IS NOT NULL;
 
 -- What each session holds.
-CREATE INDEX amends_heads_held ON amends_heads (session) WHERE session IS NOT NULL;
+CREATE INDEX amends_instances_held ON amends_instances (session) WHERE session IS NOT NULL;
 
--- Held works with unread signals. Costs a work without signals nothing.
-CREATE INDEX amends_heads_signalled ON amends_heads (session) WHERE session IS NOT NULL AND posted > consumed;
+-- Held instances with unread signals. Costs one without signals nothing.
+CREATE INDEX amends_instances_held_unread ON amends_instances (session) WHERE session IS NOT NULL AND received > consumed;
 
--- What waits for a person. Costs a work that goes well nothing.
-CREATE INDEX amends_heads_parked ON amends_heads (number) WHERE status IN ('review', 'paused', 'adopting');
+-- What waits for a person. Costs an instance that goes well nothing. For IN, SQLite would build a table at every write.
+CREATE INDEX amends_instances_parked ON amends_instances (ref) WHERE status = 'review' OR status = 'paused' OR status = 'adopting';
 
--- The chains. Insert only: a record is accepted on the tail it was decided on and never changes, but that
--- retention may erase bodies, which the hash covers by their own hashes.
+-- Which instances count a step as done because nobody can tell whether it happened? Costs the others nothing.
+CREATE INDEX amends_instances_unconfirmed ON amends_instances (ref) WHERE unconfirmed;
+
+-- The chains. Insert only: a record is accepted on the tail it was decided on and never changes, but that retention may
+-- erase bodies, which the hash covers by their own hashes.
 CREATE TABLE amends_records (
-    head          INTEGER NOT NULL,
-    at            INTEGER NOT NULL,
-    session       INTEGER NOT NULL,
-    nonce         INTEGER,
-    seq           INTEGER NOT NULL CHECK (seq >= 1),
-    version       INTEGER,
-    attempt       INTEGER,
-    arm_attempt   INTEGER,
-    arm_reissue   INTEGER,
-    arm_budget_ms INTEGER,
-    wait_ms       INTEGER,
-    rank          INTEGER, -- of its head, unless the record left the schedule alone
-    held          INTEGER, -- what the record did to its head: 1 held, 0 released, null left alone
-    body_dropped  INTEGER,
-    hash          BLOB    NOT NULL CHECK (length(hash) = 16),
-    kind          TEXT    NOT NULL,
-    status        TEXT    NOT NULL,
-    reason        TEXT,
-    revision      TEXT,
-    step          TEXT,
-    direction     TEXT,
-    external_id   TEXT,
-    class         TEXT,
-    error         TEXT,
-    signals       TEXT, -- the numbers of the signals it consumed, a JSON array
-    arm_step      TEXT,
-    arm_direction TEXT,
-    arm_key       TEXT,
-    body          TEXT,
-    snapshot      TEXT,
+    instance    INTEGER NOT NULL,
+    at          INTEGER NOT NULL,
+    session     INTEGER NOT NULL, -- the writer
+    seq         INTEGER NOT NULL,
+    hash        BLOB    NOT NULL, -- of this record and the hash before it
+    external_id TEXT, -- what the destination calls the thing that was made
+    doc         TEXT    NOT NULL, -- what the record says, JSON with short names: read it as amends_history
+    body        TEXT,
+    snapshot    TEXT, -- the folded state before this record
 
-    PRIMARY KEY (head, seq),
-    CONSTRAINT amends_records_kind CHECK (CASE kind
-        WHEN 'done' THEN 1 WHEN 'started' THEN 1 WHEN 'dispatched' THEN 1 WHEN 'not-sent' THEN 1
-        WHEN 'refused' THEN 1 WHEN 'unknown' THEN 1 WHEN 'lost' THEN 1 WHEN 'fault' THEN 1
-        WHEN 'found' THEN 1 WHEN 'unfinished' THEN 1 WHEN 'not-found' THEN 1 WHEN 'unclear' THEN 1
-        WHEN 'several' THEN 1 WHEN 'resolved' THEN 1 WHEN 'cancelled' THEN 1 WHEN 'noted' THEN 1
-        WHEN 'sent-to-review' THEN 1 WHEN 'paused' THEN 1 WHEN 'resumed' THEN 1 WHEN 'retried' THEN 1
-        WHEN 'skipped' THEN 1 WHEN 'revision-received' THEN 1 WHEN 'revised' THEN 1
-        WHEN 'forgotten' THEN 1 WHEN 'adopted' THEN 1 ELSE 0 END),
-    CONSTRAINT amends_records_status CHECK (CASE status
-        WHEN 'running' THEN 1 WHEN 'completed' THEN 1 WHEN 'retrying' THEN 1
-        WHEN 'compensating' THEN 1 WHEN 'review' THEN 1 WHEN 'paused' THEN 1
-        WHEN 'adopting' THEN 1 WHEN 'compensated' THEN 1 ELSE 0 END),
-    CONSTRAINT amends_records_direction CHECK (direction IS NULL OR CASE direction
-        WHEN 'forward' THEN 1 WHEN 'undo' THEN 1 ELSE 0 END),
-    CONSTRAINT amends_records_review CHECK ((status = 'review') = (reason IS NOT NULL)),
-    CONSTRAINT amends_records_reason CHECK (reason IS NULL OR CASE reason
-        WHEN 'in-doubt' THEN 1 WHEN 'undo-failed' THEN 1 WHEN 'after-pivot' THEN 1
-        WHEN 'exhausted' THEN 1 WHEN 'poison' THEN 1
-        WHEN 'conflict' THEN 1 ELSE 0 END),
-    CONSTRAINT amends_records_class CHECK (class IS NULL OR CASE class
-        WHEN 'unknown' THEN 1 WHEN 'not-sent' THEN 1 WHEN 'refused' THEN 1 WHEN 'fault' THEN 1 WHEN 'stopped' THEN 1 WHEN 'outage' THEN 1
-        ELSE 0 END),
-    CONSTRAINT amends_records_wait CHECK (wait_ms >= 0),
-    CONSTRAINT amends_records_rank CHECK (rank IS NULL OR rank BETWEEN 0 AND 2),
-    -- A record arms something when arm_attempt is there.
-    CONSTRAINT amends_records_arm CHECK (CASE WHEN arm_attempt IS NULL
-        THEN arm_step IS NULL AND arm_direction IS NULL AND arm_key IS NULL AND arm_budget_ms IS NULL
-        ELSE arm_budget_ms >= 0 AND (arm_direction = 'forward' OR arm_direction = 'undo') END)
+    PRIMARY KEY (instance, seq)
 ) STRICT;
 
 -- Who made inv_5530?
 CREATE INDEX amends_records_external_id ON amends_records (external_id) WHERE external_id IS NOT NULL;
 
--- Which works count a step as done because nobody can tell whether it happened?
-CREATE INDEX amends_records_unconfirmed ON amends_records (head) WHERE kind = 'adopted' AND class = 'unknown';
-
--- What others have to say to a work. A record consumes it by naming its id.
+-- What others have to say to an instance, numbered from 1 within it. A record consumes it by naming its number.
 CREATE TABLE amends_signals (
-    id      INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, -- never given twice: records name it for ever
-    head    INTEGER NOT NULL REFERENCES amends_heads (number),
-    read    INTEGER,          -- seq of the record that consumed it
-    at      INTEGER NOT NULL,
-    kind    TEXT    NOT NULL CHECK (kind IN ('cancel', 'resolve', 'conflict', 'late-answer', 'wake',
-        'revise', 'keep', 'pause', 'resume', 'retry', 'skip')),
-    key     TEXT    NOT NULL,
-    actor   TEXT    NOT NULL,
-    reason  TEXT    NOT NULL,
-    verdict TEXT, -- JSON: what it says
-    UNIQUE (head, key)
+    instance    INTEGER NOT NULL,
+    number      INTEGER NOT NULL,
+    consumed_by INTEGER, -- seq of the record that did
+    at          INTEGER NOT NULL,
+    kind        TEXT    NOT NULL,
+    key         TEXT    NOT NULL,
+    actor       TEXT    NOT NULL,
+    reason      TEXT    NOT NULL,
+    doc         TEXT, -- JSON: what it says beside its kind
+    PRIMARY KEY (instance, number),
+    UNIQUE (instance, key)
 ) STRICT;
 
 -- What no record has consumed yet.
-CREATE INDEX amends_signals_unread ON amends_signals (head, id) WHERE read IS NULL;
+CREATE INDEX amends_signals_unread ON amends_signals (instance, number) WHERE consumed_by IS NULL;
 
 -- What every process obeys: states of destinations, shares of limits, pauses. One row for each, for ever: what is over has
 -- no body.
@@ -197,7 +142,7 @@ CREATE TABLE amends_controls (
 ) STRICT;
 
 -- What people did to them. Insert only.
-CREATE TABLE amends_acts (
+CREATE TABLE amends_audit (
     version INTEGER NOT NULL,
     at      INTEGER NOT NULL,
     session INTEGER NOT NULL,
@@ -216,20 +161,66 @@ CREATE TABLE amends_definitions (
     version   INTEGER NOT NULL CHECK (version > 0),
     structure TEXT    NOT NULL,
     spec      TEXT    NOT NULL, -- JSON
-    first     INTEGER NOT NULL,
+    first_at  INTEGER NOT NULL,
     PRIMARY KEY (saga, version)
 ) STRICT;
 
--- Blocked duplicates, counted beside the heads so that a storm of one key locks no work.
+-- Blocked duplicates, counted beside the instances so that a storm of one key locks none.
 CREATE TABLE amends_duplicates (
-    saga   TEXT    NOT NULL,
-    work   TEXT    NOT NULL,
-    source TEXT    NOT NULL,
-    count  INTEGER NOT NULL CHECK (count >= 0),
-    first  INTEGER NOT NULL,
-    last   INTEGER NOT NULL,
-    PRIMARY KEY (saga, work, source)
+    saga     TEXT    NOT NULL,
+    work_id  TEXT    NOT NULL,
+    source   TEXT    NOT NULL,
+    count    INTEGER NOT NULL CHECK (count >= 0),
+    first_at INTEGER NOT NULL,
+    last_at  INTEGER NOT NULL,
+    PRIMARY KEY (saga, work_id, source)
 ) STRICT;
+
+-- For people and reports. What a document leaves out is filled in; the key of a dispatch is there only when it is not the
+-- one that derives from saga, work id, revision, step and direction.
+CREATE VIEW amends_history AS
+SELECT i.saga, i.work_id, r.seq,
+    strftime('%Y-%m-%dT%H:%M:%S', r.at / 1000000, 'unixepoch') || printf('.%06dZ', r.at % 1000000) AS at,
+    r.doc ->> 'k' AS kind,
+    r.doc ->> 's' AS step,
+    coalesce(r.doc ->> 'd', CASE WHEN r.doc ->> 's' IS NOT NULL THEN 'forward' END) AS direction,
+    coalesce(r.doc ->> 'n', CASE WHEN r.doc ->> 's' IS NOT NULL THEN 1 END) AS attempt,
+    coalesce(r.doc ->> 'st', 'running') AS status,
+    r.doc ->> 'r' AS reason,
+    r.external_id,
+    r.doc ->> 'c' AS class,
+    r.doc ->> 'e' AS error,
+    r.doc ->> 'rev' AS revision,
+    r.doc ->> 'ver' AS version,
+    r.doc -> 'sig' AS signals,
+    r.doc ->> 'w' AS wait_ms,
+    r.doc ->> '$.a.s' AS dispatch_step,
+    CASE WHEN r.doc -> 'a' IS NOT NULL THEN coalesce(r.doc ->> '$.a.d', 'forward') END AS dispatch_direction,
+    CASE WHEN r.doc -> 'a' IS NOT NULL THEN coalesce(r.doc ->> '$.a.n', 1) END AS dispatch_attempt,
+    CASE WHEN r.doc -> 'a' IS NOT NULL THEN coalesce(r.doc ->> '$.a.re', 0) END AS dispatch_reissue,
+    CASE WHEN r.doc -> 'a' IS NOT NULL THEN coalesce(r.doc ->> '$.a.b', 0) END AS dispatch_budget_ms,
+    r.doc ->> '$.a.k' AS dispatch_key,
+    r.body,
+    coalesce(r.doc ->> 'x', 0) AS body_dropped,
+    r.snapshot IS NOT NULL AS has_snapshot,
+    printf('%016x', r.session) AS session,
+    lower(hex(r.hash)) AS hash,
+    r.instance
+FROM amends_records AS r
+    JOIN amends_instances AS i ON i.ref = r.instance;
+
+CREATE VIEW amends_overview AS
+SELECT saga, work_id, version, revision, status, reason, step, waits_for,
+    CASE class WHEN 0 THEN 'compensating' WHEN 1 THEN 'begun' ELSE 'unbegun' END AS class,
+    CASE WHEN session IS NOT NULL THEN printf('%016x', session) END AS session,
+    strftime('%Y-%m-%dT%H:%M:%S', due_at / 1000000, 'unixepoch') || printf('.%06dZ', due_at % 1000000) AS due_at,
+    strftime('%Y-%m-%dT%H:%M:%S', created_at / 1000000, 'unixepoch') || printf('.%06dZ', created_at % 1000000) AS created_at,
+    strftime('%Y-%m-%dT%H:%M:%S', updated_at / 1000000, 'unixepoch') || printf('.%06dZ', updated_at % 1000000) AS updated_at,
+    strftime('%Y-%m-%dT%H:%M:%S', finished_at / 1000000, 'unixepoch') || printf('.%06dZ', finished_at % 1000000) AS finished_at,
+    received - consumed AS unread_signals,
+    unconfirmed,
+    ref AS instance
+FROM amends_instances;
 
 -- The inbox: verified deliveries of webhooks and scans, and what is known of each object that they speak of.
 --
@@ -520,12 +511,14 @@ DROP TABLE amends_objects;
 DROP TABLE amends_payloads;
 DROP TABLE amends_inbox;
 DROP TABLE amends_digests;
+DROP VIEW amends_overview;
+DROP VIEW amends_history;
 DROP TABLE amends_duplicates;
 DROP TABLE amends_definitions;
-DROP TABLE amends_acts;
+DROP TABLE amends_audit;
 DROP TABLE amends_controls;
 DROP TABLE amends_signals;
 DROP TABLE amends_records;
-DROP TABLE amends_heads;
+DROP TABLE amends_instances;
 DROP TABLE amends_sessions;
-DROP TABLE amends_database;
+DROP TABLE amends_meta;

@@ -8,6 +8,7 @@ import (
 
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store/internal/valid"
 )
 
 // Append stores records and "answers each at its own index".
@@ -30,7 +31,7 @@ func (db *DB) Append(ctx context.Context, t saga.Token, entries []ledger.Entry) 
 // append judges one entry. The order matters: what is already there is looked at before the lease, so that
 // [ledger.NoLease] means that nothing but the lease is missing.
 func (db *DB) append(t saga.Token, e *ledger.Entry, now time.Time) ledger.Answer {
-	if err := validEntry(e); err != nil {
+	if err := valid.Entry(e); err != nil {
 		return ledger.Answer{Result: ledger.Invalid, Err: err} // "the others were stored"
 	}
 	if e.Record.Seq == 1 {
@@ -89,16 +90,21 @@ func (w *work) store(e *ledger.Entry, at time.Time) {
 	r := copyRecord(e.Record)
 	r.At = at
 	w.records = append(w.records, r)
-	if e.Schedule != nil || len(r.Signals) > 0 || len(r.Snapshot) > 0 || r.Kind == saga.KindRevised {
+	if e.Schedule != nil || len(r.Signals) > 0 || len(r.Snapshot) > 0 || r.Kind == saga.KindRevised ||
+		unconfirmed(&r) || ledger.AtIssue(&r, "") != "" {
 		w.project(&r, e.Schedule)
 	}
 }
+
+// unconfirmed reports whether r adopts a step as done because nobody can tell.
+func unconfirmed(r *saga.Record) bool { return r.Kind == saga.KindAdopted && r.Class == saga.Unknown }
 
 // project brings the head up to date with the record: "status, reason, wait, signals consumed, snapshot", and
 // with a schedule also holder, due time and end.
 func (w *work) project(r *saga.Record, s *ledger.Schedule) {
 	h := &w.head
-	h.Status, h.Reason, h.Updated = r.Status, r.Reason, r.At
+	h.Updated = r.At
+	h.Step, h.Unconfirmed = ledger.AtIssue(r, h.Step), h.Unconfirmed || unconfirmed(r)
 	h.Consumed += int64(len(r.Signals))
 	for _, id := range r.Signals {
 		w.read[id] = true
@@ -112,6 +118,7 @@ func (w *work) project(r *saga.Record, s *ledger.Schedule) {
 	if s == nil {
 		return // "neither status, holder nor due time change"
 	}
+	h.Status, h.Reason = r.Status, r.Reason
 	h.Class, h.Session, h.Due, h.WaitsFor = s.Class, 0, time.Time{}, ""
 	switch {
 	case !r.Status.Terminal():

@@ -57,7 +57,6 @@ func (s state) snapshot() state {
 	c := state{
 		sessions:    make(map[saga.Token]*session, len(s.sessions)),
 		byID:        make(map[saga.ID]*work, len(s.byID)),
-		signals:     s.signals,
 		duplicates:  maps.Clone(s.duplicates),
 		definitions: maps.Clone(s.definitions),
 		controls:    maps.Clone(s.controls),

@@ -48,7 +48,6 @@ type state struct {
 	sessions    map[saga.Token]*session
 	works       []*work // works[i] has number i+1
 	byID        map[saga.ID]*work
-	signals     int64 // the last signal's number
 	duplicates  map[counter]ledger.Duplicate
 	definitions map[ledger.Version]ledger.Definition
 	controls    map[control]ledger.Control
@@ -240,9 +239,8 @@ func (db *DB) Post(ctx context.Context, id saga.ID, s saga.Signal) error {
 			return nil
 		}
 	}
-	db.signals++
 	s = copySignal(s)
-	s.ID, s.At = db.signals, now
+	s.ID, s.At = w.head.Posted+1, now
 	w.signals = append(w.signals, s)
 	w.head.Posted++
 	w.head.WaitsFor = ""                                                      // "a signal reaches a process whatever the destination's state"

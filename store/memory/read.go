@@ -55,9 +55,7 @@ func (w *work) matches(f *ledger.Filter) bool {
 		(f.ExternalID == "" || slices.ContainsFunc(w.records, func(r saga.Record) bool {
 			return r.ExternalID == f.ExternalID
 		})) &&
-		(!f.Unconfirmed || slices.ContainsFunc(w.records, func(r saga.Record) bool {
-			return r.Kind == saga.KindAdopted && r.Class == saga.Unknown
-		}))
+		(!f.Unconfirmed || h.Unconfirmed)
 }
 
 func matchesID(f *ledger.Filter, id saga.ID) bool {

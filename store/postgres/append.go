@@ -3,6 +3,7 @@ package postgres
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/internal/sqlstore"
+	"github.com/amends-dev/amends/store/internal/valid"
 )
 
 // pending is an entry on its way: its row, and where its answer goes.
@@ -27,6 +29,7 @@ type pending struct {
 // writing are the prepared statements of the write path.
 type writing struct {
 	follow, followOne, places *sqlx.Stmt
+	followAlone               *sqlx.Stmt // one record that leaves its instance alone
 	consume, consumeOne       *sqlx.Stmt // follow with signals
 	locked                    *sqlx.Stmt
 	start, startOne           *sqlx.Stmt
@@ -44,6 +47,7 @@ func (w *writing) prepare(ctx context.Context, l *lanes) (err error) {
 	}{
 		{&w.follow, l.records, followText(many(followColumns), false)},
 		{&w.followOne, l.records, followText(one(followColumns), false)},
+		{&w.followAlone, l.records, followAlone},
 		{&w.consume, l.records, followText(many(followColumns), true)},
 		{&w.consumeOne, l.records, followText(one(followColumns), true)},
 		{&w.places, l.records, placesText},
@@ -190,7 +194,7 @@ func (db *DB) collect(entries []ledger.Entry, answers []ledger.Answer) appending
 	var b appending
 	for i := range entries {
 		p := &pending{Entry: &entries[i], answer: &answers[i]}
-		values, err := sqlstore.Values(p.Entry)
+		err := valid.Entry(p.Entry)
 		if n := p.size(); n > db.most {
 			err = errors.Join(err, fmt.Errorf("it takes %d bytes, the limit is %d", n, db.most))
 		}
@@ -198,10 +202,10 @@ func (db *DB) collect(entries []ledger.Entry, answers []ledger.Answer) appending
 		case err != nil:
 			answers[i] = ledger.Answer{Result: ledger.Invalid, Err: err}
 		case p.Record.Seq == 1:
-			p.row = append([]any{p.ID.Saga, p.ID.Work}, values[1:]...)
+			p.row = p.startRow()
 			b.starts = append(b.starts, p)
 		default:
-			p.row = append([]any{p.Prev[:]}, values...)
+			p.row = p.followRow()
 			b.follows = append(b.follows, p)
 		}
 	}
@@ -258,6 +262,11 @@ const attempts = 4
 
 // storeFollows stores records behind their predecessors.
 func (db *DB) storeFollows(ctx context.Context, t saga.Token, ps []*pending) error {
+	if len(ps) == 1 && !sqlstore.Projects(ps[0].Entry) {
+		if done, err := db.storeAlone(ctx, t, ps[0]); done || err != nil {
+			return err
+		}
+	}
 	ps = slices.Clone(ps) // it shrinks
 	for range attempts {
 		var live bool
@@ -294,6 +303,22 @@ func (db *DB) storeFollows(ctx context.Context, t saga.Token, ps []*pending) err
 	return fmt.Errorf("record %d of %s was not stored in %d attempts, and nothing is in its way", ps[0].Record.Seq, ps[0].ID, attempts)
 }
 
+// storeAlone stores a record that leaves its instance alone. One that is not stored is looked at as one of many.
+func (db *DB) storeAlone(ctx context.Context, t saga.Token, p *pending) (done bool, err error) {
+	var at sqlstore.Moment
+	err = db.records.do(ctx, func(ctx context.Context) error {
+		args := append([]any{db.now(), int64(t)}, p.row[:storedColumns]...)
+		return db.followAlone.QueryRowxContext(ctx, args...).Scan(&at)
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	if err == nil {
+		*p.answer = ledger.Answer{Result: ledger.Appended, At: at.Time(), Head: p.Head}
+	}
+	return err == nil, err
+}
+
 // run executes the form of a statement for a batch or for a single row.
 func (db *DB) run(ctx context.Context, t saga.Token, batch, single *sqlx.Stmt, ps []*pending) *sqlx.Row {
 	args := []any{db.now(), int64(t)}
@@ -309,10 +334,11 @@ func (db *DB) run(ctx context.Context, t saga.Token, batch, single *sqlx.Stmt, p
 // placeRow is a row of placesText.
 type placeRow struct {
 	I        int
-	Head     int64
+	Instance int64
 	Own      []byte
 	OwnAt    sqlstore.Moment
 	Previous []byte
+	Unread   sqlstore.Number
 }
 
 // judge answers entries from what stands at their places and returns those that can be tried again. Those in
@@ -332,7 +358,7 @@ func (db *DB) judge(ctx context.Context, ps []*pending, live bool, stored map[in
 	var again []*pending
 	for _, r := range rows {
 		p := ps[r.I]
-		place := sqlstore.Place{Head: r.Head, Own: r.Own, OwnAt: r.OwnAt, Previous: r.Previous}
+		place := sqlstore.Place{Ref: r.Instance, Own: r.Own, OwnAt: r.OwnAt, Previous: r.Previous, Unread: int64(r.Unread)}
 		a, ok := place.Judge(p.Entry, live)
 		if !ok {
 			again = append(again, p)

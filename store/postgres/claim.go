@@ -37,7 +37,7 @@ func (db *DB) look(ctx context.Context, c sqlstore.ClaimArgs, anyway bool) (a sq
 	var all []claimRow
 	err = db.claimable.SelectContext(ctx, &all, db.now(), c.Known, c.Limit, c.Token, c.Fresh, anyway, c.Rooms)
 	for i := range all {
-		if all[i].Number == 0 {
+		if all[i].Ref == 0 {
 			a.Live, a.Controls, lost = bool(all[i].Live), int64(all[i].Controls), bool(all[i].Lost)
 			continue
 		}
@@ -57,7 +57,7 @@ func (db *DB) giveBack(ctx context.Context, token int64, works string) error {
 // post stores a signal and wakes its work: one statement, for the same reason.
 func (db *DB) post(ctx context.Context, p sqlstore.PostArgs) (found bool, err error) {
 	err = db.writes.do(ctx, func(ctx context.Context) error {
-		return db.work.GetContext(ctx, &found, postText, db.now(), p.ID.Saga, p.ID.Work, p.Kind, p.Key, p.Actor, p.Reason, p.Verdict)
+		return db.work.GetContext(ctx, &found, postText, db.now(), p.ID.Saga, p.ID.Work, p.Kind, p.Key, p.Actor, p.Reason, p.Doc)
 	})
 	return found, err
 }
@@ -77,90 +77,90 @@ const claimText = `WITH RECURSIVE ` + sqlstore.Holders + `,
 	buried AS (
 		UPDATE amends_sessions SET dead = true WHERE token IN (
 			SELECT s.token FROM amends_sessions AS s
-			WHERE NOT s.dead AND s.expires <= (SELECT now FROM clock) FOR NO KEY UPDATE SKIP LOCKED)),
+			WHERE NOT s.dead AND s.expires_at <= (SELECT now FROM clock) FOR NO KEY UPDATE SKIP LOCKED)),
 	state AS MATERIALIZED (
-		SELECT EXISTS (SELECT FROM amends_sessions WHERE token = $4 AND NOT dead AND expires > clock.now) AS live,
+		SELECT EXISTS (SELECT FROM amends_sessions WHERE token = $4 AND NOT dead AND expires_at > clock.now) AS live,
 			EXISTS (SELECT FROM holder LEFT JOIN amends_sessions AS s ON s.token = holder.session
-				WHERE holder.session IS NOT NULL AND (s.token IS NULL OR s.dead OR s.expires <= clock.now)) AS lost
+				WHERE holder.session IS NOT NULL AND (s.token IS NULL OR s.dead OR s.expires_at <= clock.now)) AS lost
 		FROM clock),
 	known AS MATERIALIZED (
 		SELECT value ->> 0 AS saga, (value ->> 1)::integer AS version
 		FROM state CROSS JOIN json_array_elements($2::json) AS value
 		WHERE $3 > 0 AND state.live AND ($6::boolean OR NOT state.lost)),
 	newest AS MATERIALIZED (SELECT saga, max(version) AS version FROM known GROUP BY saga),
-	place AS MATERIALIZED (SELECT known.saga, known.version, class.rank FROM known CROSS JOIN (VALUES (0::smallint), (1), (2)) AS class (rank)),
+	place AS MATERIALIZED (SELECT known.saga, known.version, classes.class FROM known CROSS JOIN (VALUES (0::smallint), (1), (2)) AS classes (class)),
 	room AS MATERIALIZED (
 		SELECT value ->> 0 AS destination, least((value ->> 1)::integer, $3) AS places
 		FROM state CROSS JOIN json_array_elements($7::json) AS value
 		WHERE $3 > 0 AND state.live AND ($6::boolean OR NOT state.lost)
-			AND EXISTS (SELECT FROM amends_heads AS h WHERE h.waits_for = value ->> 0)),
+			AND EXISTS (SELECT FROM amends_instances AS h WHERE h.waits_for = value ->> 0)),
 	line AS MATERIALIZED (
-		SELECT *, row_number() OVER (PARTITION BY destination ORDER BY rank, number) AS turn
+		SELECT *, row_number() OVER (PARTITION BY destination ORDER BY class, created_at, ref) AS turn
 		FROM (
-			SELECT room.destination, room.places, known.saga, known.version, h.rank, h.number, h.due
+			SELECT room.destination, room.places, known.saga, known.version, h.class, h.created_at, h.ref, h.due_at
 			FROM room CROSS JOIN known CROSS JOIN LATERAL (
-				SELECT h.rank, h.number, h.due FROM amends_heads AS h
+				SELECT h.class, h.created_at, h.ref, h.due_at FROM amends_instances AS h
 				WHERE h.waits_for = room.destination AND h.saga = known.saga AND h.version = known.version AND ` + waits + `
-				ORDER BY h.rank, h.number LIMIT room.places) AS h) AS waiting),
+				ORDER BY h.class, h.created_at, h.ref LIMIT room.places) AS h) AS waiting),
 	seen AS MATERIALIZED (
-		SELECT place.saga, place.version, place.rank, h.due
+		SELECT place.saga, place.version, place.class, h.due_at
 		FROM place CROSS JOIN LATERAL (
-			SELECT h.due FROM amends_heads AS h
-			WHERE h.saga = place.saga AND h.version = place.version AND h.rank = place.rank AND ` + ripe + `
-			ORDER BY h.due LIMIT $3) AS h
+			SELECT h.due_at FROM amends_instances AS h
+			WHERE h.saga = place.saga AND h.version = place.version AND h.class = place.class AND ` + ripe + `
+			ORDER BY h.due_at LIMIT $3) AS h
 		UNION ALL
-		SELECT newest.saga, NULL, 1, h.due
+		SELECT newest.saga, NULL, 1, h.due_at
 		FROM newest CROSS JOIN LATERAL (
-			SELECT h.due FROM amends_heads AS h WHERE h.saga = newest.saga AND h.version <= newest.version AND ` + news + `
-			ORDER BY h.due LIMIT $3) AS h),
+			SELECT h.due_at FROM amends_instances AS h WHERE h.saga = newest.saga AND h.version <= newest.version AND ` + news + `
+			ORDER BY h.due_at LIMIT $3) AS h),
 	wanted AS MATERIALIZED (
-		SELECT destination, saga, version, CASE WHEN destination IS NULL THEN rank END AS rank, count(*) AS n
+		SELECT destination, saga, version, CASE WHEN destination IS NULL THEN class END AS class, count(*) AS n
 		FROM (
 			SELECT * FROM (
-				SELECT NULL AS destination, saga, version, rank, due, row_number() OVER (ORDER BY rank, due) AS turn,
-					rank = 2 AND row_number() OVER (PARTITION BY rank = 2 ORDER BY due) <= $5 AS fresh
+				SELECT NULL AS destination, saga, version, class, due_at, row_number() OVER (ORDER BY class, due_at) AS turn,
+					class = 2 AND row_number() OVER (PARTITION BY class = 2 ORDER BY due_at) <= $5 AS fresh
 				FROM seen
 				UNION ALL
-				SELECT destination, saga, version, rank, due, turn, false FROM line WHERE turn <= places) AS lines
-			ORDER BY NOT fresh, rank > 0, turn, due LIMIT $3) AS chosen
+				SELECT destination, saga, version, class, due_at, turn, false FROM line WHERE turn <= places) AS lines
+			ORDER BY NOT fresh, class > 0, turn, due_at LIMIT $3) AS chosen
 		GROUP BY 1, 2, 3, 4),
 	free AS MATERIALIZED (
-		SELECT h.number, h.due, NULL AS waited
+		SELECT h.ref, h.due_at, NULL AS waited
 		FROM wanted CROSS JOIN LATERAL (
-			SELECT h.number, h.due FROM amends_heads AS h
-			WHERE h.saga = wanted.saga AND h.version = wanted.version AND h.rank = wanted.rank AND ` + ripe + `
-			ORDER BY h.due LIMIT wanted.n FOR NO KEY UPDATE OF h SKIP LOCKED) AS h
+			SELECT h.ref, h.due_at FROM amends_instances AS h
+			WHERE h.saga = wanted.saga AND h.version = wanted.version AND h.class = wanted.class AND ` + ripe + `
+			ORDER BY h.due_at LIMIT wanted.n FOR NO KEY UPDATE OF h SKIP LOCKED) AS h
 		WHERE wanted.destination IS NULL AND wanted.version IS NOT NULL),
 	called AS MATERIALIZED (
-		SELECT h.number, h.due, wanted.destination AS waited
+		SELECT h.ref, h.due_at, wanted.destination AS waited
 		FROM wanted CROSS JOIN LATERAL (
-			SELECT h.number, h.due FROM amends_heads AS h
+			SELECT h.ref, h.due_at FROM amends_instances AS h
 			WHERE h.waits_for = wanted.destination AND h.saga = wanted.saga AND h.version = wanted.version AND ` + waits + `
-			ORDER BY h.rank, h.number LIMIT wanted.n FOR NO KEY UPDATE OF h SKIP LOCKED) AS h
+			ORDER BY h.class, h.created_at, h.ref LIMIT wanted.n FOR NO KEY UPDATE OF h SKIP LOCKED) AS h
 		WHERE wanted.destination IS NOT NULL),
 	spoken AS MATERIALIZED (
-		SELECT h.number, h.due, NULL AS waited
+		SELECT h.ref, h.due_at, NULL AS waited
 		FROM wanted JOIN newest USING (saga) CROSS JOIN LATERAL (
-			SELECT h.number, h.due FROM amends_heads AS h WHERE h.saga = newest.saga AND h.version <= newest.version AND ` + news + `
-			ORDER BY h.due LIMIT wanted.n FOR NO KEY UPDATE OF h SKIP LOCKED) AS h
+			SELECT h.ref, h.due_at FROM amends_instances AS h WHERE h.saga = newest.saga AND h.version <= newest.version AND ` + news + `
+			ORDER BY h.due_at LIMIT wanted.n FOR NO KEY UPDATE OF h SKIP LOCKED) AS h
 		WHERE wanted.version IS NULL),
 	taken AS (
-		UPDATE amends_heads AS h SET session = $4, due = NULL, waits_for = NULL
-		FROM (SELECT * FROM free UNION ALL SELECT * FROM called UNION ALL SELECT * FROM spoken) AS locked WHERE h.number = locked.number
-		RETURNING ` + sqlstore.HeadColumns + `, locked.due AS since, locked.waited)
+		UPDATE amends_instances AS h SET session = $4, due_at = NULL, waits_for = NULL
+		FROM (SELECT * FROM free UNION ALL SELECT * FROM called UNION ALL SELECT * FROM spoken) AS locked WHERE h.ref = locked.ref
+		RETURNING ` + sqlstore.HeadColumns + `, locked.due_at AS since, locked.waited)
 	SELECT taken.*, NULL::boolean AS live, NULL::boolean AS lost, NULL::bigint AS controls FROM taken
 	UNION ALL
-	SELECT ` + sqlstore.HeadColumns + `, NULL, NULL, NULL, NULL, NULL FROM amends_heads AS h
-		WHERE h.session = $4 AND h.posted > h.consumed
+	SELECT ` + sqlstore.HeadColumns + `, NULL, NULL, NULL, NULL, NULL FROM amends_instances AS h
+		WHERE h.session = $4 AND h.received > h.consumed
 	UNION ALL
-	SELECT 0, '', '', 0, NULL, '', NULL, 0, NULL, NULL, 0, 0, 0, now, now, NULL, NULL, NULL, NULL, live, lost, (SELECT controls FROM amends_database)
+	SELECT 0, '', '', 0, NULL, '', NULL, 0, NULL, NULL, NULL, 0, 0, 0, now, now, NULL, NULL, NULL, NULL, NULL, live, lost, (SELECT controls FROM amends_meta)
 		FROM clock CROSS JOIN state`
 
 // What is due: works that go on, those that wait for a destination, and works that have ended and have an unread signal.
 const (
-	ripe  = `h.session IS NULL AND h.finished IS NULL AND h.waits_for IS NULL AND h.due <= (SELECT now FROM clock)`
-	waits = `h.due <= (SELECT now FROM clock)`
-	news  = `h.session IS NULL AND h.finished IS NOT NULL AND h.due <= (SELECT now FROM clock)`
+	ripe  = `h.session IS NULL AND h.finished_at IS NULL AND h.waits_for IS NULL AND h.due_at <= (SELECT now FROM clock)`
+	waits = `h.due_at <= (SELECT now FROM clock)`
+	news  = `h.session IS NULL AND h.finished_at IS NOT NULL AND h.due_at <= (SELECT now FROM clock)`
 )
 
 // releaseText takes works from dead sessions: due since the end of the lease, or not at all when they are at rest. The
@@ -168,18 +168,18 @@ const (
 const releaseText = `WITH RECURSIVE ` + sqlstore.Holders + `,
 	clock AS MATERIALIZED (SELECT ` + clock + ` AS now),
 	lost AS MATERIALIZED (
-		SELECT holder.session, s.expires
+		SELECT holder.session, s.expires_at
 		FROM holder LEFT JOIN amends_sessions AS s ON s.token = holder.session
 		WHERE holder.session IS NOT NULL AND (s.token IS NULL OR s.dead)),
 	orphan AS MATERIALIZED (
-		SELECT h.number, least(coalesce(lost.expires, h.updated), (SELECT now FROM clock)) AS since
+		SELECT h.ref, least(coalesce(lost.expires_at, h.updated_at), (SELECT now FROM clock)) AS since
 		FROM lost CROSS JOIN LATERAL (
-			SELECT h.number, h.updated FROM amends_heads AS h WHERE h.session = lost.session
+			SELECT h.ref, h.updated_at FROM amends_instances AS h WHERE h.session = lost.session
 			LIMIT $2 FOR NO KEY UPDATE OF h SKIP LOCKED) AS h
 		LIMIT $2)
-	UPDATE amends_heads AS h SET session = NULL,
-		due = CASE WHEN h.posted > h.consumed OR h.status ` + isLive + ` THEN orphan.since END
-	FROM orphan WHERE h.number = orphan.number`
+	UPDATE amends_instances AS h SET session = NULL,
+		due_at = CASE WHEN h.received > h.consumed OR h.status ` + isLive + ` THEN orphan.since END
+	FROM orphan WHERE h.ref = orphan.ref`
 
 // giveBackText releases works that a session holds, and makes released ones due earlier, in the order in which appends
 // lock them. The parameters: $1 the clock, $2 the session, $3 number, due time and destination of each. A released one is
@@ -187,35 +187,36 @@ const releaseText = `WITH RECURSIVE ` + sqlstore.Holders + `,
 const giveBackText = `WITH
 	clock AS MATERIALIZED (SELECT ` + clock + ` AS now),
 	given AS MATERIALIZED (
-		SELECT (value ->> 0)::bigint AS number,
-			'epoch'::timestamptz + (value ->> 1)::bigint * interval '1 microsecond' AS due, value ->> 2 AS destination
+		SELECT (value ->> 0)::bigint AS ref,
+			'epoch'::timestamptz + (value ->> 1)::bigint * interval '1 microsecond' AS due_at, value ->> 2 AS destination
 		FROM json_array_elements($3::json) AS value),
 	locked AS MATERIALIZED (
-		SELECT h.number, coalesce(given.due, (SELECT now FROM clock)) AS due,
+		SELECT h.ref, coalesce(given.due_at, (SELECT now FROM clock)) AS due_at,
 			CASE WHEN h.session = $2 THEN given.destination ELSE h.waits_for END AS destination
-		FROM given JOIN amends_heads AS h ON h.number = given.number
+		FROM given JOIN amends_instances AS h ON h.ref = given.ref
 		WHERE h.session = $2
-			OR h.session IS NULL AND h.status ` + isLive + ` AND h.due > coalesce(given.due, (SELECT now FROM clock))
-		ORDER BY h.number FOR NO KEY UPDATE OF h)
-	UPDATE amends_heads AS h SET session = NULL, due = CASE
-		WHEN h.posted > h.consumed THEN least(locked.due, (SELECT now FROM clock))
-		WHEN h.status ` + isLive + ` THEN locked.due
+			OR h.session IS NULL AND h.status ` + isLive + ` AND h.due_at > coalesce(given.due_at, (SELECT now FROM clock))
+		ORDER BY h.ref FOR NO KEY UPDATE OF h)
+	UPDATE amends_instances AS h SET session = NULL, due_at = CASE
+		WHEN h.received > h.consumed THEN least(locked.due_at, (SELECT now FROM clock))
+		WHEN h.status ` + isLive + ` THEN locked.due_at
 	END,
-	waits_for = CASE WHEN h.posted = h.consumed AND h.status ` + isLive + ` THEN locked.destination END
-	FROM locked WHERE h.number = locked.number`
+	waits_for = CASE WHEN h.received = h.consumed AND h.status ` + isLive + ` THEN locked.destination END
+	FROM locked WHERE h.ref = locked.ref`
 
 // postText stores a signal, once for each key, and makes its work due. A held work keeps its holder: Claim tells that
-// holder. It answers whether there is such a work.
+// holder. The work is locked first, so that its signals are numbered one by one; a key that is there already takes no
+// number. It answers whether there is such a work.
 const postText = `WITH
 	clock AS MATERIALIZED (SELECT ` + clock + ` AS now),
-	work AS MATERIALIZED (SELECT number FROM amends_heads WHERE work = $3 AND saga = $2),
+	work AS MATERIALIZED (SELECT ref, received FROM amends_instances WHERE work_id = $3 AND saga = $2 FOR NO KEY UPDATE),
 	signal AS (
-		INSERT INTO amends_signals (head, at, kind, key, actor, reason, verdict)
-		SELECT work.number, clock.now, $4, $5, $6, $7, $8 FROM work CROSS JOIN clock
-		ON CONFLICT (head, key) DO NOTHING
-		RETURNING head, at),
+		INSERT INTO amends_signals (instance, number, at, kind, key, actor, reason, doc)
+		SELECT work.ref, work.received + 1, clock.now, $4, $5, $6, $7, $8 FROM work CROSS JOIN clock
+		ON CONFLICT (instance, key) DO NOTHING
+		RETURNING instance, number, at),
 	counted AS (
-		UPDATE amends_heads AS h SET posted = h.posted + 1,
-			due = CASE WHEN h.session IS NULL THEN least(h.due, signal.at) ELSE h.due END, waits_for = NULL
-		FROM signal WHERE h.number = signal.head)
+		UPDATE amends_instances AS h SET received = signal.number,
+			due_at = CASE WHEN h.session IS NULL THEN least(h.due_at, signal.at) ELSE h.due_at END, waits_for = NULL
+		FROM signal WHERE h.ref = signal.instance)
 	SELECT EXISTS (SELECT FROM work)`

@@ -39,11 +39,11 @@ func (db *DB) setControl(ctx context.Context, c sqlstore.ControlArgs) (version i
 // does so before that, and it is refused, or after this was stored. What this statement saw before it had the locks
 // does not count: a row that changed since is judged again as it is now.
 const setControlText = `WITH
-	counter AS MATERIALIZED (SELECT controls FROM amends_database FOR NO KEY UPDATE),
+	counter AS MATERIALIZED (SELECT controls FROM amends_meta FOR NO KEY UPDATE),
 	clock AS MATERIALIZED (SELECT ` + clock + ` AS now, controls + 1 AS version FROM counter),
 	setter AS MATERIALIZED (
 		SELECT FROM clock CROSS JOIN amends_sessions AS s
-		WHERE s.token = $2::bigint AND NOT s.dead AND s.expires > clock.now
+		WHERE s.token = $2::bigint AND NOT s.dead AND s.expires_at > clock.now
 		FOR SHARE OF s),
 	changed AS (
 		UPDATE amends_controls AS c SET version = clock.version, at = clock.now, session = $2::bigint, nonce = $9::bigint,
@@ -60,8 +60,8 @@ const setControlText = `WITH
 		RETURNING version, at),
 	stored AS (SELECT * FROM changed UNION ALL SELECT * FROM added),
 	acted AS (
-		INSERT INTO amends_acts (version, at, session, nonce, kind, name, body, actor, reason)
+		INSERT INTO amends_audit (version, at, session, nonce, kind, name, body, actor, reason)
 		SELECT stored.version, stored.at, $2::bigint, $9::bigint, $3::text, $4::text, $6::text, $7::text, $8::text FROM stored
 		WHERE $7::text IS NOT NULL),
-	counted AS (UPDATE amends_database SET controls = stored.version FROM stored)
+	counted AS (UPDATE amends_meta SET controls = stored.version FROM stored)
 	SELECT version, at FROM stored`

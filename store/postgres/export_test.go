@@ -46,6 +46,11 @@ func Occupy(ctx context.Context, db *DB, name string) (leave func() error, err e
 // SetClock makes l's statements take now for the server's time.
 func SetClock(l *DB, now time.Time) { l.now = func() any { return now.UnixMicro() } }
 
+// SetRefs makes l draw its references by another clock and without chance.
+func SetRefs(l *DB, now func() time.Time) {
+	l.refs.now, l.refs.chance = now, func() int64 { return 0 }
+}
+
 // SetMost bounds what one statement of l carries.
 func SetMost(l *DB, bytes int) { l.most = bytes }
 

@@ -20,8 +20,8 @@ import (
 func backlog(t *testing.T, db *sqlx.DB, name string, version, n int) {
 	t.Helper()
 	_, err := db.ExecContext(t.Context(), `
-		INSERT INTO amends_heads (saga, work, version, status, rank, due, created, updated)
-		SELECT $1::text, concat($1::text, $2::integer, '-', n), $2::integer, 'running', 1, now() - interval '1 hour' + n * interval '1 ms', now(), now()
+		INSERT INTO amends_instances (ref, saga, work_id, version, status, class, due_at, created_at, updated_at)
+		SELECT (SELECT count(*) FROM amends_instances) + n, $1::text, concat($1::text, $2::integer, '-', n), $2::integer, 'running', 1, now() - interval '1 hour' + n * interval '1 ms', now(), now()
 		FROM generate_series(1, $3::integer) AS n`, name, version, n)
 	if err != nil {
 		t.Fatal(err)
@@ -71,13 +71,13 @@ func TestClaimPassesUnknownBacklogs(t *testing.T) {
 	if after > before+3*len(known)*3 { // the index has grown by a level or two, and each of its ranges is looked at once
 		t.Errorf("an empty look takes %d pages beside 40,000 unknown works, %d without:\n%s", after, before, plan)
 	}
-	for _, want := range []string{"amends_heads_due", "amends_heads_news", "amends_heads_signalled", "amends_heads_held"} {
+	for _, want := range []string{"amends_instances_due", "amends_instances_ended_unread", "amends_instances_held_unread", "amends_instances_held"} {
 		if !strings.Contains(plan, want) {
 			t.Errorf("the plan does not use %s:\n%s", want, plan)
 		}
 	}
-	if strings.Contains(plan, "Seq Scan on amends_heads") {
-		t.Errorf("the plan reads all of amends_heads:\n%s", plan)
+	if strings.Contains(plan, "Seq Scan on amends_instances") {
+		t.Errorf("the plan reads all of amends_instances:\n%s", plan)
 	}
 }
 
@@ -98,8 +98,8 @@ func TestClaimTakesFromALongBacklog(t *testing.T) {
 func line(t *testing.T, db *sqlx.DB, destination, name string, n int) {
 	t.Helper()
 	_, err := db.ExecContext(t.Context(), `
-		INSERT INTO amends_heads (saga, work, version, status, rank, created, due, updated, waits_for)
-		SELECT $1::text, concat($1::text, '-', $2::text, '-', n), 1, 'running', 1, t, t - interval '1 hour', t, $2::text
+		INSERT INTO amends_instances (ref, saga, work_id, version, status, class, created_at, due_at, updated_at, waits_for)
+		SELECT (SELECT count(*) FROM amends_instances) + n, $1::text, concat($1::text, '-', $2::text, '-', n), 1, 'running', 1, t, t - interval '1 hour', t, $2::text
 		FROM generate_series(1, $3::integer) AS n CROSS JOIN now() AS t`, name, destination, n)
 	if err != nil {
 		t.Fatal(err)
@@ -135,7 +135,7 @@ func TestClaimPassesWhatWaits(t *testing.T) {
 	if after > before+10+3*len(places)+2*3 { // each destination, and both versions at the one for which something waits
 		t.Errorf("an empty look with ten rooms takes %d pages beside 40,000 that wait, %d without both:\n%s", after, before, plan)
 	}
-	if !strings.Contains(plan, "amends_heads_waits") || strings.Contains(plan, "Seq Scan on amends_heads") {
+	if !strings.Contains(plan, "amends_instances_waiting") || strings.Contains(plan, "Seq Scan on amends_instances") {
 		t.Errorf("the plan does not find what waits by its index:\n%s", plan)
 	}
 }
@@ -174,7 +174,7 @@ func TestClaimPassesLockedWorks(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback() }()
-	if _, err := tx.ExecContext(t.Context(), `SELECT FROM amends_heads WHERE number <= 70 FOR UPDATE`); err != nil {
+	if _, err := tx.ExecContext(t.Context(), `SELECT FROM amends_instances WHERE ref <= 70 FOR UPDATE`); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ limit, want int }{{10, 10}, {20, 20}, {20, 0}} {
@@ -202,13 +202,13 @@ func TestClaimPassesLockedOrphans(t *testing.T) {
 	}
 	token := session(t, l)
 	backlog(t, db, "s", 1, 100)
-	db.MustExecContext(t.Context(), `UPDATE amends_heads SET session = $1, due = NULL`, int64(dead.Token))
+	db.MustExecContext(t.Context(), `UPDATE amends_instances SET session = $1, due_at = NULL`, int64(dead.Token))
 	for _, c := range []struct {
 		lock string
 		want int
 	}{
 		{fmt.Sprint(`SELECT FROM amends_sessions WHERE token = `, int64(dead.Token), ` FOR UPDATE`), 0},
-		{`SELECT FROM amends_heads WHERE number <= 70 FOR UPDATE`, 30},
+		{`SELECT FROM amends_instances WHERE ref <= 70 FOR UPDATE`, 30},
 		{`SELECT`, 70},
 	} {
 		tx, err := db.BeginTxx(t.Context(), nil)

@@ -68,6 +68,8 @@ type DB struct {
 	writing
 	heard    heard
 	waits    waiting
+	refs     refs
+	meta     sqlstore.Meta
 	incoming *batch.Group[deliveries]
 	now      func() any // nil but in tests: the server's clock
 	most     int        // statementBytes but in tests
@@ -108,6 +110,9 @@ func open(ctx context.Context, dsn string, o Options) (_ *DB, err error) {
 		}
 	}()
 	if db.schema, err = pgdb.Fit(ctx, db.read, o.Migrate); err != nil {
+		return nil, err
+	}
+	if db.meta, err = sqlstore.ReadMeta(ctx, db.read); err != nil {
 		return nil, err
 	}
 	if err = errors.Join(db.prepare(ctx, &db.lanes), db.heard.prepare(ctx, &db.lanes)); err != nil {

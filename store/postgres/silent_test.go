@@ -200,7 +200,7 @@ func TestManySilentConnectionsCostOneTimeOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback() }()
-	if _, err := tx.ExecContext(t.Context(), `UPDATE amends_heads SET posted = posted`); err != nil {
+	if _, err := tx.ExecContext(t.Context(), `UPDATE amends_instances SET received = received`); err != nil {
 		t.Fatal(err)
 	}
 	var posts sync.WaitGroup
@@ -282,7 +282,7 @@ func TestLockedWorksHoldUpNoOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback() }()
-	if _, err := tx.ExecContext(t.Context(), `UPDATE amends_heads SET posted = posted WHERE work IN ('w3', 'w11', 'w12')`); err != nil {
+	if _, err := tx.ExecContext(t.Context(), `UPDATE amends_instances SET received = received WHERE work_id IN ('w3', 'w11', 'w12')`); err != nil {
 		t.Fatal(err)
 	}
 	want[3], want[11], want[12] = ledger.Blocked, ledger.Blocked, ledger.Blocked

@@ -31,6 +31,7 @@ func (db *DB) again() door { return door{db.blocked, nil, db.startBlocked, db.bl
 func (db *DB) storeStarts(ctx context.Context, t saga.Token, d door, ps []*pending) error {
 	for range attempts {
 		var live bool
+		db.name(ps)
 		err := d.do(ctx, func(ctx context.Context) (err error) {
 			live, err = accept(db.run(ctx, t, d.many, d.one, ps), ps)
 			return err
@@ -99,18 +100,17 @@ func (w *waiting) note(ps []*pending) {
 // accept reads which works were accepted and answers them.
 func accept(row *sqlx.Row, ps []*pending) (live bool, err error) {
 	var at sqlstore.Moment
-	var numbers pq.Int64Array
-	var sagas, works pq.StringArray
-	if err := row.Scan(&live, &at, &numbers, &sagas, &works); err != nil {
+	var refs pq.Int64Array
+	if err := row.Scan(&live, &at, &refs); err != nil {
 		return false, err
 	}
-	heads := make(map[saga.ID]int64, len(numbers))
-	for i, n := range numbers {
-		heads[saga.ID{Saga: sagas[i], Work: works[i]}] = n
+	accepted := make(map[int64]bool, len(refs))
+	for _, ref := range refs {
+		accepted[ref] = true
 	}
 	for _, p := range ps {
-		if head, ok := heads[p.ID]; ok {
-			*p.answer = ledger.Answer{Result: ledger.Appended, At: at.Time(), Head: head}
+		if ref, _ := p.row[0].(int64); accepted[ref] {
+			*p.answer = ledger.Answer{Result: ledger.Appended, At: at.Time(), Head: ref}
 		}
 	}
 	return live, nil
@@ -138,7 +138,7 @@ func placesOf(ps []*pending, query func(rows *[]placeRow, args ...any) error) (m
 	}
 	known := make(map[int]sqlstore.Place, len(rows))
 	for _, r := range rows {
-		known[r.I] = sqlstore.Place{Head: r.Head, Own: r.Own, OwnAt: r.OwnAt}
+		known[r.I] = sqlstore.Place{Ref: r.Instance, Own: r.Own, OwnAt: r.OwnAt}
 	}
 	return known, nil
 }
@@ -174,20 +174,24 @@ func (db *DB) startTx(ctx context.Context, tx *sqlx.Tx, e ledger.Entry) (ledger.
 		return answers[0], nil
 	}
 	schema := pq.QuoteIdentifier(db.schema) + "."
-	args := append([]any{db.now(), int64(e.Record.Session)}, ps[0].row...)
-	if _, err := accept(tx.QueryRowxContext(ctx, startText(one(startColumns), 0, schema), args...), ps); err != nil {
-		return ledger.Answer{}, err
-	}
-	if len(unanswered(ps)) > 0 {
+	for range attempts { // a reference that is taken is drawn again
+		db.name(ps)
+		args := append([]any{db.now(), int64(e.Record.Session)}, ps[0].row...)
+		if _, err := accept(tx.QueryRowxContext(ctx, startText(one(startColumns), 0, schema), args...), ps); err != nil {
+			return ledger.Answer{}, err
+		}
+		if len(unanswered(ps)) == 0 {
+			return answers[0], nil
+		}
 		known, err := placesOf(ps, func(rows *[]placeRow, args ...any) error {
 			return tx.SelectContext(ctx, rows, startPlacesText(schema), args...)
 		})
 		if err != nil {
 			return ledger.Answer{}, err
 		}
-		if judgeStarts(ps, known, false); len(unanswered(ps)) > 0 {
-			return ledger.Answer{}, errors.New("the work is neither new nor there; begin another transaction")
+		if judgeStarts(ps, known, false); len(unanswered(ps)) == 0 {
+			return answers[0], nil
 		}
 	}
-	return answers[0], nil
+	return ledger.Answer{}, errors.New("the work is neither new nor there; begin another transaction")
 }

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
 // words are Postgres's for the shared statements. Only tests set the clock.
@@ -20,31 +18,20 @@ var words = map[string]string{
 
 const clock = `coalesce('epoch'::timestamptz + $1::bigint * interval '1 microsecond', clock_timestamp())`
 
-// column is a column of amends_records and its type.
+// column is a value of a row that is appended, and its type.
 type column struct{ name, kind string }
 
-// recordColumns are [sqlstore.RecordColumns] with their types, so in the order of [sqlstore.Values].
-var recordColumns = func() []column {
-	kinds := map[string]string{
-		"head": "bigint", "session": "bigint", "arm_budget_ms": "bigint", "wait_ms": "bigint", "nonce": "bigint",
-		"seq": "integer", "version": "integer", "attempt": "integer", "arm_attempt": "integer", "arm_reissue": "integer",
-		"rank": "smallint", "held": "boolean", "body_dropped": "boolean", "hash": "bytea",
-	}
-	var columns []column
-	for name := range strings.SplitSeq(sqlstore.RecordColumns, ",") {
-		c := column{name: strings.TrimSpace(name), kind: "text"}
-		if kind, ok := kinds[c.name]; ok {
-			c.kind = kind
-		}
-		columns = append(columns, c)
-	}
-	return columns
-}()
-
 var (
-	followColumns = append([]column{{"prev", "bytea"}}, recordColumns...)
-	// A start has its work's name and not yet a number.
-	startColumns = append([]column{{"saga", "text"}, {"work", "text"}}, recordColumns[1:]...)
+	// A record behind another: what chains it, what is stored, and from held on what its instance must show, which is NULL
+	// unless the record changes it.
+	followColumns = []column{
+		{"instance", "bigint"}, {"prev", "bytea"}, {"dispatches", "boolean"},
+		{"seq", "integer"}, {"session", "bigint"}, {"hash", "bytea"}, {"external_id", "text"}, {"doc", "text"}, {"body", "text"}, {"snapshot", "text"},
+		{"held", "boolean"}, {"class", "smallint"}, {"status", "text"}, {"reason", "text"}, {"wait_ms", "bigint"}, {"revision", "text"},
+		{"version", "integer"}, {"step", "text"}, {"unconfirmed", "boolean"}, {"consumes", "integer"}, {"signals", "text"},
+	}
+	// A start has its work's name, and the reference that its instance is to have.
+	startColumns = append([]column{{"ref", "bigint"}, {"saga", "text"}, {"work_id", "text"}, {"dispatches", "boolean"}}, followColumns[4:19]...)
 )
 
 // firstColumn is the parameter of the first column: $1 is the clock and $2 the session.
@@ -77,18 +64,10 @@ func names(columns []column) string {
 	return strings.Join(parts, ", ")
 }
 
-// of returns the columns behind the first n, each with an alias before it.
-func of(alias string, columns []column) string {
-	parts := make([]string, len(columns))
-	for i, c := range columns {
-		parts[i] = alias + "." + c.name
-	}
-	return strings.Join(parts, ", ")
-}
-
 const (
 	isLive  = `IN ('running', 'retrying', 'compensating')`
 	isEnded = `IN ('completed', 'compensated')`
+	atIssue = `IN ('retrying', 'compensating', 'review', 'paused')`
 )
 
 // lease is one moment for the whole batch, and whether the session may arm in it. It is read before anything is locked, so
@@ -97,11 +76,15 @@ const (
 func lease(patience time.Duration) string {
 	waits := ""
 	if patience > 0 {
-		waits = fmt.Sprintf(", set_config('lock_timeout', '%dms', true) AS patience", patience.Milliseconds())
+		waits = ", " + patient(patience)
 	}
 	return `lease AS MATERIALIZED (
-		SELECT c.now, EXISTS (SELECT FROM amends_sessions WHERE token = $2 AND NOT dead AND expires > c.now) AS live` + waits + `
+		SELECT c.now, EXISTS (SELECT FROM amends_sessions WHERE token = $2 AND NOT dead AND expires_at > c.now) AS live` + waits + `
 		FROM (SELECT ` + clock + ` AS now) AS c)`
+}
+
+func patient(d time.Duration) string {
+	return fmt.Sprintf("set_config('lock_timeout', '%dms', true) AS patience", d.Milliseconds())
 }
 
 // How long a record, a start and a start that was blocked before wait for a lock. They are shorter than the server's
@@ -113,100 +96,123 @@ const (
 	blockedPatience = 250 * time.Millisecond
 )
 
-// followText stores records behind their predecessors and brings the heads they change up to date. The order
-// inside the insert is what keeps two writers that meet from waiting for each other in a circle. The cases of
-// the head, from the top: the record leaves the schedule alone, its writer keeps it, it has an unread signal, it
-// moves by itself, it is parked or has ended. A batch in which a record consumes signals marks them, too.
+// followText stores records behind their predecessors and brings the instances they change up to date. The order of the
+// rows is what keeps two writers that meet from waiting for each other in a circle. The cases of the instance, from the top:
+// the record leaves the schedule alone, its writer keeps it, it has an unread signal, it moves by itself, it is parked or has
+// ended. A batch in which a record consumes signals marks them, too.
+//
+// What was stored is asked of r as a whole: a join of the batch with itself would be planned as if it were small.
 func followText(rows string, signals bool) string {
-	mark := ""
+	unread, mark := "", ""
 	if signals {
+		unread = `
+			AND (u.consumes IS NULL OR u.consumes <= (SELECT h.received - h.consumed FROM amends_instances AS h WHERE h.ref = u.instance))`
 		mark = `,
 	s AS (
-		UPDATE amends_signals AS s SET read = r.seq
-		FROM r CROSS JOIN LATERAL json_array_elements_text(r.signals::json) AS named (id)
-		WHERE r.signals IS NOT NULL AND s.id = named.id::bigint AND s.head = r.head)`
+		UPDATE amends_signals AS s SET consumed_by = m.seq
+		FROM m CROSS JOIN LATERAL json_array_elements_text(m.signals::json) AS named (number)
+		WHERE m.signals IS NOT NULL AND ` + wasStored + ` AND s.instance = m.instance AND s.number = named.number::bigint)`
 	}
 	return `WITH ` + lease(recordPatience) + `,
-	r AS (
-		INSERT INTO amends_records (` + names(recordColumns) + `, at)
-		SELECT ` + of("u", recordColumns) + `, greatest(lease.now, p.at)
+	m AS MATERIALIZED (
+		SELECT u.*, greatest(lease.now, p.at) AS at
 		FROM ` + rows + ` AS u
-			JOIN amends_records AS p ON p.head = u.head AND p.seq = u.seq - 1 AND p.hash = u.prev
+			JOIN amends_records AS p ON p.instance = u.instance AND p.seq = u.seq - 1 AND p.hash = u.prev
 			CROSS JOIN lease
-		WHERE u.arm_attempt IS NULL OR lease.live
-		ORDER BY u.head
-		ON CONFLICT (head, seq) DO NOTHING
-		RETURNING head, seq, at, session, kind, revision, version, status, reason, wait_ms, rank, held, signals, snapshot IS NOT NULL AS folded,
-			status ` + isLive + ` AS live, status ` + isEnded + ` AS ended,
-			CASE WHEN signals IS NULL THEN 0 ELSE json_array_length(signals::json) END AS read),
+		WHERE (u.dispatches IS NULL OR lease.live)` + unread + `
+		ORDER BY u.instance),
+	r AS (
+		INSERT INTO amends_records (instance, seq, at, session, hash, external_id, doc, body, snapshot)
+		SELECT instance, seq, at, session, hash, external_id, doc, body, snapshot FROM m
+		ON CONFLICT (instance, seq) DO NOTHING
+		RETURNING instance, at),
 	h AS (
-		UPDATE amends_heads AS h SET
-			status = r.status, reason = r.reason, updated = r.at,
-			consumed = h.consumed + r.read,
-			revision = CASE WHEN r.kind = 'revised' THEN r.revision ELSE h.revision END,
-			version = CASE WHEN r.kind = 'revised' THEN r.version ELSE h.version END,
-			base = CASE WHEN r.folded THEN r.seq ELSE h.base END,
-			rank = coalesce(r.rank, h.rank),
-			session = CASE WHEN r.held IS NULL THEN h.session WHEN r.held AND r.live THEN r.session END,
-			waits_for = CASE WHEN r.held IS NULL THEN h.waits_for END,
-			finished = CASE WHEN r.held IS NULL THEN h.finished WHEN r.ended THEN coalesce(h.finished, r.at) END,
-			due = CASE
-				WHEN r.held IS NULL THEN h.due
-				WHEN r.held AND r.live THEN NULL
-				WHEN h.posted > h.consumed + r.read THEN r.at
-				WHEN r.live THEN r.at + coalesce(r.wait_ms, 0) * interval '1 millisecond'
+		UPDATE amends_instances AS h SET
+			status = CASE WHEN m.held IS NULL THEN h.status ELSE m.status END,
+			reason = CASE WHEN m.held IS NULL THEN h.reason ELSE m.reason END,
+			updated_at = m.at,
+			consumed = h.consumed + coalesce(m.consumes, 0),
+			revision = CASE WHEN m.version IS NULL THEN h.revision ELSE m.revision END,
+			version = coalesce(m.version, h.version),
+			snapshot_seq = CASE WHEN m.snapshot IS NULL THEN h.snapshot_seq ELSE m.seq END,
+			class = coalesce(m.class, h.class),
+			step = CASE WHEN m.status ` + atIssue + ` THEN coalesce(m.step, h.step) END,
+			unconfirmed = h.unconfirmed OR m.unconfirmed IS NOT NULL,
+			session = CASE WHEN m.held IS NULL THEN h.session WHEN m.held THEN m.session END,
+			waits_for = CASE WHEN m.held IS NULL THEN h.waits_for END,
+			finished_at = CASE WHEN m.held IS NULL THEN h.finished_at WHEN m.status ` + isEnded + ` THEN coalesce(h.finished_at, m.at) END,
+			due_at = CASE
+				WHEN m.held IS NULL THEN h.due_at
+				WHEN m.held THEN NULL
+				WHEN h.received > h.consumed + coalesce(m.consumes, 0) THEN m.at
+				WHEN m.status ` + isLive + ` THEN m.at + coalesce(m.wait_ms, 0) * interval '1 millisecond'
 			END
-		FROM r
-		WHERE h.number = r.head AND (r.held IS NOT NULL OR r.read > 0 OR r.folded OR r.kind = 'revised'))` + mark + `
-	SELECT (SELECT live FROM lease), min(at), max(at), array_agg(head) FROM r`
+		FROM m
+		WHERE m.status IS NOT NULL AND ` + wasStored + ` AND h.ref = m.instance)` + mark + `
+	SELECT (SELECT live FROM lease), min(at), max(at), array_agg(instance) FROM r`
 }
 
-// startText accepts works that are not known yet: head and first record. schema is empty, or the schema's name
-// and a point.
+// wasStored is whether m's record was: all of the batch were, or this one is among those that were.
+const wasStored = `((SELECT count(*) FROM r) = (SELECT count(*) FROM m) OR m.instance = ANY (ARRAY(SELECT instance FROM r)))`
+
+// followAlone stores one record that leaves its instance alone, and answers its time, or no row.
+var followAlone = `
+	INSERT INTO amends_records (instance, seq, at, session, hash, external_id, doc, body, snapshot)
+	SELECT $3::bigint, $6::integer, greatest(c.now, p.at), $7::bigint, $8::bytea, $9::text, $10::text, $11::text, $12::text
+	FROM (SELECT ` + clock + ` AS now, ` + patient(recordPatience) + `) AS c
+		JOIN amends_records AS p ON p.instance = $3::bigint AND p.seq = $6::integer - 1 AND p.hash = $4::bytea
+	WHERE $5::boolean IS NULL OR EXISTS (SELECT FROM amends_sessions WHERE token = $2::bigint AND NOT dead AND expires_at > c.now)
+	ON CONFLICT (instance, seq) DO NOTHING
+	RETURNING at`
+
+// startText accepts works that are not known yet: instance and first record. A work that is known and a reference that is
+// taken are both passed over. schema is empty, or the schema's name and a point.
 func startText(rows string, patience time.Duration, schema string) string {
 	t := `WITH ` + lease(patience) + `,
 	u AS MATERIALIZED ` + rows + `,
 	h AS (
-		INSERT INTO amends_heads (saga, work, version, revision, status, reason, rank, session, due, finished, created, updated)
-		SELECT u.saga, u.work, coalesce(u.version, 0), u.revision, u.status, u.reason, u.rank,
-			CASE WHEN u.held AND u.status ` + isLive + ` THEN u.session END,
+		INSERT INTO amends_instances (ref, saga, work_id, version, revision, status, reason, class, step, unconfirmed, session, due_at, finished_at, created_at, updated_at)
+		SELECT u.ref, u.saga, u.work_id, u.version, u.revision, u.status, u.reason, u.class,
+			CASE WHEN u.status ` + atIssue + ` THEN u.step END, u.unconfirmed IS NOT NULL,
+			CASE WHEN u.held THEN u.session END,
 			CASE WHEN NOT u.held AND u.status ` + isLive + `
 				THEN lease.now + coalesce(u.wait_ms, 0) * interval '1 millisecond' END,
 			CASE WHEN u.status ` + isEnded + ` THEN lease.now END,
 			lease.now, lease.now
 		FROM u CROSS JOIN lease
-		WHERE u.arm_attempt IS NULL OR lease.live
-		ORDER BY u.work COLLATE "C", u.saga COLLATE "C"
-		ON CONFLICT (work, saga) DO NOTHING
-		RETURNING number, saga, work, created),
+		WHERE u.dispatches IS NULL OR lease.live
+		ORDER BY u.work_id COLLATE "C", u.saga COLLATE "C"
+		ON CONFLICT DO NOTHING
+		RETURNING ref),
 	r AS (
-		INSERT INTO amends_records (` + names(recordColumns) + `, at)
-		SELECT h.number, ` + of("u", recordColumns[1:]) + `, h.created
-		FROM u JOIN h ON h.work = u.work AND h.saga = u.saga)
-	SELECT (SELECT live FROM lease), (SELECT now FROM lease), array_agg(h.number), array_agg(h.saga), array_agg(h.work) FROM h`
+		INSERT INTO amends_records (instance, seq, at, session, hash, external_id, doc, body, snapshot)
+		SELECT u.ref, 1, lease.now, u.session, u.hash, u.external_id, u.doc, u.body, u.snapshot
+		FROM u CROSS JOIN lease WHERE u.ref IN (SELECT ref FROM h))
+	SELECT (SELECT live FROM lease), (SELECT now FROM lease), array_agg(h.ref) FROM h`
 	return qualify(t, schema)
 }
 
 // placesText reads what stands where records were not taken, and before them.
 const placesText = `
-	SELECT u.i, u.head, own.hash AS own, own.at AS ownat, previous.hash AS previous
-	FROM unnest($1::integer[], $2::bigint[], $3::integer[]) AS u (i, head, seq)
-		LEFT JOIN amends_records AS own ON own.head = u.head AND own.seq = u.seq
-		LEFT JOIN amends_records AS previous ON previous.head = u.head AND previous.seq = u.seq - 1`
+	SELECT u.i, u.instance, own.hash AS own, own.at AS ownat, previous.hash AS previous,
+		(SELECT h.received - h.consumed FROM amends_instances AS h WHERE h.ref = u.instance) AS unread
+	FROM unnest($1::integer[], $2::bigint[], $3::integer[]) AS u (i, instance, seq)
+		LEFT JOIN amends_records AS own ON own.instance = u.instance AND own.seq = u.seq
+		LEFT JOIN amends_records AS previous ON previous.instance = u.instance AND previous.seq = u.seq - 1`
 
 // lockedText finds the works that another transaction has locked.
 const lockedText = `
 	WITH free AS MATERIALIZED (
-		SELECT number FROM amends_heads WHERE number = ANY ($1::bigint[]) FOR NO KEY UPDATE SKIP LOCKED)
-	SELECT number FROM amends_heads WHERE number = ANY ($1::bigint[]) AND number NOT IN (SELECT number FROM free)`
+		SELECT ref FROM amends_instances WHERE ref = ANY ($1::bigint[]) FOR NO KEY UPDATE SKIP LOCKED)
+	SELECT ref FROM amends_instances WHERE ref = ANY ($1::bigint[]) AND ref NOT IN (SELECT ref FROM free)`
 
 // startPlacesText reads the first records of works that were not accepted.
 func startPlacesText(schema string) string {
 	return qualify(`
-	SELECT u.i, h.number AS head, own.hash AS own, own.at AS ownat
-	FROM unnest($1::integer[], $2::text[], $3::text[]) AS u (i, saga, work)
-		JOIN amends_heads AS h ON h.work = u.work AND h.saga = u.saga
-		JOIN amends_records AS own ON own.head = h.number AND own.seq = 1`, schema)
+	SELECT u.i, h.ref AS instance, own.hash AS own, own.at AS ownat
+	FROM unnest($1::integer[], $2::text[], $3::text[]) AS u (i, saga, work_id)
+		JOIN amends_instances AS h ON h.work_id = u.work_id AND h.saga = u.saga
+		JOIN amends_records AS own ON own.instance = h.ref AND own.seq = 1`, schema)
 }
 
 // qualify names the schema before every table, for statements that run on connections with a search_path of

@@ -3,21 +3,22 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/internal/sqlstore"
+	"github.com/amends-dev/amends/store/internal/valid"
 )
 
 // appending is one transaction of appends.
 type appending struct {
 	statements
 
-	now  int64 // one moment for the whole batch
-	live bool  // the session may arm
+	now  int64  // one moment for the whole batch
+	live bool   // the session may arm
+	doc  []byte // of the record in hand
 }
 
 // Append stores records and answers each at its own index.
@@ -59,15 +60,15 @@ func (db *DB) append(ctx context.Context, t saga.Token, entries []ledger.Entry) 
 
 // add stores one entry or says why not. An error ends the batch; a value the database refuses does not.
 func (b *appending) add(ctx context.Context, e *ledger.Entry) (ledger.Answer, error) {
-	values, fault := sqlstore.Values(e)
-	if fault != nil {
+	if fault := valid.Entry(e); fault != nil {
 		return invalid(fault), nil
 	}
+	b.doc = sqlstore.Document(b.doc[:0], e)
 	store := b.follow
 	if e.Record.Seq == 1 {
 		store = b.start
 	}
-	a, err := store(ctx, e, values)
+	a, err := store(ctx, e)
 	if refused(err) {
 		return invalid(err), nil
 	}
@@ -75,100 +76,133 @@ func (b *appending) add(ctx context.Context, e *ledger.Entry) (ledger.Answer, er
 }
 
 // follow stores a record behind its predecessor.
-func (b *appending) follow(ctx context.Context, e *ledger.Entry, values []any) (ledger.Answer, error) {
-	if e.Record.Arm == nil || b.live {
-		res, err := b.addRecord.ExecContext(ctx, append(values, b.now, e.Head, e.Record.Seq-1, e.Prev[:], b.now)...)
-		if err != nil {
+func (b *appending) follow(ctx context.Context, e *ledger.Entry) (ledger.Answer, error) {
+	var unread int64
+	if len(e.Record.Signals) > 0 {
+		if err := b.unread.QueryRowContext(ctx, e.Head).Scan(&unread); err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return ledger.Answer{}, err
 		}
-		n, err := res.RowsAffected()
-		if err != nil {
-			return ledger.Answer{}, err
-		}
-		if n == 1 {
-			return b.stored(ctx, e, b.now)
+	}
+	if (e.Record.Arm == nil || b.live) && int64(len(e.Record.Signals)) <= unread {
+		if ok, err := b.record(ctx, e, b.now); ok || err != nil {
+			return appended(e.Head, b.now), err
 		}
 	}
 	place, before, err := b.look(ctx, e)
 	if err != nil {
 		return ledger.Answer{}, err
 	}
+	place.Unread = unread
 	if a, ok := place.Judge(e, b.live); ok {
 		return a, nil
 	}
 	// Nothing speaks against it but the time of its predecessor: the clock went back. A chain's does not.
-	if _, err := b.addStart.ExecContext(ctx, append(values, before)...); err != nil {
-		return ledger.Answer{}, err
+	ok, err := b.record(ctx, e, before)
+	if err == nil && !ok {
+		err = fmt.Errorf("record %d of %s was not stored, and nothing is in its way", e.Record.Seq, e.ID)
 	}
-	return b.stored(ctx, e, before)
+	return appended(e.Head, before), err
 }
 
-// stored brings the head up to date and answers. When the head refuses, the record goes too.
-func (b *appending) stored(ctx context.Context, e *ledger.Entry, at int64) (ledger.Answer, error) {
-	if sqlstore.Projects(e) {
-		if _, err := b.project.ExecContext(ctx, e.Head, e.Record.Seq); err != nil {
-			_, derr := b.dropRecord.ExecContext(ctx, e.Head, e.Record.Seq)
-			return ledger.Answer{}, errors.Join(err, derr)
+// record stores a record if its predecessor is there and is not later, and brings its instance up to date. When that is
+// refused, the record goes too.
+func (b *appending) record(ctx context.Context, e *ledger.Entry, at int64) (ok bool, err error) {
+	r := &e.Record
+	res, err := b.addRecord.ExecContext(ctx, e.Head, r.Seq, at, e.Prev[:], int64(r.Session), r.Hash[:], sqlstore.Null(r.ExternalID),
+		string(b.doc), sqlstore.Null(string(r.Body)), sqlstore.Null(string(r.Snapshot)))
+	if err != nil {
+		return false, err
+	}
+	if n, err := res.RowsAffected(); n == 0 || err != nil || !sqlstore.Projects(e) {
+		return n > 0, err
+	}
+	if err := b.show(ctx, e, at); err != nil {
+		_, derr := b.dropRecord.ExecContext(ctx, e.Head, r.Seq)
+		return false, errors.Join(err, derr)
+	}
+	for _, number := range r.Signals {
+		if _, err := b.mark.ExecContext(ctx, e.Head, r.Seq, number); err != nil {
+			return false, err
 		}
 	}
-	if len(e.Record.Signals) > 0 {
-		list, err := json.Marshal(e.Record.Signals)
+	return true, nil
+}
+
+// show brings the instance up to date with the record that was stored.
+func (b *appending) show(ctx context.Context, e *ledger.Entry, at int64) error {
+	r := &e.Record
+	var revision, version, snapshot, class, session, due any
+	if r.Kind == saga.KindRevised {
+		revision, version = sqlstore.Null(r.Revision), r.Version
+	}
+	if len(r.Snapshot) > 0 {
+		snapshot = r.Seq
+	}
+	s := e.Schedule
+	if s != nil {
+		class = int64(s.Class)
+		session, due = scheduled(r, s, at)
+	}
+	_, err := b.project.ExecContext(ctx, e.Head, string(r.Status), sqlstore.Null(string(r.Reason)), at, len(r.Signals), revision, version,
+		snapshot, class, sqlstore.Null(ledger.AtIssue(r, "")), sqlstore.Unconfirmed(r), s != nil, session, due, r.Status.Terminal())
+	return err
+}
+
+// scheduled is who holds the instance and when it is due, unless a signal is unread.
+func scheduled(r *saga.Record, s *ledger.Schedule, at int64) (session, due any) {
+	switch {
+	case r.Status.Live() && s.Hold:
+		return int64(r.Session), nil
+	case r.Status.Live():
+		return nil, at + r.Wait.Microseconds()
+	}
+	return nil, nil
+}
+
+// start stores an instance and its first record, unless the work is known.
+func (b *appending) start(ctx context.Context, e *ledger.Entry) (ledger.Answer, error) {
+	r := &e.Record
+	if r.Arm == nil || b.live {
+		ref, err := b.newInstance(ctx, e)
 		if err != nil {
 			return ledger.Answer{}, err
 		}
-		if _, err := b.mark.ExecContext(ctx, e.Head, e.Record.Seq, string(list)); err != nil {
-			return ledger.Answer{}, err
-		}
-	}
-	return appended(e.Head, at), nil
-}
-
-// start stores a head and its first record, unless the work is known.
-func (b *appending) start(ctx context.Context, e *ledger.Entry, values []any) (ledger.Answer, error) {
-	if e.Record.Arm == nil || b.live {
-		head, err := b.newHead(ctx, e)
-		if err != nil {
-			return ledger.Answer{}, err
-		}
-		if head != 0 {
-			values[0] = head
-			if _, err := b.addStart.ExecContext(ctx, append(values, b.now)...); err != nil {
-				_, derr := b.dropHead.ExecContext(ctx, head)
+		if ref != 0 {
+			_, err := b.addStart.ExecContext(ctx, ref, b.now, int64(r.Session), r.Hash[:], sqlstore.Null(r.ExternalID),
+				string(b.doc), sqlstore.Null(string(r.Body)), sqlstore.Null(string(r.Snapshot)))
+			if err != nil {
+				_, derr := b.dropInstance.ExecContext(ctx, ref)
 				return ledger.Answer{}, errors.Join(err, derr)
 			}
-			return appended(head, b.now), nil
+			return appended(ref, b.now), nil
 		}
 	}
 	var p sqlstore.Place
-	err := b.startPlace.QueryRowContext(ctx, e.ID.Work, e.ID.Saga).Scan(&p.Head, &p.Own, &p.OwnAt)
+	err := b.startPlace.QueryRowContext(ctx, e.ID.Work, e.ID.Saga).Scan(&p.Ref, &p.Own, &p.OwnAt)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return ledger.Answer{}, err
 	}
 	a, ok := p.Judge(e, b.live)
 	if !ok {
-		return ledger.Answer{}, fmt.Errorf("start of %s: the work has a head but no first record; run amends check", e.ID)
+		return ledger.Answer{}, fmt.Errorf("start of %s: the work has an instance but no first record; run amends check", e.ID)
 	}
 	return a, nil
 }
 
-// newHead inserts the head of a new work and returns its number, 0 when the work is known.
-func (b *appending) newHead(ctx context.Context, e *ledger.Entry) (int64, error) {
+// newInstance inserts the row of a new instance and returns its reference, 0 when the work is known.
+func (b *appending) newInstance(ctx context.Context, e *ledger.Entry) (int64, error) {
 	r := &e.Record
 	var s ledger.Schedule
 	if e.Schedule != nil {
 		s = *e.Schedule
 	}
-	var session, due, finished any
-	switch {
-	case r.Status.Terminal():
+	session, due := scheduled(r, &s, b.now)
+	var finished any
+	if r.Status.Terminal() {
 		finished = b.now
-	case r.Status.Live() && s.Hold:
-		session = int64(r.Session)
-	case r.Status.Live():
-		due = b.now + r.Wait.Microseconds()
 	}
-	res, err := b.addHead.ExecContext(ctx, e.ID.Saga, e.ID.Work, r.Version, null(r.Revision), string(r.Status), null(string(r.Reason)),
-		int64(s.Class), session, due, finished, b.now, b.now)
+	res, err := b.addInstance.ExecContext(ctx, e.ID.Saga, e.ID.Work, r.Version, sqlstore.Null(r.Revision), string(r.Status),
+		sqlstore.Null(string(r.Reason)), int64(s.Class), sqlstore.Null(ledger.AtIssue(r, "")), sqlstore.Unconfirmed(r), session, due, finished, b.now)
 	if err != nil {
 		return 0, err
 	}
@@ -180,7 +214,7 @@ func (b *appending) newHead(ctx context.Context, e *ledger.Entry) (int64, error)
 
 // look reads what stands at the entry's place, and the time of the record before it.
 func (b *appending) look(ctx context.Context, e *ledger.Entry) (p sqlstore.Place, before int64, err error) {
-	p.Head = e.Head
+	p.Ref = e.Head
 	rows, err := b.place.QueryContext(ctx, e.Head, e.Record.Seq-1, e.Record.Seq)
 	if err != nil {
 		return p, 0, err
@@ -210,11 +244,4 @@ func appended(head, at int64) ledger.Answer {
 	var m sqlstore.Moment
 	_ = m.Scan(at) // an int64 always scans
 	return ledger.Answer{Result: ledger.Appended, At: m.Time(), Head: head}
-}
-
-func null(s string) any {
-	if s == "" {
-		return nil
-	}
-	return s
 }

@@ -41,15 +41,15 @@ func (db *DB) claim(ctx context.Context, c sqlstore.ClaimArgs) (a sqlstore.Claim
 // take gives a session what is due.
 func (db *DB) take(ctx context.Context, q sqlstore.Queries, c sqlstore.ClaimArgs, now int64) ([]sqlstore.HeadRow, error) {
 	var free []struct {
-		Number, Since int64
-		Waited        sqlstore.Text
+		Ref, Since int64
+		Waited     sqlstore.Text
 	}
 	if err := sqlx.SelectContext(ctx, q, &free, claimable, now, c.Known, c.Limit, c.Fresh, c.Rooms); err != nil || len(free) == 0 {
 		return nil, err
 	}
 	numbers, chosen := make([]int64, len(free)), make(map[int64]int, len(free))
 	for i, f := range free {
-		numbers[i], chosen[f.Number] = f.Number, i
+		numbers[i], chosen[f.Ref] = f.Ref, i
 	}
 	list, err := json.Marshal(numbers)
 	if err != nil {
@@ -63,7 +63,7 @@ func (db *DB) take(ctx context.Context, q sqlstore.Queries, c sqlstore.ClaimArgs
 		return nil, err
 	}
 	for i := range rows {
-		f := free[chosen[rows[i].Number]]
+		f := free[chosen[rows[i].Ref]]
 		rows[i].Waited = f.Waited
 		if err := rows[i].Since.Scan(f.Since); err != nil {
 			return nil, err
@@ -83,8 +83,8 @@ func (db *DB) giveBack(ctx context.Context, token int64, works string) error {
 // post stores a signal and wakes its work.
 func (db *DB) post(ctx context.Context, p sqlstore.PostArgs) (found bool, err error) {
 	err = db.writer.transaction(ctx, func(q sqlstore.Queries) error {
-		var head int64
-		err := q.QueryRowxContext(ctx, findWork, p.ID.Work, p.ID.Saga).Scan(&head)
+		var ref, received int64
+		err := q.QueryRowxContext(ctx, findWork, p.ID.Work, p.ID.Saga).Scan(&ref, &received)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
 		}
@@ -92,14 +92,14 @@ func (db *DB) post(ctx context.Context, p sqlstore.PostArgs) (found bool, err er
 			return err
 		}
 		found = true
-		res, err := q.ExecContext(ctx, postSignal, head, db.clock(), p.Kind, p.Key, p.Actor, p.Reason, p.Verdict)
+		res, err := q.ExecContext(ctx, postSignal, ref, received+1, db.clock(), p.Kind, p.Key, p.Actor, p.Reason, p.Doc)
 		if err != nil {
 			return err
 		}
 		if n, err := res.RowsAffected(); n == 0 || err != nil {
 			return err
 		}
-		_, err = q.ExecContext(ctx, countSignal, head, db.clock())
+		_, err = q.ExecContext(ctx, countSignal, ref, db.clock())
 		return err
 	})
 	return found, err

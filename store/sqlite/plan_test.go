@@ -14,15 +14,15 @@ func TestClaimUsesItsIndexes(t *testing.T) {
 	l := opened(t, filepath.Join(t.TempDir(), "ledger.db"))
 	for text, want := range map[string][]string{
 		claimable: {
-			"SEARCH n USING INDEX amends_heads_due (saga=? AND version=? AND rank=? AND due<?)",
-			"SEARCH n USING INDEX amends_heads_news (saga=? AND due<?)",
-			"SEARCH n USING COVERING INDEX amends_heads_waits (waits_for=? AND saga=? AND version=?)",
-			"COVERING INDEX amends_heads_waits (waits_for=?)",
+			"SEARCH n USING INDEX amends_instances_due (saga=? AND version=? AND class=? AND due_at<?)",
+			"SEARCH n USING INDEX amends_instances_ended_unread (saga=? AND due_at<?)",
+			"SEARCH n USING COVERING INDEX amends_instances_waiting (waits_for=? AND saga=? AND version=?)",
+			"COVERING INDEX amends_instances_waiting (waits_for=?)",
 			"SEARCH h USING INTEGER PRIMARY KEY (rowid=?)",
 		},
-		release:   {"INDEX amends_heads_held (session=?)"},
+		release:   {"INDEX amends_instances_held (session=?)"},
 		giveBack:  {"SEARCH h USING INTEGER PRIMARY KEY (rowid=?)"},
-		signalled: {"INDEX amends_heads_signalled (session=?)"},
+		signalled: {"INDEX amends_instances_held_unread (session=?)"},
 	} {
 		var plan strings.Builder
 		err := l.writer.plain(t.Context(), func(q sqlstore.Queries) error {
@@ -49,7 +49,7 @@ func TestClaimUsesItsIndexes(t *testing.T) {
 				t.Errorf("the plan lacks %q:\n%s", w, plan.String())
 			}
 		}
-		if strings.Contains(plan.String(), "SCAN h\n") || strings.Contains(plan.String(), "SCAN amends_heads\n") {
+		if strings.Contains(plan.String(), "SCAN h\n") || strings.Contains(plan.String(), "SCAN amends_instances\n") {
 			t.Errorf("the plan reads all heads:\n%s", plan.String())
 		}
 	}

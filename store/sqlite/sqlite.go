@@ -95,7 +95,17 @@ func open(ctx context.Context, path string, o Options, timeOfDay func() time.Tim
 	if db.writer, err = openWriter(ctx, path, o.BusyTimeout); err != nil {
 		return nil, err
 	}
-	if err = db.writer.prepare(ctx, db.all()); err == nil {
+	err = db.writer.plain(ctx, func(q sqlstore.Queries) error {
+		m, err := sqlstore.ReadMeta(ctx, q)
+		if err == nil && m.Buckets != 1 {
+			err = fmt.Errorf("%w: it spreads works over %d buckets, a file over one", ledger.ErrSchema, m.Buckets)
+		}
+		return err
+	})
+	if err == nil {
+		err = db.writer.prepare(ctx, db.all())
+	}
+	if err == nil {
 		err = db.writer.prepare(ctx, db.heard.all())
 	}
 	if err == nil {

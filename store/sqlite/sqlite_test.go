@@ -172,7 +172,9 @@ func alter(t *testing.T, path, statement string) {
 func TestDurability(t *testing.T) {
 	t.Parallel()
 	l := opened(t, filepath.Join(t.TempDir(), "ledger.db"))
-	for pragma, want := range map[string]string{"synchronous": "2", "journal_mode": "wal", "foreign_keys": "1"} {
+	for pragma, want := range map[string]string{
+		"synchronous": "2", "journal_mode": "wal", "foreign_keys": "1", "wal_autocheckpoint": "4000", "journal_size_limit": "67108864",
+	} {
 		var got string
 		err := l.writer.plain(t.Context(), func(q sqlstore.Queries) error {
 			return q.QueryRowxContext(t.Context(), "PRAGMA "+pragma).Scan(&got)
@@ -181,7 +183,7 @@ func TestDurability(t *testing.T) {
 			t.Errorf("%s is %s (%v), want %s", pragma, got, err, want)
 		}
 	}
-	if _, err := l.readers.ExecContext(t.Context(), `DELETE FROM amends_heads`); err == nil {
+	if _, err := l.readers.ExecContext(t.Context(), `DELETE FROM amends_instances`); err == nil {
 		t.Error("a reader may write")
 	}
 }
@@ -197,28 +199,6 @@ func TestOddPath(t *testing.T) {
 	}
 	if mode := info.Mode().Perm(); mode != 0o600 {
 		t.Errorf("the file is %v: others may read it", mode)
-	}
-}
-
-// A head that refuses takes the record with it, and nothing else of the batch: a final record that leaves the
-// schedule alone contradicts the head.
-func TestRefusedHead(t *testing.T) {
-	t.Parallel()
-	l := opened(t, filepath.Join(t.TempDir(), "ledger.db"))
-	s := session(t, l)
-	a, b := start(s.Token, "a"), start(s.Token, "b")
-	heads := []int64{appendOne(t, l, s.Token, a, ledger.Appended).Head, appendOne(t, l, s.Token, b, ledger.Appended).Head}
-	if err := l.Post(t.Context(), a.ID, saga.Signal{Kind: saga.SignalCancel, Key: "k"}); err != nil {
-		t.Fatal(err)
-	}
-	bad := next(a, heads[0], s.Token, saga.Record{Kind: saga.KindCancelled, Status: saga.Completed, Signals: []int64{1}}, nil)
-	good := next(b, heads[1], s.Token, saga.Record{Kind: saga.KindNoted, Status: saga.Completed}, &ledger.Schedule{})
-	answers, err := l.Append(t.Context(), s.Token, []ledger.Entry{bad, good})
-	if err != nil || answers[0].Result != ledger.Invalid || answers[1].Result != ledger.Appended {
-		t.Fatalf("got %+v, %v", answers, err)
-	}
-	if records, err := l.History(t.Context(), a.ID); err != nil || len(records) != 1 {
-		t.Errorf("the refused record left %d records, %v", len(records), err)
 	}
 }
 
@@ -251,7 +231,7 @@ func TestMigratesAndKnowsItself(t *testing.T) {
 		t.Errorf("version %d, %v", v, err)
 	}
 	s := session(t, l)
-	alter(t, path, `UPDATE amends_database SET identity = 'another'`)
+	alter(t, path, `UPDATE amends_meta SET ledger_id = 'another'`)
 	if _, err := l.Renew(t.Context(), s.Token, ledger.Renewal{TTL: time.Hour}); !errors.Is(err, ledger.ErrDatabaseChanged) {
 		t.Errorf("renewing on another file: %v, want ErrDatabaseChanged", err)
 	}

@@ -30,7 +30,7 @@ func (db *DB) startTx(ctx context.Context, tx *sqlx.Tx, e ledger.Entry) (_ ledge
 	e.Schedule = &ledger.Schedule{} // unheld
 	b := appending{now: db.clock()}
 	for text, stmt := range map[string]**sql.Stmt{
-		addHead: &b.addHead, addStart: &b.addStart, dropHead: &b.dropHead, placeOfStart: &b.startPlace,
+		addInstance: &b.addInstance, addStart: &b.addStart, dropInstance: &b.dropInstance, placeOfStart: &b.startPlace,
 	} {
 		if *stmt, err = tx.PrepareContext(ctx, text); err != nil { //nolint:sqlclosecheck // tx closes it when it ends
 			return ledger.Answer{}, err

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"database/sql"
-	"strings"
 
 	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
@@ -18,173 +17,172 @@ var words = map[string]string{
 
 // statements are prepared for appending.
 type statements struct {
-	lives, addRecord, addStart, addHead, project, place, startPlace, mark, dropRecord, dropHead *sql.Stmt
+	lives, addRecord, addStart, addInstance, project, place, startPlace, unread, mark, dropRecord, dropInstance *sql.Stmt
 }
 
 // all returns the statements by their text.
 func (s *statements) all() map[string]**sql.Stmt {
 	return map[string]**sql.Stmt{
-		sessionLives: &s.lives, addRecord: &s.addRecord, addStart: &s.addStart, addHead: &s.addHead,
-		projectHead: &s.project, placeOf: &s.place, placeOfStart: &s.startPlace,
+		sessionLives: &s.lives, addRecord: &s.addRecord, addStart: &s.addStart, addInstance: &s.addInstance,
+		projectRecord: &s.project, placeOf: &s.place, placeOfStart: &s.startPlace, unreadOf: &s.unread,
 		markSignals: &s.mark,
-		dropRecord:  &s.dropRecord, dropHead: &s.dropHead,
+		dropRecord:  &s.dropRecord, dropInstance: &s.dropInstance,
 	}
 }
 
-const sessionLives = `SELECT count(*) FROM amends_sessions WHERE token = ? AND NOT dead AND expires > ?`
+const sessionLives = `SELECT count(*) FROM amends_sessions WHERE token = ? AND NOT dead AND expires_at > ?`
 
-// The write path. Parameters are ? in order: the driver binds them fastest.
-var (
-	// addRecord accepts a record on the tail it was decided on: the predecessor is there, with that hash. A
-	// predecessor with a later time means that the clock went back; such a record is added by addStart.
-	addRecord = `INSERT INTO amends_records (` + sqlstore.RecordColumns + `, at)
-		SELECT ` + placeholders(sqlstore.Width+1) + ` FROM amends_records AS p
-		WHERE p.head = ? AND p.seq = ? AND p.hash = ? AND p.at <= ?
-		ON CONFLICT (head, seq) DO NOTHING`
-
-	// addStart adds a record that needs no check any more.
-	addStart = `INSERT INTO amends_records (` + sqlstore.RecordColumns + `, at) VALUES (` + placeholders(sqlstore.Width+1) + `)`
-)
-
+// The write path. Nothing here opens a table of its own: no FROM in an update, no insert that selects from its own table.
 const (
-	addHead = `INSERT INTO amends_heads (saga, work, version, revision, status, reason, rank, session, due, finished, created, updated)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT (work, saga) DO NOTHING`
+	// addRecord accepts a record on the tail it was decided on: the predecessor is there, with that hash, and is not later: else
+	// the clock went back. When it is not, the time is NULL, and the row is passed over, as it is when another stands at its
+	// place.
+	addRecord = `INSERT OR IGNORE INTO amends_records (instance, seq, at, session, hash, external_id, doc, body, snapshot) VALUES (?1, ?2,
+		(SELECT ?3 FROM amends_records AS p WHERE p.instance = ?1 AND p.seq = ?2 - 1 AND p.hash = ?4 AND p.at <= ?3), ?5, ?6, ?7, ?8, ?9, ?10)`
 
-	// projectHead brings a head up to date with its newest record, in the words of the record's own row. The
-	// cases, from the top: the record leaves the schedule alone, its writer keeps it, it has an unread signal, it
-	// moves by itself, it is parked or has ended.
-	projectHead = `UPDATE amends_heads AS h SET
-			status = r.status, reason = r.reason, updated = r.at,
-			consumed = h.consumed + r.read,
-			revision = CASE WHEN r.kind = 'revised' THEN r.revision ELSE h.revision END,
-			version = CASE WHEN r.kind = 'revised' THEN r.version ELSE h.version END,
-			base = CASE WHEN r.snapshot IS NOT NULL THEN r.seq ELSE h.base END,
-			rank = coalesce(r.rank, h.rank),
-			session = CASE WHEN r.held IS NULL THEN h.session WHEN r.held AND r.live THEN r.session END,
-			waits_for = CASE WHEN r.held IS NULL THEN h.waits_for END,
-			finished = CASE WHEN r.held IS NULL THEN h.finished WHEN r.ended THEN coalesce(h.finished, r.at) END,
-			due = CASE
-				WHEN r.held IS NULL THEN h.due
-				WHEN r.held AND r.live THEN NULL
-				WHEN h.posted > h.consumed + r.read THEN r.at
-				WHEN r.live THEN r.at + coalesce(r.wait_ms, 0) * 1000
+	addStart = `INSERT INTO amends_records (instance, seq, at, session, hash, external_id, doc, body, snapshot) VALUES (?, 1, ?, ?, ?, ?, ?, ?, ?)`
+
+	addInstance = `INSERT INTO amends_instances (saga, work_id, version, revision, status, reason, class, step, unconfirmed, session, due_at, finished_at, created_at, updated_at)
+		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?13)
+		ON CONFLICT (work_id, saga) DO NOTHING`
+
+	// projectRecord brings an instance up to date with its newest record. The parameters: ?1 the instance, ?2 status, ?3
+	// reason, ?4 when, ?5 how many signals it consumes, ?6 revision and ?7 version of one that was revised, ?8 seq of a
+	// snapshot, ?9 class, ?10 the step at issue, ?11 whether it is unconfirmed; then, if ?12 changes the schedule, ?13 who holds
+	// it, ?14 when it is due and ?15 whether it has ended.
+	projectRecord = `UPDATE amends_instances SET
+			status = CASE WHEN ?12 THEN ?2 ELSE status END,
+			reason = CASE WHEN ?12 THEN ?3 ELSE reason END,
+			updated_at = ?4,
+			consumed = consumed + ?5,
+			revision = CASE WHEN ?7 IS NULL THEN revision ELSE ?6 END,
+			version = coalesce(?7, version),
+			snapshot_seq = coalesce(?8, snapshot_seq),
+			class = coalesce(?9, class),
+			step = CASE WHEN ?2 = 'retrying' OR ?2 = 'compensating' OR ?2 = 'review' OR ?2 = 'paused' THEN coalesce(?10, step) END,
+			unconfirmed = unconfirmed OR ?11,
+			session = CASE WHEN ?12 THEN ?13 ELSE session END,
+			waits_for = CASE WHEN ?12 THEN NULL ELSE waits_for END,
+			finished_at = CASE WHEN NOT ?12 THEN finished_at WHEN ?15 THEN coalesce(finished_at, ?4) END,
+			due_at = CASE
+				WHEN NOT ?12 THEN due_at
+				WHEN ?13 IS NOT NULL THEN NULL
+				WHEN received > consumed + ?5 THEN ?4
+				ELSE ?14
 			END
-		FROM (SELECT *,
-				(status = 'running' OR status = 'retrying' OR status = 'compensating') AS live,
-				(status = 'completed' OR status = 'compensated') AS ended,
-				CASE WHEN signals IS NULL THEN 0 ELSE json_array_length(signals) END AS read
-			FROM amends_records WHERE head = ? AND seq = ?) AS r
-		WHERE h.number = r.head`
+		WHERE ref = ?1`
+
+	// unreadOf is how many signals a record may consume.
+	unreadOf = `SELECT received - consumed FROM amends_instances WHERE ref = ?`
 
 	// markSignals marks what a record consumed.
-	markSignals = `UPDATE amends_signals SET read = $2 WHERE head = $1 AND id IN (SELECT value FROM json_each($3))`
+	markSignals = `UPDATE amends_signals SET consumed_by = $2 WHERE instance = $1 AND number = $3`
 
-	dropRecord = `DELETE FROM amends_records WHERE head = ? AND seq = ?`
-	dropHead   = `DELETE FROM amends_heads WHERE number = ?`
+	dropRecord   = `DELETE FROM amends_records WHERE instance = ? AND seq = ?`
+	dropInstance = `DELETE FROM amends_instances WHERE ref = ?`
 
 	// placeOf reads what stands where a record was not taken, and before it.
-	placeOf = `SELECT seq, hash, at FROM amends_records WHERE head = ? AND seq IN (?, ?)`
+	placeOf = `SELECT seq, hash, at FROM amends_records WHERE instance = ? AND seq BETWEEN ? AND ?`
 
-	placeOfStart = `SELECT h.number, r.hash, r.at FROM amends_heads AS h
-		JOIN amends_records AS r ON r.head = h.number AND r.seq = 1
-		WHERE h.work = ? AND h.saga = ?`
+	placeOfStart = `SELECT h.ref, r.hash, r.at FROM amends_instances AS h
+		JOIN amends_records AS r ON r.instance = h.ref AND r.seq = 1
+		WHERE h.work_id = ? AND h.saga = ?`
 )
 
 // Claiming. A place is one range of the index of what is due: a saga, a version, a class. The first of every place are put
 // in the order of claims; works that are not known here are never met.
 const (
-	buryExpired = `UPDATE amends_sessions SET dead = 1 WHERE NOT dead AND expires <= $1`
+	buryExpired = `UPDATE amends_sessions SET dead = 1 WHERE NOT dead AND expires_at <= $1`
 
 	// release takes works from dead sessions: due since the end of the lease, or not at all when they are at rest.
 	release = `WITH RECURSIVE ` + sqlstore.Holders + `,
 		lost AS MATERIALIZED (
 			SELECT holder.session FROM holder LEFT JOIN amends_sessions AS s ON s.token = holder.session
 			WHERE holder.session IS NOT NULL AND (s.token IS NULL OR s.dead))
-		UPDATE amends_heads AS h SET session = NULL,
-			due = CASE WHEN h.posted > h.consumed OR h.status IN ('running', 'retrying', 'compensating')
-				THEN min(coalesce((SELECT s.expires FROM amends_sessions AS s WHERE s.token = h.session), h.updated), $1) END
-		WHERE h.number IN (SELECT o.number FROM lost CROSS JOIN amends_heads AS o WHERE o.session = lost.session LIMIT $2)`
+		UPDATE amends_instances AS h SET session = NULL,
+			due_at = CASE WHEN h.received > h.consumed OR h.status IN ('running', 'retrying', 'compensating')
+				THEN min(coalesce((SELECT s.expires_at FROM amends_sessions AS s WHERE s.token = h.session), h.updated_at), $1) END
+		WHERE h.ref IN (SELECT o.ref FROM lost CROSS JOIN amends_instances AS o WHERE o.session = lost.session LIMIT $2)`
 
 	// claimable chooses works. The parameters: $1 now, $2 known versions, $3 limit, $4 how many go first to works that have
 	// not begun, $5 the rooms. What waits for a destination is of places of its own: a destination, a saga, a version.
 	claimable = `WITH
 		known AS MATERIALIZED (SELECT value ->> 0 AS saga, value ->> 1 AS version FROM json_each($2)),
-		place AS MATERIALIZED (SELECT saga, version, class.column1 AS rank FROM known CROSS JOIN (VALUES (0), (1), (2)) AS class),
+		place AS MATERIALIZED (SELECT saga, version, classes.column1 AS class FROM known CROSS JOIN (VALUES (0), (1), (2)) AS classes),
 		room AS MATERIALIZED (
 			SELECT value ->> 0 AS destination, min(value ->> 1, $3) AS places FROM json_each($5)
-			WHERE EXISTS (SELECT 1 FROM amends_heads AS n WHERE n.waits_for = value ->> 0)),
+			WHERE EXISTS (SELECT 1 FROM amends_instances AS n WHERE n.waits_for = value ->> 0)),
 		line AS (
-			SELECT *, row_number() OVER (PARTITION BY destination ORDER BY rank, number) AS turn
+			SELECT *, row_number() OVER (PARTITION BY destination ORDER BY class, created_at, ref) AS turn
 			FROM (
-				SELECT room.destination, room.places, h.number, h.due, h.rank
-				FROM room CROSS JOIN known CROSS JOIN amends_heads AS h
-				WHERE h.number IN (
-					SELECT n.number FROM amends_heads AS n
-					WHERE n.waits_for = room.destination AND n.saga = known.saga AND n.version = known.version AND n.due <= $1
-					ORDER BY n.rank, n.number LIMIT $3))),
+				SELECT room.destination, room.places, h.ref, h.created_at, h.due_at, h.class
+				FROM room CROSS JOIN known CROSS JOIN amends_instances AS h
+				WHERE h.ref IN (
+					SELECT n.ref FROM amends_instances AS n
+					WHERE n.waits_for = room.destination AND n.saga = known.saga AND n.version = known.version AND n.due_at <= $1
+					ORDER BY n.class, n.created_at, n.ref LIMIT $3))),
 		seen AS (
-			SELECT h.number, h.due, h.rank FROM place CROSS JOIN amends_heads AS h
-			WHERE h.number IN (
-				SELECT n.number FROM amends_heads AS n
-				WHERE n.saga = place.saga AND n.version = place.version AND n.rank = place.rank
-					AND n.session IS NULL AND n.finished IS NULL AND n.waits_for IS NULL AND n.due <= $1
-				ORDER BY n.due LIMIT $3)
+			SELECT h.ref, h.due_at, h.class FROM place CROSS JOIN amends_instances AS h
+			WHERE h.ref IN (
+				SELECT n.ref FROM amends_instances AS n
+				WHERE n.saga = place.saga AND n.version = place.version AND n.class = place.class
+					AND n.session IS NULL AND n.finished_at IS NULL AND n.waits_for IS NULL AND n.due_at <= $1
+				ORDER BY n.due_at LIMIT $3)
 			UNION ALL
-			SELECT h.number, h.due, 1 FROM (SELECT saga, max(version) AS version FROM known GROUP BY saga) AS news CROSS JOIN amends_heads AS h
-			WHERE h.number IN (
-				SELECT n.number FROM amends_heads AS n
-				WHERE n.saga = news.saga AND n.version <= news.version AND n.session IS NULL AND n.finished IS NOT NULL AND n.due <= $1
-				ORDER BY n.due LIMIT $3))
-		SELECT number, due AS since, waited
+			SELECT h.ref, h.due_at, 1 FROM (SELECT saga, max(version) AS version FROM known GROUP BY saga) AS news CROSS JOIN amends_instances AS h
+			WHERE h.ref IN (
+				SELECT n.ref FROM amends_instances AS n
+				WHERE n.saga = news.saga AND n.version <= news.version AND n.session IS NULL AND n.finished_at IS NOT NULL AND n.due_at <= $1
+				ORDER BY n.due_at LIMIT $3))
+		SELECT ref, due_at AS since, waited
 		FROM (
-			SELECT number, due, rank, NULL AS waited, row_number() OVER (ORDER BY rank, due, number) AS turn,
-				rank = 2 AND row_number() OVER (PARTITION BY rank = 2 ORDER BY due, number) <= $4 AS fresh
+			SELECT ref, due_at, class, NULL AS waited, row_number() OVER (ORDER BY class, due_at, ref) AS turn,
+				class = 2 AND row_number() OVER (PARTITION BY class = 2 ORDER BY due_at, ref) <= $4 AS fresh
 			FROM seen
 			UNION ALL
-			SELECT number, due, rank, destination, turn, 0 FROM line WHERE turn <= places)
-		ORDER BY NOT fresh, rank > 0, turn, due, number LIMIT $3`
+			SELECT ref, due_at, class, destination, turn, 0 FROM line WHERE turn <= places)
+		ORDER BY NOT fresh, class > 0, turn, due_at, ref LIMIT $3`
 
-	take = `UPDATE amends_heads SET session = $1, due = NULL, waits_for = NULL WHERE number IN (SELECT value FROM json_each($2))`
+	take = `UPDATE amends_instances SET session = $1, due_at = NULL, waits_for = NULL WHERE ref IN (SELECT value FROM json_each($2))`
 
-	taken = `SELECT ` + sqlstore.HeadColumns + ` FROM amends_heads AS h WHERE h.number IN (SELECT value FROM json_each($1))`
+	taken = `SELECT ` + sqlstore.HeadColumns + ` FROM amends_instances AS h WHERE h.ref IN (SELECT value FROM json_each($1))`
 
 	// signalled finds works the session already holds and that have an unread signal.
-	signalled = `SELECT ` + sqlstore.HeadColumns + ` FROM amends_heads AS h WHERE h.session = $1 AND h.posted > h.consumed`
+	signalled = `SELECT ` + sqlstore.HeadColumns + ` FROM amends_instances AS h WHERE h.session = $1 AND h.received > h.consumed`
 
 	// giveBack releases works that a session holds, and makes released ones due earlier. The parameters: $1 now, $2 the
 	// session, $3 number, due time and destination of each. A released one is not taken from the line in which it stands.
 	// The plus keeps SQLite from going through all that the session holds.
-	giveBack = `UPDATE amends_heads AS h SET session = NULL, due = CASE
-			WHEN h.posted > h.consumed THEN min(given.due, $1)
-			WHEN h.status IN ('running', 'retrying', 'compensating') THEN given.due
+	giveBack = `UPDATE amends_instances AS h SET session = NULL, due_at = CASE
+			WHEN h.received > h.consumed THEN min(given.due_at, $1)
+			WHEN h.status IN ('running', 'retrying', 'compensating') THEN given.due_at
 		END,
-		waits_for = CASE WHEN h.posted = h.consumed AND h.status IN ('running', 'retrying', 'compensating')
+		waits_for = CASE WHEN h.received = h.consumed AND h.status IN ('running', 'retrying', 'compensating')
 			THEN iif(h.session = $2, given.destination, h.waits_for) END
-		FROM (SELECT value ->> 0 AS number, coalesce(value ->> 1, $1) AS due, value ->> 2 AS destination FROM json_each($3)) AS given
-		WHERE h.number = given.number AND (+h.session = $2
-			OR +h.session IS NULL AND h.status IN ('running', 'retrying', 'compensating') AND +h.due > given.due)`
+		FROM (SELECT value ->> 0 AS ref, coalesce(value ->> 1, $1) AS due_at, value ->> 2 AS destination FROM json_each($3)) AS given
+		WHERE h.ref = given.ref AND (+h.session = $2
+			OR +h.session IS NULL AND h.status IN ('running', 'retrying', 'compensating') AND +h.due_at > given.due_at)`
 )
 
 // Posting: a signal once for each key. A held work keeps its holder: Claim tells that holder.
 const (
-	findWork = `SELECT number FROM amends_heads WHERE work = ? AND saga = ?`
+	findWork = `SELECT ref, received FROM amends_instances WHERE work_id = ? AND saga = ?`
 
-	postSignal = `INSERT INTO amends_signals (head, at, kind, key, actor, reason, verdict) VALUES (?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT (head, key) DO NOTHING`
+	postSignal = `INSERT INTO amends_signals (instance, number, at, kind, key, actor, reason, doc) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (instance, key) DO NOTHING`
 
 	// The poster's clock may be ahead of the coordinator's, whose last word is the latest renewal.
-	countSignal = `UPDATE amends_heads SET posted = posted + 1,
-			due = CASE WHEN session IS NULL THEN min(coalesce(due, $2), $2,
-				coalesce((SELECT max(s.renewed) FROM amends_sessions AS s WHERE NOT s.dead), $2)) ELSE due END, waits_for = NULL
-		WHERE number = $1`
+	countSignal = `UPDATE amends_instances SET received = received + 1,
+			due_at = CASE WHEN session IS NULL THEN min(coalesce(due_at, $2), $2,
+				coalesce((SELECT max(s.renewed_at) FROM amends_sessions AS s WHERE NOT s.dead), $2)) ELSE due_at END, waits_for = NULL
+		WHERE ref = $1`
 
-	whoAmI = `SELECT identity FROM amends_database`
+	whoAmI = `SELECT 'sqlite-' || ledger_id FROM amends_meta`
 )
 
 // Controls. The transaction began as a writer: what it reads stays true.
 const (
-	newestControl = `SELECT controls FROM amends_database`
+	newestControl = `SELECT controls FROM amends_meta`
 
 	changeControl = `UPDATE amends_controls SET version = $1, at = $2, session = $3, nonce = $4, body = $7, actor = $8, reason = $9
 		WHERE kind = $5 AND name = $6 AND version = $10`
@@ -192,10 +190,8 @@ const (
 	addControl = `INSERT INTO amends_controls (version, at, session, nonce, kind, name, body, actor, reason)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (kind, name) DO NOTHING`
 
-	addAct = `INSERT INTO amends_acts (version, at, session, nonce, kind, name, body, actor, reason)
+	addAct = `INSERT INTO amends_audit (version, at, session, nonce, kind, name, body, actor, reason)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
 
-	countControl = `UPDATE amends_database SET controls = $1`
+	countControl = `UPDATE amends_meta SET controls = $1`
 )
-
-func placeholders(n int) string { return strings.Repeat("?, ", n-1) + "?" }

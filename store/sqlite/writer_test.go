@@ -43,7 +43,7 @@ func TestOldEngine(t *testing.T) {
 func write(ctx context.Context, w *writer, times int) error {
 	for range times {
 		err := w.transaction(ctx, func(c sqlstore.Queries) error {
-			_, err := c.ExecContext(ctx, `INSERT INTO amends_sessions (token, label, database, knows, opened, renewed, expires)
+			_, err := c.ExecContext(ctx, `INSERT INTO amends_sessions (token, label, database, knows, opened_at, renewed_at, expires_at)
 				VALUES (abs(random()) + 1, '', '', '', 0, 0, 0)`)
 			return err
 		})

@@ -146,8 +146,8 @@ func (s *chains) Renew(ctx context.Context, t saga.Token, r ledger.Renewal) (led
 			return err
 		}
 		var renewed []struct {
-			Renewed  Moment
-			Controls int64
+			RenewedAt Moment `db:"renewed_at"`
+			Controls  int64
 		}
 		if err := sqlx.SelectContext(ctx, q, &renewed, s.text.renewSession, s.db.Clock(), int64(t), r.TTL.Milliseconds(), knows); err != nil {
 			return err
@@ -155,7 +155,7 @@ func (s *chains) Renew(ctx context.Context, t saga.Token, r ledger.Renewal) (led
 		if len(renewed) == 0 {
 			return ledger.ErrSessionDead
 		}
-		lease.At, lease.Controls = renewed[0].Renewed.Time(), renewed[0].Controls
+		lease.At, lease.Controls = renewed[0].RenewedAt.Time(), renewed[0].Controls
 		if lease.Live, err = live(ctx, q); err != nil {
 			return err
 		}
@@ -184,7 +184,7 @@ func (s *chains) stray(ctx context.Context, q Queries, t saga.Token, inHand []in
 	if err := sqlx.SelectContext(ctx, q, &rows, s.text.stray, int64(t), string(list), ledger.MaxStray); err != nil {
 		return nil, err
 	}
-	return heads(rows)
+	return heads(rows), nil
 }
 
 // Bury marks a session dead. Burying a dead session is not an error.
@@ -235,8 +235,7 @@ func (s *chains) Claim(ctx context.Context, t saga.Token, c ledger.Claim) (ledge
 		return ledger.Claimed{}, s.failed(ctx, err, "claim for session %s", t)
 	}
 	inOrder(a.Rows)
-	hs, err := heads(a.Rows)
-	return ledger.Claimed{Heads: hs, Controls: a.Controls}, err
+	return ledger.Claimed{Heads: heads(a.Rows), Controls: a.Controls}, nil
 }
 
 // rooms encodes where a process has room as statements take it. For a name that no database holds nothing waits.
@@ -258,22 +257,22 @@ func inOrder(rows []HeadRow) {
 	})
 	turns, lines := make(map[int64]int, len(rows)), make(map[Text]int)
 	for i := range rows {
-		turns[rows[i].Number] = lines[rows[i].Waited]
+		turns[rows[i].Ref] = lines[rows[i].Waited]
 		lines[rows[i].Waited]++
 	}
 	slices.SortStableFunc(rows, func(a, b HeadRow) int {
 		return cmp.Or(first(!a.Since.Time().IsZero(), !b.Since.Time().IsZero()),
 			first(a.class() == ledger.ClassCompensating, b.class() == ledger.ClassCompensating),
-			cmp.Compare(turns[a.Number], turns[b.Number]), a.Since.Time().Compare(b.Since.Time()), cmp.Compare(a.Number, b.Number))
+			cmp.Compare(turns[a.Ref], turns[b.Ref]), a.Since.Time().Compare(b.Since.Time()), cmp.Compare(a.Ref, b.Ref))
 	})
 }
 
 // inLine is the order of works that waited for the same.
 func inLine(a, b *HeadRow) int {
 	if a.Waited != "" {
-		return cmp.Or(cmp.Compare(a.class(), b.class()), cmp.Compare(a.Number, b.Number))
+		return cmp.Or(cmp.Compare(a.class(), b.class()), a.CreatedAt.Time().Compare(b.CreatedAt.Time()), cmp.Compare(a.Ref, b.Ref))
 	}
-	return cmp.Or(cmp.Compare(a.class(), b.class()), a.Since.Time().Compare(b.Since.Time()), cmp.Compare(a.Number, b.Number))
+	return cmp.Or(cmp.Compare(a.class(), b.class()), a.Since.Time().Compare(b.Since.Time()), cmp.Compare(a.Ref, b.Ref))
 }
 
 // first puts what is before what is not.
@@ -293,7 +292,7 @@ func (r *HeadRow) class() ledger.Class {
 	if saga.Status(r.Status).Terminal() {
 		return ledger.ClassBegun
 	}
-	return ledger.Class(r.Rank)
+	return ledger.Class(r.Class)
 }
 
 // GiveBack releases works that t holds, and makes released ones due earlier.

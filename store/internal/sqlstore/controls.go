@@ -10,7 +10,7 @@ import (
 	"github.com/amends-dev/amends/store/internal/valid"
 )
 
-// controlRow is a row of amends_controls or amends_acts.
+// controlRow is a row of amends_controls or amends_audit.
 type controlRow struct {
 	Version, Session, Nonce         Number
 	At                              Moment
@@ -85,7 +85,7 @@ func (s *chains) setControl(ctx context.Context, t saga.Token, c ledger.Control)
 	}
 	version, at, stored, err := s.db.SetControl(ctx, ControlArgs{
 		Token: int64(t), Kind: string(c.Kind), Name: c.Name, Version: c.Version, Nonce: c.Nonce,
-		Body: null(string(c.Body)), Actor: null(c.Actor), Reason: null(c.Reason),
+		Body: Null(string(c.Body)), Actor: Null(c.Actor), Reason: Null(c.Reason),
 	})
 	if err != nil {
 		return c, err
@@ -108,11 +108,4 @@ func (s *chains) setControl(ctx context.Context, t saga.Token, c ledger.Control)
 	default:
 		return c, ledger.ErrChanged
 	}
-}
-
-func null(s string) any {
-	if s == "" {
-		return nil
-	}
-	return s
 }

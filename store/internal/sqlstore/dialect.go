@@ -144,7 +144,7 @@ type ControlArgs struct {
 type PostArgs struct {
 	ID                       saga.ID
 	Kind, Key, Actor, Reason string
-	Verdict                  any // JSON, or nil
+	Doc                      any // JSON, or nil
 }
 
 // MaxRelease is how many works of dead sessions one claim releases.

@@ -3,178 +3,134 @@ package sqlstore
 import (
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/saga"
 )
 
-// HeadColumns are the columns of a [HeadRow], of amends_heads AS h.
-const HeadColumns = `h.number, h.saga, h.work, h.version, h.revision, h.status, h.reason, h.rank, h.session, h.due,
-	h.base, h.posted, h.consumed, h.created, h.updated, h.finished, h.waits_for`
+// HeadColumns are the columns of a [HeadRow], of amends_instances AS h.
+const HeadColumns = `h.ref, h.saga, h.work_id, h.version, h.revision, h.status, h.reason, h.class, h.step, h.session, h.due_at,
+	h.snapshot_seq, h.received, h.consumed, h.created_at, h.updated_at, h.finished_at, h.waits_for, h.unconfirmed`
 
-// HeadRow is a row of amends_heads.
+// HeadRow is a row of amends_instances.
 type HeadRow struct {
-	Number   int64
-	Saga     string
-	Work     string
-	Version  int
-	Revision Text
-	Status   string
-	Reason   Text
-	Rank     int64
-	Session  Number
-	Due      Moment
-	Base     int64
-	Posted   int64
-	Consumed int64
-	Created  Moment
-	Updated  Moment
-	Finished Moment
-	WaitsFor Text   `db:"waits_for"`
-	Since    Moment // Claim: since when the work was due; null: the session held it already
-	Waited   Text   // Claim: the destination it waited for
-	Now      Moment // Load: when it was read
-	Last     Moment // Overview: of its latest record
+	Ref         int64
+	Saga        string
+	WorkID      string `db:"work_id"`
+	Version     int
+	Revision    Text
+	Status      string
+	Reason      Text
+	Class       int64
+	Step        Text
+	Session     Number
+	DueAt       Moment `db:"due_at"`
+	SnapshotSeq int64  `db:"snapshot_seq"`
+	Received    int64
+	Consumed    int64
+	CreatedAt   Moment `db:"created_at"`
+	UpdatedAt   Moment `db:"updated_at"`
+	FinishedAt  Moment `db:"finished_at"`
+	WaitsFor    Text   `db:"waits_for"`
+	Unconfirmed Flag
+	Since       Moment // Claim: since when it was due; null: the session held it already
+	Waited      Text   // Claim: the destination it waited for
+	Now         Moment // Load: when it was read
+	Last        Moment // Overview: of its latest record
 }
 
-// head refuses a status this program does not know rather than taking it for another.
-func (r *HeadRow) head() (ledger.Head, error) {
-	h := ledger.Head{
-		Number:   r.Number,
-		ID:       saga.ID{Saga: r.Saga, Work: r.Work},
-		Version:  r.Version,
-		Revision: string(r.Revision),
-		Status:   saga.Status(r.Status),
-		Reason:   saga.Reason(r.Reason),
-		Class:    ledger.Class(r.Rank),
-		Session:  saga.Token(r.Session),
-		Due:      r.Due.Time(),
-		WaitsFor: string(r.WaitsFor),
-		Base:     r.Base,
-		Posted:   r.Posted,
-		Consumed: r.Consumed,
-		Created:  r.Created.Time(),
-		Updated:  r.Updated.Time(),
-		Finished: r.Finished.Time(),
-	}
-	if !h.Status.Valid() {
-		return h, fmt.Errorf("%s (head %d) has status %q, which this program does not know", h.ID, h.Number, h.Status)
-	}
-	return h, nil
-}
-
-func heads(rows []HeadRow) ([]ledger.Head, error) {
-	hs := make([]ledger.Head, len(rows))
-	for i := range rows {
-		var err error
-		if hs[i], err = rows[i].head(); err != nil {
-			return nil, err
-		}
-	}
-	return hs, nil
-}
-
-// recordRow is a row of amends_records as it is read.
-type recordRow struct {
-	Head         int64
-	At           Moment
-	Session      int64
-	Nonce        Number
-	Seq          int64
-	Version      Number
-	Attempt      Number
-	ArmAttempt   *int64 `db:"arm_attempt"` // there: the record arms something
-	ArmReissue   Number `db:"arm_reissue"`
-	ArmBudget    Number `db:"arm_budget_ms"`
-	Wait         Number `db:"wait_ms"`
-	BodyDropped  Flag   `db:"body_dropped"`
-	Hash         []byte
-	Kind         string
-	Status       string
-	Reason       Text
-	Revision     Text
-	Step         Text
-	Direction    Text
-	ExternalID   Text `db:"external_id"`
-	Class        Text
-	Error        Text
-	Signals      Text
-	ArmStep      Text `db:"arm_step"`
-	ArmDirection Text `db:"arm_direction"`
-	ArmKey       Text `db:"arm_key"`
-	Body         Text
-	Snapshot     Text
-}
-
-func (r *recordRow) record() (saga.Record, error) {
-	out := saga.Record{
-		Seq:         r.Seq,
-		Session:     saga.Token(r.Session),
-		At:          r.At.Time(),
-		Kind:        saga.Kind(r.Kind),
-		Nonce:       int64(r.Nonce),
-		Version:     int(r.Version),
+// head takes the row as it is: a status that this program does not know must not keep the others from being listed.
+func (r *HeadRow) head() ledger.Head {
+	return ledger.Head{
+		Number:      r.Ref,
+		ID:          saga.ID{Saga: r.Saga, Work: r.WorkID},
+		Version:     r.Version,
 		Revision:    string(r.Revision),
-		Step:        string(r.Step),
-		Direction:   saga.Direction(r.Direction),
-		Attempt:     int(r.Attempt),
-		ExternalID:  string(r.ExternalID),
-		Body:        raw(r.Body),
-		BodyDropped: bool(r.BodyDropped),
-		Class:       saga.Class(r.Class),
-		Error:       string(r.Error),
 		Status:      saga.Status(r.Status),
 		Reason:      saga.Reason(r.Reason),
-		Wait:        time.Duration(r.Wait) * time.Millisecond,
-		Snapshot:    raw(r.Snapshot),
+		Class:       ledger.Class(r.Class),
+		Step:        string(r.Step),
+		Session:     saga.Token(r.Session),
+		Due:         r.DueAt.Time(),
+		WaitsFor:    string(r.WaitsFor),
+		Base:        r.SnapshotSeq,
+		Posted:      r.Received,
+		Consumed:    r.Consumed,
+		Unconfirmed: bool(r.Unconfirmed),
+		Created:     r.CreatedAt.Time(),
+		Updated:     r.UpdatedAt.Time(),
+		Finished:    r.FinishedAt.Time(),
 	}
-	if copy(out.Hash[:], r.Hash) != saga.HashSize {
-		return out, fmt.Errorf("record %d of head %d has a hash of %d bytes", r.Seq, r.Head, len(r.Hash))
+}
+
+func heads(rows []HeadRow) []ledger.Head {
+	hs := make([]ledger.Head, len(rows))
+	for i := range rows {
+		hs[i] = rows[i].head()
 	}
-	if r.Signals != "" {
-		if err := json.Unmarshal([]byte(r.Signals), &out.Signals); err != nil {
-			return out, fmt.Errorf("record %d of head %d names signals as %q: %w", r.Seq, r.Head, r.Signals, err)
-		}
+	return hs
+}
+
+// recordRow is a row of amends_records.
+type recordRow struct {
+	Instance   int64
+	Seq        int64
+	At         Moment
+	Session    int64
+	Hash       []byte
+	ExternalID Text `db:"external_id"`
+	Doc        string
+	Body       Text
+	Snapshot   Text
+}
+
+// next returns the record of the next row of a chain.
+func (c *reading) next(row *recordRow) (saga.Record, error) {
+	r := saga.Record{
+		Seq:        row.Seq,
+		Session:    saga.Token(row.Session),
+		At:         row.At.Time(),
+		ExternalID: string(row.ExternalID),
+		Body:       raw(row.Body),
+		Snapshot:   raw(row.Snapshot),
 	}
-	if r.ArmAttempt != nil {
-		out.Arm = &saga.Arm{
-			Step:      string(r.ArmStep),
-			Direction: saga.Direction(r.ArmDirection),
-			Attempt:   int(*r.ArmAttempt),
-			Key:       string(r.ArmKey),
-			Reissue:   int(r.ArmReissue),
-			Budget:    time.Duration(r.ArmBudget) * time.Millisecond,
-		}
+	var err error
+	if copy(r.Hash[:], row.Hash) != saga.HashSize || len(row.Hash) != saga.HashSize {
+		err = fmt.Errorf("%w: its hash has %d bytes", ledger.ErrDamaged, len(row.Hash))
+	} else {
+		err = c.record(&r, row.Doc)
 	}
-	return out, nil
+	if err != nil {
+		return r, fmt.Errorf("record %d of %s: %w", row.Seq, c.id, err)
+	}
+	return r, nil
 }
 
 // signalRow is a row of amends_signals.
 type signalRow struct {
-	ID      int64
-	Head    int64
-	At      Moment
-	Kind    string
-	Key     string
-	Actor   string
-	Reason  string
-	Verdict Text
+	Number   int64
+	Instance int64
+	At       Moment
+	Kind     string
+	Key      string
+	Actor    string
+	Reason   string
+	Doc      Text
 }
 
 func (r *signalRow) signal() (saga.Signal, error) {
 	s := saga.Signal{
-		ID:     r.ID,
+		ID:     r.Number,
 		At:     r.At.Time(),
 		Kind:   saga.SignalKind(r.Kind),
 		Key:    r.Key,
 		Actor:  r.Actor,
 		Reason: r.Reason,
 	}
-	if r.Verdict != "" {
+	if r.Doc != "" {
 		var said utterance
-		if err := json.Unmarshal([]byte(r.Verdict), &said); err != nil {
-			return s, fmt.Errorf("signal %d of head %d is unreadable: %w", r.ID, r.Head, err)
+		if err := json.Unmarshal([]byte(r.Doc), &said); err != nil {
+			return s, fmt.Errorf("signal %d: %w: %w", r.Number, ledger.ErrDamaged, err)
 		}
 		s.Verdict, s.News = said.Verdict, said.News
 	}

@@ -71,9 +71,9 @@ func (l *loading) heads(ctx context.Context, q Queries, ids []saga.ID) error {
 		return err
 	}
 	for i := range rows {
-		h, err := rows[i].head()
-		if err != nil {
-			return err
+		h := rows[i].head()
+		if !h.Status.Valid() { // it is not taken for another
+			return fmt.Errorf("%s has status %q, which this program does not know", h.ID, h.Status)
 		}
 		l.chains[h.Number] = &ledger.Chain{Head: h, At: rows[i].Now.Time()}
 		l.numbers[h.ID] = h.Number
@@ -90,12 +90,17 @@ func (l *loading) records(ctx context.Context, q Queries) error {
 	if err != nil {
 		return err
 	}
+	var chain reading // the rows come chain by chain
+	var last int64
 	return each(rows, func(row *recordRow) error {
-		r, err := row.record()
+		c := l.chains[row.Instance]
+		if row.Instance != last {
+			chain, last = reading{id: c.Head.ID}, row.Instance
+		}
+		r, err := chain.next(row)
 		if err != nil {
 			return err
 		}
-		c := l.chains[row.Head]
 		c.Records = append(c.Records, r)
 		return nil
 	})
@@ -115,7 +120,7 @@ func (l *loading) signals(ctx context.Context, q Queries) error {
 		if err != nil {
 			return err
 		}
-		c := l.chains[row.Head]
+		c := l.chains[row.Instance]
 		c.Signals = append(c.Signals, sig)
 		return nil
 	})

@@ -16,17 +16,19 @@ import (
 
 // sessionRow is a session as it is read. One that holds works and of which nothing is known any more has a token only.
 type sessionRow struct {
-	Token                    int64
-	Label, Knows             Text
-	Opened, Renewed, Expires Moment
-	Dead                     Flag
-	Holds                    int64
+	Token        int64
+	Label, Knows Text
+	OpenedAt     Moment `db:"opened_at"`
+	RenewedAt    Moment `db:"renewed_at"`
+	ExpiresAt    Moment `db:"expires_at"`
+	Dead         Flag
+	Holds        int64
 }
 
 func (r *sessionRow) session() (ledger.Session, error) {
 	s := ledger.Session{
-		Token: saga.Token(r.Token), Label: string(r.Label), Opened: r.Opened.Time(), Renewed: r.Renewed.Time(),
-		Expires: r.Expires.Time(), Dead: bool(r.Dead), Holds: r.Holds,
+		Token: saga.Token(r.Token), Label: string(r.Label), Opened: r.OpenedAt.Time(), Renewed: r.RenewedAt.Time(),
+		Expires: r.ExpiresAt.Time(), Dead: bool(r.Dead), Holds: r.Holds,
 	}
 	var pairs [][2]json.RawMessage
 	if r.Knows == "" {
@@ -179,26 +181,23 @@ func (v *view) held() error {
 	if err := v.sel(&rows, oldestHeld, ledger.MaxOldest); err != nil {
 		return err
 	}
-	return v.old(rows)
+	v.old(rows)
+	return nil
 }
 
-func (v *view) old(rows []HeadRow) error {
+func (v *view) old(rows []HeadRow) {
 	for i := range rows {
-		h, err := rows[i].head()
-		if err != nil {
-			return err
-		}
+		h := rows[i].head()
 		h.Updated = rows[i].Last.Time()
 		v.Oldest = append(v.Oldest, h)
 	}
-	return nil
 }
 
 // placeRow is a place in the order of claims at which works wait.
 type placeRow struct {
 	Saga    string
 	Version int
-	Rank    int64
+	Class   int64
 }
 
 // released looks at each place in the order of claims.
@@ -209,25 +208,19 @@ func (v *view) released() error {
 	}
 	for _, p := range ps {
 		var b []backlogRow
-		if err := v.sel(&b, backlog, p.Saga, p.Version, p.Rank, ledger.MaxBacklog); err != nil {
+		if err := v.sel(&b, backlog, p.Saga, p.Version, p.Class, ledger.MaxBacklog); err != nil {
 			return err
 		}
 		v.note(ledger.Backlog{Saga: p.Saga, Version: p.Version}, b[0].Works, b[0].Oldest.Time())
 		var due, late []HeadRow
-		if err := v.sel(&due, oldestDue, v.store.db.Clock(), p.Saga, p.Version, p.Rank, ledger.MaxOldest); err != nil {
+		if err := v.sel(&due, oldestDue, v.store.db.Clock(), p.Saga, p.Version, p.Class, ledger.MaxOldest); err != nil {
 			return err
 		}
-		if err := v.old(due); err != nil {
+		v.old(due)
+		if err := v.sel(&late, dueAhead, v.store.db.Clock(), p.Saga, p.Version, p.Class, ledger.MaxBacklog, ledger.MaxAhead); err != nil {
 			return err
 		}
-		if err := v.sel(&late, dueAhead, v.store.db.Clock(), p.Saga, p.Version, p.Rank, ledger.MaxBacklog, ledger.MaxAhead); err != nil {
-			return err
-		}
-		hs, err := heads(late)
-		if err != nil {
-			return err
-		}
-		v.Ahead.Works = append(v.Ahead.Works, hs...)
+		v.Ahead.Works = append(v.Ahead.Works, heads(late)...)
 	}
 	return nil
 }
@@ -257,11 +250,7 @@ func (v *view) waiting() error {
 		if err := v.sel(&late, lineAhead, v.store.db.Clock(), l.Destination, l.Saga, l.Version, ledger.MaxBacklog, ledger.MaxAhead); err != nil {
 			return err
 		}
-		hs, err := heads(late)
-		if err != nil {
-			return err
-		}
-		v.Ahead.Works = append(v.Ahead.Works, hs...)
+		v.Ahead.Works = append(v.Ahead.Works, heads(late)...)
 	}
 	return nil
 }

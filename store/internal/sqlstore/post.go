@@ -20,7 +20,7 @@ func (s *chains) Post(ctx context.Context, id saga.ID, sig saga.Signal) error {
 	p := PostArgs{ID: id, Kind: string(sig.Kind), Key: sig.Key, Actor: sig.Actor, Reason: sig.Reason}
 	err := valid.Signal(&sig)
 	if err == nil {
-		p.Verdict, err = encodeVerdict(&sig)
+		p.Doc, err = encodeVerdict(&sig)
 	}
 	if err != nil {
 		return fmt.Errorf("post %s to %s: %w", sig.Kind, id, err)
@@ -58,17 +58,17 @@ func findable(id saga.ID) bool {
 	return valid.Text("saga", id.Saga) == nil && valid.Text("work", id.Work) == nil
 }
 
-// find returns the number of a work.
+// find returns the reference of an instance.
 func find(ctx context.Context, q Queries, id saga.ID) (int64, error) {
 	if !findable(id) {
 		return 0, ledger.ErrNotFound
 	}
-	var head int64
-	err := q.QueryRowxContext(ctx, findHead, id.Saga, id.Work).Scan(&head)
+	var ref int64
+	err := q.QueryRowxContext(ctx, findInstance, id.Saga, id.Work).Scan(&ref)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, ledger.ErrNotFound
 	}
-	return head, err
+	return ref, err
 }
 
 // Describe stores a definition's structure or compares it with the stored one.

@@ -20,12 +20,12 @@ const defaultLimit = 100
 // f.AfterWork.
 func (s *chains) List(ctx context.Context, f ledger.Filter) ([]ledger.Head, error) {
 	var w filter
-	order := "h.number"
-	if f.ByWork { // amends_heads_work is in this order, by bytes
-		order = "h.work"
-		w.add("h.work > ", f.AfterWork)
+	order := "h.ref"
+	if f.ByWork { // amends_instances_work is in this order, by bytes
+		order = "h.work_id"
+		w.add("h.work_id > ", f.AfterWork)
 	} else {
-		w.add("h.number > ", f.After)
+		w.add("h.ref > ", f.After)
 	}
 	w.work(&f)
 	if f.Status != "" {
@@ -34,17 +34,17 @@ func (s *chains) List(ctx context.Context, f ledger.Filter) ([]ledger.Head, erro
 	if f.Reason != "" {
 		w.add("h.reason = ", string(f.Reason))
 	}
-	if f.WaitsFor != "" { // amends_heads_waits
+	if f.WaitsFor != "" { // amends_instances_waiting
 		w.add("h.waits_for = ", f.WaitsFor)
 	}
 	if f.ExternalID != "" {
-		w.add("h.number IN (SELECT r.head FROM amends_records AS r WHERE r.external_id = ", f.ExternalID)
+		w.add("h.ref IN (SELECT r.instance FROM amends_records AS r WHERE r.external_id = ", f.ExternalID)
 		w.text.WriteString(")")
 	}
-	if f.Unconfirmed { // amends_records_unconfirmed
-		w.text.WriteString(" AND h.number IN (SELECT r.head FROM amends_records AS r WHERE r.kind = 'adopted' AND r.class = 'unknown')")
+	if f.Unconfirmed { // amends_instances_unconfirmed
+		w.text.WriteString(" AND h.unconfirmed")
 	}
-	query := `SELECT ` + HeadColumns + ` FROM amends_heads AS h` + w.text.String() +
+	query := `SELECT ` + HeadColumns + ` FROM amends_instances AS h` + w.text.String() +
 		` ORDER BY ` + order + w.limit(f.Limit)
 	var rows []HeadRow
 	err := s.db.View(ctx, func(ctx context.Context, q Queries) error {
@@ -54,12 +54,13 @@ func (s *chains) List(ctx context.Context, f ledger.Filter) ([]ledger.Head, erro
 	if err != nil {
 		return nil, s.failed(ctx, err, "list works")
 	}
-	return heads(rows)
+	return heads(rows), nil
 }
 
 // History returns the whole chain of a work from its first record.
 func (s *chains) History(ctx context.Context, id saga.ID) ([]saga.Record, error) {
-	return ofWork(ctx, s, "history of", id, history, (*recordRow).record)
+	chain := reading{id: id} // it begins anew with each first record
+	return ofWork(ctx, s, "history of", id, history, chain.next)
 }
 
 // Signals returns every signal posted to a work, oldest first.
@@ -94,17 +95,20 @@ func ofWork[R, T any](ctx context.Context, s *chains, what string, id saga.ID, q
 
 // duplicateRow is a row of amends_duplicates.
 type duplicateRow struct {
-	Saga, Work, Source string
-	Count              int64
-	First, Last        Moment
+	Saga    string
+	WorkID  string `db:"work_id"`
+	Source  string
+	Count   int64
+	FirstAt Moment `db:"first_at"`
+	LastAt  Moment `db:"last_at"`
 }
 
 // Duplicates returns the counters of blocked duplicates, the most recent first.
 func (s *chains) Duplicates(ctx context.Context, f ledger.Filter) ([]ledger.Duplicate, error) {
 	var w filter
 	w.work(&f)
-	query := `SELECT h.saga, h.work, h.source, h.count, h.first, h.last FROM amends_duplicates AS h` +
-		w.text.String() + ` ORDER BY h.last DESC, h.saga, h.work, h.source` + w.limit(f.Limit)
+	query := `SELECT h.saga, h.work_id, h.source, h.count, h.first_at, h.last_at FROM amends_duplicates AS h` +
+		w.text.String() + ` ORDER BY h.last_at DESC, h.saga, h.work_id, h.source` + w.limit(f.Limit)
 	var rows []duplicateRow
 	err := s.db.View(ctx, func(ctx context.Context, q Queries) error {
 		rows = rows[:0]
@@ -115,8 +119,8 @@ func (s *chains) Duplicates(ctx context.Context, f ledger.Filter) ([]ledger.Dupl
 	}
 	ds := make([]ledger.Duplicate, len(rows))
 	for i, r := range rows {
-		ds[i] = ledger.Duplicate{ID: saga.ID{Saga: r.Saga, Work: r.Work}, Source: r.Source,
-			Count: r.Count, First: r.First.Time(), Last: r.Last.Time()}
+		ds[i] = ledger.Duplicate{ID: saga.ID{Saga: r.Saga, Work: r.WorkID}, Source: r.Source,
+			Count: r.Count, First: r.FirstAt.Time(), Last: r.LastAt.Time()}
 	}
 	return ds, nil
 }
@@ -124,7 +128,7 @@ func (s *chains) Duplicates(ctx context.Context, f ledger.Filter) ([]ledger.Dupl
 // definitionRow is a row of amends_definitions.
 type definitionRow struct {
 	Structure, Spec string
-	First           Moment
+	FirstAt         Moment `db:"first_at"`
 }
 
 // Definitions returns every definition the ledger has seen, by name and version.
@@ -139,7 +143,7 @@ func (s *chains) Definitions(ctx context.Context) ([]ledger.Definition, error) {
 	}
 	ds := make([]ledger.Definition, len(rows))
 	for i, r := range rows {
-		ds[i] = ledger.Definition{Structure: r.Structure, JSON: json.RawMessage(r.Spec), First: r.First.Time()}
+		ds[i] = ledger.Definition{Structure: r.Structure, JSON: json.RawMessage(r.Spec), First: r.FirstAt.Time()}
 		if err := json.Unmarshal([]byte(r.Spec), &ds[i].Spec); err != nil {
 			return nil, fmt.Errorf("list definitions: decode one: %w", err)
 		}
@@ -163,17 +167,17 @@ func (w *filter) add(condition string, arg any) {
 	fmt.Fprintf(&w.text, "%s%s$%d", join, condition, len(w.args))
 }
 
-// work narrows to the work ids of a filter. A prefix is a lower bound too, so that the index on work serves it.
+// work narrows to the work ids of a filter. A prefix is a lower bound too, so that the index on work ids serves it.
 func (w *filter) work(f *ledger.Filter) {
 	if f.Saga != "" {
 		w.add("h.saga = ", f.Saga)
 	}
 	if f.Work != "" {
-		w.add("h.work = ", f.Work)
+		w.add("h.work_id = ", f.Work)
 	}
 	if f.Prefix != "" {
-		w.add("h.work >= ", f.Prefix)
-		w.add(fmt.Sprintf("substr(h.work, 1, %d) = ", utf8.RuneCountInString(f.Prefix)), f.Prefix)
+		w.add("h.work_id >= ", f.Prefix)
+		w.add(fmt.Sprintf("substr(h.work_id, 1, %d) = ", utf8.RuneCountInString(f.Prefix)), f.Prefix)
 	}
 }
 

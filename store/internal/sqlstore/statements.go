@@ -3,34 +3,34 @@ package sqlstore
 // The statements both databases understand, but for the words in braces. {now} is the clock and always $1.
 const (
 	openSession = `
-		INSERT INTO amends_sessions (token, label, database, knows, opened, renewed, expires)
-		SELECT $2, $3, $5, $6, clock.now AS opened, clock.now AS renewed, clock.now + $4 * {ms} FROM (SELECT {now} AS now) AS clock
-		RETURNING renewed, (SELECT controls FROM amends_database) AS controls`
+		INSERT INTO amends_sessions (token, label, database, knows, opened_at, renewed_at, expires_at)
+		SELECT $2, $3, $5, $6, clock.now AS opened_at, clock.now AS renewed_at, clock.now + $4 * {ms} FROM (SELECT {now} AS now) AS clock
+		RETURNING renewed_at, (SELECT controls FROM amends_meta) AS controls`
 
 	// schemaVersion is asked at every renewal: a migration may come while a process runs.
 	schemaVersion = `SELECT max(version_id) FROM amends_schema`
 
 	// since is when the database came to be the one it is; null when no session was ever opened on another one.
 	since = `
-		SELECT min(opened) FROM amends_sessions
+		SELECT min(opened_at) FROM amends_sessions
 		WHERE database = $1 AND EXISTS (SELECT 1 FROM amends_sessions WHERE database <> $1)`
 
 	// elsewhere are the sessions that were opened on another database than $1.
 	elsewhere = `SELECT token FROM amends_sessions WHERE database <> $1 AND token IN {numbers:2}`
 
 	renewSession = `
-		UPDATE amends_sessions SET renewed = clock.now, expires = clock.now + $3 * {ms}, knows = $4
+		UPDATE amends_sessions SET renewed_at = clock.now, expires_at = clock.now + $3 * {ms}, knows = $4
 		FROM (SELECT {now} AS now) AS clock
-		WHERE token = $2 AND NOT dead AND expires > clock.now
-		RETURNING renewed, (SELECT controls FROM amends_database) AS controls`
+		WHERE token = $2 AND NOT dead AND expires_at > clock.now
+		RETURNING renewed_at, (SELECT controls FROM amends_meta) AS controls`
 
 	// stray are works that a session holds and does not have in hand.
 	stray = `
-		SELECT ` + HeadColumns + ` FROM amends_heads AS h
-		WHERE h.session = $1 AND h.number NOT IN {numbers:2} LIMIT $3`
+		SELECT ` + HeadColumns + ` FROM amends_instances AS h
+		WHERE h.session = $1 AND h.ref NOT IN {numbers:2} LIMIT $3`
 
 	burySession = `
-		UPDATE amends_sessions SET dead = true, expires = CASE WHEN expires > clock.now THEN clock.now ELSE expires END
+		UPDATE amends_sessions SET dead = true, expires_at = CASE WHEN expires_at > clock.now THEN clock.now ELSE expires_at END
 		FROM (SELECT {now} AS now) AS clock
 		WHERE token = $2 AND NOT dead`
 
@@ -41,79 +41,77 @@ const (
 	// catchUpWorks and catchUpSessions end what was written by a clock that was ahead of what it is now.
 	//nolint:gosec // the pW in the name is no password
 	catchUpWorks = `
-		UPDATE amends_heads SET due = clock.now FROM (SELECT {now} AS now) AS clock
-		WHERE session IS NULL AND due > clock.now AND updated > clock.now`
+		UPDATE amends_instances SET due_at = clock.now FROM (SELECT {now} AS now) AS clock
+		WHERE session IS NULL AND due_at > clock.now AND updated_at > clock.now`
 
 	catchUpSessions = `
-		UPDATE amends_sessions SET renewed = clock.now, expires = clock.now + (expires - renewed)
+		UPDATE amends_sessions SET renewed_at = clock.now, expires_at = clock.now + (expires_at - renewed_at)
 		FROM (SELECT {now} AS now) AS clock
-		WHERE NOT dead AND renewed > clock.now`
+		WHERE NOT dead AND renewed_at > clock.now`
 
 	loadHeads = `
 		SELECT ` + HeadColumns + `, clock.now
-		FROM (SELECT {now} AS now) AS clock CROSS JOIN {works:2} AS w CROSS JOIN amends_heads AS h
-		WHERE h.work = w.work AND h.saga = w.saga`
+		FROM (SELECT {now} AS now) AS clock CROSS JOIN {works:2} AS w CROSS JOIN amends_instances AS h
+		WHERE h.work_id = w.work AND h.saga = w.saga`
 
 	loadRecords = `
-		SELECT r.head, r.at, r.` + recordColumnsRead + `
-		FROM amends_heads AS h JOIN amends_records AS r ON r.head = h.number AND r.seq >= h.base
-		WHERE h.number IN {numbers:1}
-		ORDER BY r.head, r.seq`
+		SELECT ` + recordColumns + `
+		FROM amends_instances AS h JOIN amends_records AS r ON r.instance = h.ref AND r.seq >= h.snapshot_seq
+		WHERE h.ref IN {numbers:1}
+		ORDER BY r.instance, r.seq`
 
 	loadSignals = `
-		SELECT s.id, s.head, s.at, s.kind, s.key, s.actor, s.reason, s.verdict
+		SELECT s.number, s.instance, s.at, s.kind, s.key, s.actor, s.reason, s.doc
 		FROM amends_signals AS s
-		WHERE s.head IN {numbers:1} AND s.read IS NULL
-		ORDER BY s.head, s.id`
+		WHERE s.instance IN {numbers:1} AND s.consumed_by IS NULL
+		ORDER BY s.instance, s.number`
 
-	findHead = `SELECT number FROM amends_heads WHERE work = $2 AND saga = $1`
+	findInstance = `SELECT ref FROM amends_instances WHERE work_id = $2 AND saga = $1`
 
 	history = `
-		SELECT r.head, r.at, r.` + recordColumnsRead + `
-		FROM amends_records AS r WHERE r.head = $1 ORDER BY r.seq`
+		SELECT ` + recordColumns + `
+		FROM amends_records AS r WHERE r.instance = $1 ORDER BY r.seq`
 
 	signals = `
-		SELECT s.id, s.head, s.at, s.kind, s.key, s.actor, s.reason, s.verdict
-		FROM amends_signals AS s WHERE s.head = $1 ORDER BY s.id`
+		SELECT s.number, s.instance, s.at, s.kind, s.key, s.actor, s.reason, s.doc
+		FROM amends_signals AS s WHERE s.instance = $1 ORDER BY s.number`
 
 	addDefinition = `
-		INSERT INTO amends_definitions (saga, version, structure, spec, first)
+		INSERT INTO amends_definitions (saga, version, structure, spec, first_at)
 		VALUES ($2, $3, $4, $5, {now})
 		ON CONFLICT (saga, version) DO NOTHING`
 
 	structure = `SELECT structure FROM amends_definitions WHERE saga = $1 AND version = $2`
 
-	definitions = `SELECT structure, spec, first FROM amends_definitions ORDER BY saga, version`
+	definitions = `SELECT structure, spec, first_at FROM amends_definitions ORDER BY saga, version`
 
 	allControls = `SELECT ` + controlColumns + ` FROM amends_controls AS c ORDER BY c.kind, c.name`
 
 	// thisControl is what stands where a control was not stored, and whether the session could have stored it.
 	thisControl = `
-		SELECT ` + controlColumns + `, EXISTS (SELECT 1 FROM amends_sessions AS s WHERE s.token = $2 AND NOT s.dead AND s.expires > {now}) AS live
+		SELECT ` + controlColumns + `, EXISTS (SELECT 1 FROM amends_sessions AS s WHERE s.token = $2 AND NOT s.dead AND s.expires_at > {now}) AS live
 		FROM (SELECT 1 AS one) AS here LEFT JOIN amends_controls AS c ON c.kind = $3 AND c.name = $4`
 
-	acts = `SELECT ` + controlColumns + ` FROM amends_acts AS c WHERE c.kind = $1 AND c.name = $2 ORDER BY c.version DESC LIMIT $3`
+	acts = `SELECT ` + controlColumns + ` FROM amends_audit AS c WHERE c.kind = $1 AND c.name = $2 ORDER BY c.version DESC LIMIT $3`
 
 	controlColumns = `c.version, c.at, c.session, c.nonce, c.kind, c.name, c.body, c.actor, c.reason`
 
 	countDuplicates = `
-		INSERT INTO amends_duplicates AS d (saga, work, source, count, first, last)
+		INSERT INTO amends_duplicates AS d (saga, work_id, source, count, first_at, last_at)
 		SELECT n.saga, n.work, n.source, n.count, clock.now, clock.now
 		FROM (SELECT {now} AS now) AS clock CROSS JOIN {counts:2} AS n WHERE true
-		ON CONFLICT (saga, work, source) DO UPDATE SET count = d.count + excluded.count, last = excluded.last`
+		ON CONFLICT (saga, work_id, source) DO UPDATE SET count = d.count + excluded.count, last_at = excluded.last_at`
 )
 
-// recordColumnsRead are the columns of a record row behind head and at, in no order that matters.
-const recordColumnsRead = `session, r.nonce, r.seq, r.version, r.attempt, r.arm_attempt, r.arm_reissue, r.arm_budget_ms,
-	r.wait_ms, r.body_dropped, r.hash, r.kind, r.status, r.reason, r.revision, r.step, r.direction, r.external_id,
-	r.class, r.error, r.signals, r.arm_step, r.arm_direction, r.arm_key, r.body, r.snapshot`
+// recordColumns are the columns of a record.
+const recordColumns = `r.instance, r.seq, r.at, r.session, r.hash, r.external_id, r.doc, r.body, r.snapshot`
 
 // Holders is who holds works, read from the index by leaps, one per session, so that their number does not matter.
 const Holders = `
 	holder (session) AS (
-		SELECT min(session) FROM amends_heads WHERE session IS NOT NULL
+		SELECT min(session) FROM amends_instances WHERE session IS NOT NULL
 		UNION ALL
-		SELECT (SELECT min(session) FROM amends_heads WHERE session > holder.session)
+		SELECT (SELECT min(session) FROM amends_instances WHERE session > holder.session)
 		FROM holder WHERE holder.session IS NOT NULL)`
 
 // What people ask about the ledger as a whole.
@@ -123,116 +121,116 @@ const (
 	sessions = `
 		WITH RECURSIVE ` + Holders + `,
 		clock AS (SELECT {now} AS now)
-		SELECT t.token, s.label, s.knows, s.opened, s.renewed, s.expires,
-			s.token IS NULL OR s.dead OR s.expires <= clock.now AS dead,
-			(SELECT count(*) FROM amends_heads AS h WHERE h.session = t.token) AS holds
+		SELECT t.token, s.label, s.knows, s.opened_at, s.renewed_at, s.expires_at,
+			s.token IS NULL OR s.dead OR s.expires_at <= clock.now AS dead,
+			(SELECT count(*) FROM amends_instances AS h WHERE h.session = t.token) AS holds
 		FROM clock CROSS JOIN (
-			SELECT s.token FROM amends_sessions AS s CROSS JOIN clock WHERE NOT s.dead AND s.expires > clock.now
+			SELECT s.token FROM amends_sessions AS s CROSS JOIN clock WHERE NOT s.dead AND s.expires_at > clock.now
 			UNION SELECT session FROM holder WHERE session IS NOT NULL) AS t
 			LEFT JOIN amends_sessions AS s ON s.token = t.token
-		ORDER BY dead, s.opened, t.token`
+		ORDER BY dead, s.opened_at, t.token`
 
-	wantsAttention = `(h.posted > h.consumed OR h.status IN ('running', 'retrying', 'compensating'))`
+	wantsAttention = `(h.received > h.consumed OR h.status IN ('running', 'retrying', 'compensating'))`
 
 	orphaned = `
-		SELECT h.saga, h.version, h.finished IS NOT NULL AS ended, count(*) AS works, min(h.updated) AS oldest
-		FROM amends_heads AS h WHERE h.session = $1 AND ` + wantsAttention + `
-		GROUP BY h.saga, h.version, h.finished IS NOT NULL`
+		SELECT h.saga, h.version, h.finished_at IS NOT NULL AS ended, count(*) AS works, min(h.updated_at) AS oldest
+		FROM amends_instances AS h WHERE h.session = $1 AND ` + wantsAttention + `
+		GROUP BY h.saga, h.version, h.finished_at IS NOT NULL`
 
-	last = `(SELECT r.at FROM amends_records AS r WHERE r.head = h.number ORDER BY r.seq DESC LIMIT 1) AS last`
+	last = `(SELECT r.at FROM amends_records AS r WHERE r.instance = h.ref ORDER BY r.seq DESC LIMIT 1) AS last`
 
 	oldestHeld = `
 		SELECT ` + HeadColumns + `, ` + last + `
-		FROM amends_heads AS h
+		FROM amends_instances AS h
 		WHERE h.session IS NOT NULL AND h.status IN ('running', 'retrying', 'compensating')
 		ORDER BY last LIMIT $1`
 
 	// places are read by leaps, like holders: the next rank, else the next version, else the next saga.
 	places = `
-		WITH RECURSIVE place (number) AS (
-			SELECT (SELECT number FROM amends_heads AS n WHERE ` + released + ` ORDER BY n.saga, n.version, n.rank LIMIT 1)
+		WITH RECURSIVE place (ref) AS (
+			SELECT (SELECT ref FROM amends_instances AS n WHERE ` + released + ` ORDER BY n.saga, n.version, n.class LIMIT 1)
 			UNION ALL
 			SELECT coalesce(
-				(SELECT n.number FROM amends_heads AS n
-					WHERE n.saga = h.saga AND n.version = h.version AND n.rank > h.rank AND ` + released + `
-					ORDER BY n.rank LIMIT 1),
-				(SELECT n.number FROM amends_heads AS n
+				(SELECT n.ref FROM amends_instances AS n
+					WHERE n.saga = h.saga AND n.version = h.version AND n.class > h.class AND ` + released + `
+					ORDER BY n.class LIMIT 1),
+				(SELECT n.ref FROM amends_instances AS n
 					WHERE n.saga = h.saga AND n.version > h.version AND ` + released + `
-					ORDER BY n.version, n.rank LIMIT 1),
-				(SELECT n.number FROM amends_heads AS n
+					ORDER BY n.version, n.class LIMIT 1),
+				(SELECT n.ref FROM amends_instances AS n
 					WHERE n.saga > h.saga AND ` + released + `
-					ORDER BY n.saga, n.version, n.rank LIMIT 1))
-			FROM place JOIN amends_heads AS h ON h.number = place.number)
-		SELECT h.saga, h.version, h.rank FROM place JOIN amends_heads AS h ON h.number = place.number`
+					ORDER BY n.saga, n.version, n.class LIMIT 1))
+			FROM place JOIN amends_instances AS h ON h.ref = place.ref)
+		SELECT h.saga, h.version, h.class FROM place JOIN amends_instances AS h ON h.ref = place.ref`
 
-	released = `n.session IS NULL AND n.due IS NOT NULL AND n.finished IS NULL AND n.waits_for IS NULL`
+	released = `n.session IS NULL AND n.due_at IS NOT NULL AND n.finished_at IS NULL AND n.waits_for IS NULL`
 
 	backlog = `
-		SELECT count(*) AS works, min(due) AS oldest FROM (
-			SELECT n.due FROM amends_heads AS n
-			WHERE n.saga = $1 AND n.version = $2 AND n.rank = $3 AND ` + released + `
-			ORDER BY n.due LIMIT $4) AS first`
+		SELECT count(*) AS works, min(due_at) AS oldest FROM (
+			SELECT n.due_at FROM amends_instances AS n
+			WHERE n.saga = $1 AND n.version = $2 AND n.class = $3 AND ` + released + `
+			ORDER BY n.due_at LIMIT $4) AS first`
 
 	oldestDue = `
 		SELECT ` + HeadColumns + `, ` + last + `
-		FROM amends_heads AS h
-		WHERE h.saga = $2 AND h.version = $3 AND h.rank = $4 AND h.session IS NULL AND h.finished IS NULL AND h.waits_for IS NULL AND h.due <= {now}
+		FROM amends_instances AS h
+		WHERE h.saga = $2 AND h.version = $3 AND h.class = $4 AND h.session IS NULL AND h.finished_at IS NULL AND h.waits_for IS NULL AND h.due_at <= {now}
 			AND h.status IN ('running', 'retrying', 'compensating')
-		ORDER BY h.due LIMIT $5`
+		ORDER BY h.due_at LIMIT $5`
 
 	// dueAhead looks at what is due last: a clock that ran ahead put it there.
 	dueAhead = `
 		SELECT ` + HeadColumns + ` FROM (
-			SELECT * FROM amends_heads AS n
-			WHERE n.saga = $2 AND n.version = $3 AND n.rank = $4 AND n.session IS NULL AND n.finished IS NULL AND n.waits_for IS NULL AND n.due > {now}
-			ORDER BY n.due DESC LIMIT $5) AS h
-		WHERE h.updated > {now} LIMIT $6`
+			SELECT * FROM amends_instances AS n
+			WHERE n.saga = $2 AND n.version = $3 AND n.class = $4 AND n.session IS NULL AND n.finished_at IS NULL AND n.waits_for IS NULL AND n.due_at > {now}
+			ORDER BY n.due_at DESC LIMIT $5) AS h
+		WHERE h.updated_at > {now} LIMIT $6`
 
 	// linePlaces are read by leaps, like places: the next version, else the next saga, else the next destination.
 	linePlaces = `
-		WITH RECURSIVE place (number) AS (
-			SELECT (SELECT number FROM amends_heads AS n WHERE n.waits_for IS NOT NULL ORDER BY n.waits_for, n.saga, n.version LIMIT 1)
+		WITH RECURSIVE place (ref) AS (
+			SELECT (SELECT ref FROM amends_instances AS n WHERE n.waits_for IS NOT NULL ORDER BY n.waits_for, n.saga, n.version LIMIT 1)
 			UNION ALL
 			SELECT coalesce(
-				(SELECT n.number FROM amends_heads AS n
+				(SELECT n.ref FROM amends_instances AS n
 					WHERE n.waits_for = h.waits_for AND n.saga = h.saga AND n.version > h.version
 					ORDER BY n.version LIMIT 1),
-				(SELECT n.number FROM amends_heads AS n
+				(SELECT n.ref FROM amends_instances AS n
 					WHERE n.waits_for = h.waits_for AND n.saga > h.saga
 					ORDER BY n.saga, n.version LIMIT 1),
-				(SELECT n.number FROM amends_heads AS n
+				(SELECT n.ref FROM amends_instances AS n
 					WHERE n.waits_for > h.waits_for
 					ORDER BY n.waits_for, n.saga, n.version LIMIT 1))
-			FROM place JOIN amends_heads AS h ON h.number = place.number)
+			FROM place JOIN amends_instances AS h ON h.ref = place.ref)
 		SELECT h.waits_for AS destination, h.saga, h.version
-		FROM place JOIN amends_heads AS h ON h.number = place.number
+		FROM place JOIN amends_instances AS h ON h.ref = place.ref
 		ORDER BY h.waits_for, h.saga, h.version`
 
 	lineBacklog = `
-		SELECT count(*) AS works, min(due) AS oldest FROM (
-			SELECT n.due FROM amends_heads AS n
+		SELECT count(*) AS works, min(due_at) AS oldest FROM (
+			SELECT n.due_at FROM amends_instances AS n
 			WHERE n.waits_for = $1 AND n.saga = $2 AND n.version = $3
-			ORDER BY n.rank, n.number LIMIT $4) AS first`
+			ORDER BY n.class, n.created_at, n.ref LIMIT $4) AS first`
 
 	lineAhead = `
 		SELECT ` + HeadColumns + ` FROM (
-			SELECT * FROM amends_heads AS n
-			WHERE n.waits_for = $2 AND n.saga = $3 AND n.version = $4 AND n.due > {now}
-			ORDER BY n.due DESC LIMIT $5) AS h
-		WHERE h.updated > {now} LIMIT $6`
+			SELECT * FROM amends_instances AS n
+			WHERE n.waits_for = $2 AND n.saga = $3 AND n.version = $4 AND n.due_at > {now}
+			ORDER BY n.due_at DESC LIMIT $5) AS h
+		WHERE h.updated_at > {now} LIMIT $6`
 
 	newsPlaces = `
 		WITH RECURSIVE place (saga) AS (
-			SELECT min(saga) FROM amends_heads AS n WHERE ` + ended + `
+			SELECT min(saga) FROM amends_instances AS n WHERE ` + ended + `
 			UNION ALL
-			SELECT (SELECT min(n.saga) FROM amends_heads AS n WHERE n.saga > place.saga AND ` + ended + `)
+			SELECT (SELECT min(n.saga) FROM amends_instances AS n WHERE n.saga > place.saga AND ` + ended + `)
 			FROM place WHERE place.saga IS NOT NULL)
 		SELECT saga FROM place WHERE saga IS NOT NULL`
 
-	ended = `n.session IS NULL AND n.due IS NOT NULL AND n.finished IS NOT NULL`
+	ended = `n.session IS NULL AND n.due_at IS NOT NULL AND n.finished_at IS NOT NULL`
 
 	newsBacklog = `
-		SELECT version, count(*) AS works, min(due) AS oldest FROM (
-			SELECT n.version, n.due FROM amends_heads AS n WHERE n.saga = $1 AND ` + ended + ` ORDER BY n.due LIMIT $2) AS first
+		SELECT version, count(*) AS works, min(due_at) AS oldest FROM (
+			SELECT n.version, n.due_at FROM amends_instances AS n WHERE n.saga = $1 AND ` + ended + ` ORDER BY n.due_at LIMIT $2) AS first
 		GROUP BY version`
 )

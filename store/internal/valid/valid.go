@@ -34,6 +34,19 @@ func Key(what, s string) error {
 	return Text(what, s)
 }
 
+// Entry says why an entry cannot be stored, with every reason.
+func Entry(e *ledger.Entry) error {
+	r := &e.Record
+	err := errors.Join(ledger.Refuse(e),
+		Text("saga", e.ID.Saga), Text("work id", e.ID.Work), Key("external id", r.ExternalID),
+		Text("revision", r.Revision), Text("the revision it is at", e.Revision), Text("step", r.Step), Text("error", r.Error),
+		Text("body", string(r.Body)), Text("snapshot", string(r.Snapshot)))
+	if a := r.Arm; a != nil {
+		err = errors.Join(err, Text("armed step", a.Step), Text("key", a.Key))
+	}
+	return err
+}
+
 // Signal says why a signal cannot be stored, with every reason. Its error matches [ledger.ErrInvalid].
 func Signal(s *saga.Signal) error {
 	errs := []error{

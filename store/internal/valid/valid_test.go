@@ -1,0 +1,92 @@
+package valid_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store/internal/valid"
+)
+
+// Every word of package saga is one that a ledger stores: one that is missing there would be refused as invalid, after its
+// effect.
+func TestEveryWordIsStored(t *testing.T) {
+	t.Parallel()
+	words := constants(t, "../../../saga")
+	for kind, values := range words {
+		for _, v := range values {
+			r := saga.Record{Seq: 2, Kind: saga.KindDone, Version: 1, Status: saga.Running}
+			s := saga.Signal{Kind: saga.SignalWake, Key: "k"}
+			switch kind {
+			case "Status":
+				if r.Status = saga.Status(v); r.Status == saga.Review {
+					r.Reason = saga.ReasonPoison
+				}
+			case "Kind":
+				r.Kind = saga.Kind(v)
+			case "Reason":
+				r.Status, r.Reason = saga.Review, saga.Reason(v)
+			case "Direction":
+				r.Direction = saga.Direction(v)
+				r.Arm = &saga.Arm{Direction: r.Direction, Attempt: 1}
+			case "Class":
+				if v == "done" { // of an outcome that is no error: it is in no record
+					continue
+				}
+				r.Class = saga.Class(v)
+			case "SignalKind":
+				s.Kind = saga.SignalKind(v)
+			}
+			if err := valid.Entry(&ledger.Entry{ID: saga.ID{Saga: "s", Work: "w"}, Record: r}); err != nil {
+				t.Errorf("%s %q: %v", kind, v, err)
+			}
+			if err := valid.Signal(&s); err != nil {
+				t.Errorf("%s %q: %v", kind, v, err)
+			}
+		}
+	}
+	for kind, least := range map[string]int{"Status": 8, "Kind": 25, "Reason": 6, "Direction": 2, "Class": 6, "SignalKind": 11} {
+		if n := len(words[kind]); n < least {
+			t.Errorf("found %d constants of type %s in package saga: %v", n, kind, words[kind])
+		}
+	}
+}
+
+// constants reads the string constants of the types whose words are stored.
+func constants(t *testing.T, dir string) map[string][]string {
+	t.Helper()
+	columns := []string{"Status", "Kind", "Reason", "Direction", "Class", "SignalKind"}
+	words := make(map[string][]string)
+	for _, name := range must(filepath.Glob(filepath.Join(dir, "*.go")))(t) {
+		file := must(parser.ParseFile(token.NewFileSet(), name, nil, 0))(t)
+		ast.Inspect(file, func(n ast.Node) bool {
+			spec, ok := n.(*ast.ValueSpec)
+			if !ok || len(spec.Values) != 1 {
+				return true
+			}
+			kind, ok := spec.Type.(*ast.Ident)
+			lit, isLit := spec.Values[0].(*ast.BasicLit)
+			if ok && isLit && slices.Contains(columns, kind.Name) {
+				words[kind.Name] = append(words[kind.Name], must(strconv.Unquote(lit.Value))(t))
+			}
+			return true
+		})
+	}
+	return words
+}
+
+func must[T any](v T, err error) func(*testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
