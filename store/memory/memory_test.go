@@ -2,47 +2,57 @@ package memory_test
 
 import (
 	"testing"
+	"time"
 
-	"github.com/amends-dev/amends/ledger/ledgertest"
 	"github.com/amends-dev/amends/store/memory"
 	"github.com/amends-dev/amends/store/storetest"
 )
 
-// ledgers is the suite of what a coordinator needs, inboxes that of what a reconciler needs.
-var (
-	ledgers = ledgertest.Harness{
-		Open: func(*testing.T) ledgertest.Store { return memory.New(nil) },
-		Change: func(t *testing.T, s ledgertest.Store) {
-			t.Helper()
-			db, ok := s.(*memory.DB)
-			if !ok {
-				t.Fatalf("a store of the suite is a %T", s)
-			}
-			db.FailOver(db.Backup())
-		},
+// store is a database whose clock can be stopped.
+type store struct {
+	*memory.DB
+
+	stopped time.Time
+}
+
+func (s *store) now() time.Time {
+	if s.stopped.IsZero() {
+		return time.Now()
 	}
-	inboxes = storetest.Harness{
-		Open: func(*testing.T) storetest.Store { return memory.New(nil) },
+	return s.stopped
+}
+
+// of is the store behind one of the suite.
+func of(t storetest.T, s storetest.Store) *store {
+	t.Helper()
+	db, ok := s.(*store)
+	if !ok {
+		t.Fatalf("a store of the suite is a %T", s)
 	}
-)
-
-func TestLedger(t *testing.T) {
-	t.Parallel()
-	ledgers.Run(t)
+	return db
 }
 
-func TestInbox(t *testing.T) {
-	t.Parallel()
-	inboxes.Run(t)
+var harness = storetest.Harness{
+	Open: func(storetest.T) storetest.Store {
+		s := new(store)
+		s.DB = memory.New(&memory.Options{Now: s.now})
+		return s
+	},
+	Change: func(t storetest.T, s storetest.Store) {
+		t.Helper()
+		db := of(t, s)
+		db.FailOver(db.Backup())
+	},
+	SetClock: func(t storetest.T, s storetest.Store, at time.Time) { t.Helper(); of(t, s).stopped = at },
 }
 
-// The suites find every rule that a database can break.
-func TestLedgerCatches(t *testing.T) {
+func TestConformance(t *testing.T) {
 	t.Parallel()
-	ledgertest.Prove(t, "TestLedger")
+	storetest.Run(t, harness)
 }
 
-func TestInboxCatches(t *testing.T) {
+// The suite finds every rule that a database can break.
+func TestConformanceCatches(t *testing.T) {
 	t.Parallel()
-	inboxes.Prove(t, "TestInbox")
+	storetest.Prove(t, harness, "TestConformance")
 }
