@@ -171,12 +171,8 @@ func boot(t testing.TB, l ledger.Ledger, w *world, cfg config) *process {
 	if program == nil {
 		program = func(p *process) saga.Program { return orders(p, cfg.tune) }
 	}
-	for try := 0; ; try++ {
-		if err := c.Register(t.Context(), program(p)); err == nil || p.isDead() {
-			break
-		} else if try == 3 {
-			t.Fatal(err)
-		}
+	if err := c.Register(t.Context(), program(p)); err != nil && !p.isDead() {
+		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context())) // its end is in the clean-up
 	p.stop = cancel
