@@ -2,9 +2,11 @@ package sqlstore
 
 // The statements both databases understand, but for the words in braces. {now} is the clock and always $1.
 const (
+	// openSession may come again when its answer was lost: nobody else draws the same token.
 	openSession = `
 		INSERT INTO amends_sessions (token, label, database, knows, opened, renewed, expires)
-		SELECT $2, $3, $5, $6, clock.now AS opened, clock.now AS renewed, clock.now + $4 * {ms} FROM (SELECT {now} AS now) AS clock
+		SELECT $2, $3, $5, $6, clock.now AS opened, clock.now AS renewed, clock.now + $4 * {ms} FROM (SELECT {now} AS now) AS clock WHERE true
+		ON CONFLICT (token) DO UPDATE SET renewed = excluded.renewed, expires = excluded.expires
 		RETURNING renewed, (SELECT controls FROM amends_database) AS controls`
 
 	// schemaVersion is asked at every renewal: a migration may come while a process runs.
