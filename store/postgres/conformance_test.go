@@ -2,12 +2,17 @@ package postgres_test
 
 import (
 	"context"
+	"math/rand/v2"
+	"os"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/jmoiron/sqlx"
 
 	"github.com/amends-dev/amends/internal/pgtest"
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/postgres"
 	"github.com/amends-dev/amends/store/storetest"
 )
@@ -18,7 +23,48 @@ func openAt(ctx context.Context, dsn string) (storetest.Store, error) {
 	return postgres.Open(ctx, dsn, nil)
 }
 
-func harness() storetest.Harness {
+// variant is a way to run the suite.
+type variant struct {
+	name    string
+	options postgres.Options
+	faults  *faults
+}
+
+// variants are all of them: the first is what users have.
+var variants = []variant{
+	{name: "read committed", options: *postgres.Isolated("read committed", migrate)},
+	{name: "repeatable read", options: *postgres.Isolated("repeatable read", migrate)},
+	{name: "serializable", options: *postgres.Isolated("serializable", migrate)},
+	faulty("read committed"),
+	faulty("serializable"),
+}
+
+var migrate = postgres.Options{Migrate: true}
+
+// faulty is a variant with faults between the driver and the store.
+func faulty(level string) variant {
+	f := &faults{draw: random}
+	return variant{name: "faults, " + level, options: *postgres.Between(f.between, *postgres.Isolated(level, migrate)), faults: f}
+}
+
+func (v variant) open(t storetest.T, url string) *store {
+	t.Helper()
+	l, err := postgres.Open(t.Context(), url, &v.options)
+	if err != nil {
+		t.Fatalf("open the store: %v", err)
+	}
+	return &store{DB: l, url: url}
+}
+
+// opened is a store as the suite sees it.
+func (v variant) opened(s *store) storetest.Store {
+	if v.faults != nil {
+		return &certain{store: s}
+	}
+	return s
+}
+
+func (v variant) harness() storetest.Harness {
 	return storetest.Harness{
 		Open: func(t storetest.T) storetest.Store {
 			t.Helper()
@@ -26,13 +72,14 @@ func harness() storetest.Harness {
 			if !ok {
 				t.Fatalf("the suite runs in a %T", t)
 			}
-			return open(t, migrated.URL(tb))
+			return v.opened(v.open(t, migrated.URL(tb)))
 		},
 		Again: func(t storetest.T, s storetest.Store) storetest.Store {
 			t.Helper()
-			return open(t, where(t, s))
+			return v.opened(v.open(t, where(t, s)))
 		},
-		Address: func(t storetest.T, s storetest.Store) string { t.Helper(); return where(t, s) },
+		LosesAnswers: v.faults != nil,
+		Address:      func(t storetest.T, s storetest.Store) string { t.Helper(); return where(t, s) },
 		DB: func(t storetest.T, s storetest.Store) *sqlx.DB {
 			t.Helper()
 			return connect(t, where(t, s))
@@ -54,13 +101,31 @@ func harness() storetest.Harness {
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, harness())
+	storetest.Run(t, variants[0].harness())
+}
+
+// By day one of the other variants is run beside the first, at night all are.
+func TestVariants(t *testing.T) {
+	t.Parallel()
+	others := variants[1:]
+	if os.Getenv("AMENDS_NIGHTLY") == "" {
+		others = []variant{others[rand.IntN(len(others))]}
+	}
+	for _, v := range others {
+		t.Run(v.name, func(t *testing.T) {
+			t.Parallel()
+			storetest.Run(t, v.harness())
+			if v.faults != nil {
+				t.Cleanup(func() { v.faults.happened(t) })
+			}
+		})
+	}
 }
 
 // The suite finds every rule that a database can break.
 func TestConformanceCatches(t *testing.T) {
 	t.Parallel()
-	storetest.Prove(t, harness(), "TestConformance")
+	storetest.Prove(t, variants[0].harness(), "TestConformance")
 }
 
 // migrated is a database with the tables and nothing in them.
@@ -79,26 +144,45 @@ type store struct {
 	url string
 }
 
+// certain answers of a record that a lost answer made us append twice what the first time would have answered: no test
+// gave it before.
+type certain struct {
+	*store
+
+	given sync.Map // the hashes of records that were given
+}
+
+func (c *certain) Append(ctx context.Context, t saga.Token, es []ledger.Entry) ([]ledger.Answer, error) {
+	first := make([]bool, len(es))
+	for i := range es {
+		_, before := c.given.LoadOrStore(es[i].Record.Hash, true)
+		first[i] = !before
+	}
+	as, err := c.store.Append(ctx, t, es)
+	for i := range as {
+		if first[i] && as[i].Result == ledger.Mine {
+			as[i].Result = ledger.Appended
+		}
+	}
+	return as, err
+}
+
 // of is the store behind one of the suite.
 func of(t storetest.T, s storetest.Store) *store {
 	t.Helper()
-	l, ok := s.(*store)
-	if !ok {
-		t.Fatalf("a store of the suite is a %T", s)
+	switch s := s.(type) {
+	case *store:
+		return s
+	case *certain:
+		return s.store
 	}
-	return l
+	t.Fatalf("a store of the suite is a %T", s)
+	return nil
 }
 
 func where(t storetest.T, s storetest.Store) string { t.Helper(); return of(t, s).url }
 
-func open(t storetest.T, url string) *store {
-	t.Helper()
-	l, err := postgres.Open(t.Context(), url, &postgres.Options{Migrate: true})
-	if err != nil {
-		t.Fatalf("open the store: %v", err)
-	}
-	return &store{DB: l, url: url}
-}
+func open(t storetest.T, url string) *store { t.Helper(); return variants[0].open(t, url) }
 
 // connect opens a pool of the test's own.
 func connect(t storetest.T, url string) *sqlx.DB {

@@ -153,10 +153,13 @@ func (b *bench) session() saga.Token {
 func (b *bench) expire(t saga.Token) {
 	b.Helper()
 	lease, err := b.Renew(b.Context(), t, ledger.Renewal{TTL: time.Millisecond})
-	if err != nil {
+	switch {
+	case errors.Is(err, ledger.ErrSessionDead): // a store that lost its own answer asked again, and it had ended by then
+	case err != nil:
 		b.Fatalf("renew session %s: %v", t, err)
+	default:
+		b.until(b.clock, lease.At.Add(lease.TTL+b.Limits().Skew))
 	}
-	b.until(b.clock, lease.At.Add(lease.TTL+b.Limits().Skew))
 }
 
 // bury ends a session as a process does when it stops.

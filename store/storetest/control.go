@@ -21,7 +21,7 @@ var controlCases = []testCase{
 	{name: "the newest version is told", run: controlTold, breaks: broken{"control-told": func(s Store) Store { return mute{s} }}},
 	{name: "repeated", run: controlRepeated, breaks: broken{"set-known": func(s Store) Store { return renamer{s} }}},
 	{name: "bad values", run: controlBad},
-	{name: "sixteen at once", run: controlRace},
+	{name: "sixteen at once", run: controlRace, needs: tellsAll},
 	{name: "a death at once", run: controlDeath},
 }
 

@@ -63,6 +63,9 @@ func (s *setter) round() error {
 
 const sharedName = "shared"
 
+// tellsAll reports whether whoever sets a control is told of it.
+func tellsAll(h Harness) bool { return !h.LosesAnswers }
+
 // Sixteen that set one control at once, from two processes: of those that decided on one version one is first. Versions
 // ascend, no set is lost, and whoever was told of a version reads every control as it was then or later.
 func controlRace(b *bench) {

@@ -25,13 +25,16 @@ func judgeOldest(b *bench) {
 	}
 	var seen []string
 	for _, want := range []int{2, 2, 1, 0} {
+		var handed []string
 		n, err := b.Judge(b.Context(), 2, func(_ time.Time, ds []reconcile.Delivery, _ map[reconcile.Object]*reconcile.Entry) error {
+			handed = nil // it may be called again
 			for i := range ds {
-				seen = append(seen, ds[i].Object.ID)
+				handed = append(handed, ds[i].Object.ID)
 				ds[i].Outcome = reconcile.Applied
 			}
 			return nil
 		})
+		seen = append(seen, handed...)
 		if err != nil || n != want {
 			b.Fatalf("judged %d, %v; want %d", n, err, want)
 		}

@@ -49,6 +49,10 @@ type Harness struct {
 	// Newer makes the schema behind s newer than this program knows, as a migration by a newer one.
 	Newer func(t T, s Store)
 
+	// LosesAnswers says that answers between the store and its database get lost, and that the store asks again. When
+	// others have written since, it cannot tell what it wrote itself from what they did.
+	LosesAnswers bool
+
 	// SetClock stops the clock of the ledger in s at a time.
 	SetClock func(t T, s Store, at time.Time)
 }

@@ -175,9 +175,10 @@ func sweepRace(b *bench) {
 	}
 	wg.Wait()
 	p, err := b.Position(b.Context(), "orders")
-	if n := won.Load(); err != nil || n < 10 || p.Serial != n || int64(len(b.all())) != n || int64(len(b.seen(sweep.SightingQuery{}, 100))) != n {
-		b.Errorf("%d moved on; the serial is %d, and there are %d events and %d sightings; %v",
-			n, p.Serial, len(b.all()), len(b.seen(sweep.SightingQuery{}, 100)), err)
+	n, events, sightings := won.Load(), int64(len(b.all())), int64(len(b.seen(sweep.SightingQuery{}, 100)))
+	told := n == p.Serial || b.harness.LosesAnswers && n < p.Serial
+	if err != nil || n < 10 || !told || events != p.Serial || sightings != p.Serial {
+		b.Errorf("%d moved on; the serial is %d, and there are %d events and %d sightings; %v", n, p.Serial, events, sightings, err)
 	}
 }
 
