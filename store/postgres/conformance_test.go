@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/jmoiron/sqlx"
@@ -18,11 +19,11 @@ func openAt(ctx context.Context, dsn string) (storetest.Store, error) {
 	return postgres.Open(ctx, dsn, nil)
 }
 
-func ledgers() ledgertest.Harness {
+func ledgers(in *pgtest.Template) ledgertest.Harness {
 	return ledgertest.Harness{
 		Open: func(t *testing.T) ledgertest.Store {
 			t.Helper()
-			return open(t, migrated.URL(t))
+			return open(t, in.URL(t))
 		},
 		Again: func(t *testing.T, s ledgertest.Store) ledgertest.Store {
 			t.Helper()
@@ -59,7 +60,13 @@ func inboxes() storetest.Harness {
 
 func TestLedger(t *testing.T) {
 	t.Parallel()
-	ledgers().Run(t)
+	ledgers(migrated).Run(t)
+}
+
+// A ledger that spreads its works over buckets, as one on several nodes does, keeps the same rules (K3).
+func TestLedgerInBuckets(t *testing.T) {
+	t.Parallel()
+	ledgers(bucketed).Run(t)
 }
 
 func TestInbox(t *testing.T) {
@@ -85,6 +92,19 @@ var migrated = &pgtest.Template{Prepare: func(ctx context.Context, address strin
 		return err
 	}
 	return l.Close()
+}}
+
+// bucketed is the same with 64 buckets.
+var bucketed = &pgtest.Template{Prepare: func(ctx context.Context, address string) error {
+	if err := migrated.Prepare(ctx, address); err != nil {
+		return err
+	}
+	db, err := sqlx.ConnectContext(ctx, "postgres", address)
+	if err != nil {
+		return err
+	}
+	_, err = db.ExecContext(ctx, `UPDATE amends_meta SET buckets = 64`)
+	return errors.Join(err, db.Close())
 }}
 
 // store remembers where its database is.
