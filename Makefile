@@ -83,6 +83,10 @@ soak: $(WITH_POSTGRES) ## Twenty seeds of 2000 orders and 50 kills in four modes
 bench: ## Sagas per second and what each costs, beside the floor.
 	@$(MAKE) --no-print-directory -C bench bench
 
+.PHONY: bench-against
+bench-against: ## Sagas per second beside those of another commit, in turn: make bench-against REV=main~1
+	@scripts/bench-against.sh $(REV) $(ARGS)
+
 .PHONY: bench-growth
 bench-growth: ## What a million finished works cost a new one.
 	@$(MAKE) --no-print-directory -C bench growth
@@ -90,6 +94,10 @@ bench-growth: ## What a million finished works cost a new one.
 .PHONY: bench-inbox
 bench-inbox: ## Deliveries made durable per second, and gate decisions per second.
 	@$(MAKE) --no-print-directory -C bench inbox
+
+.PHONY: bench-claims
+bench-claims: ## Due instances claimed per second, and what an empty look costs.
+	@$(MAKE) --no-print-directory -C bench claims
 
 .PHONY: bench-reconcile
 bench-reconcile: ## A plan over ten million listed objects, from stored listings. N=1000000 for fewer.

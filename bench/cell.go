@@ -41,13 +41,17 @@ type cell struct {
 	WarmUp     time.Duration
 	Duration   time.Duration
 	Profile    string // file for a CPU profile, "" for none
+
+	program string // another build of this program, which runs the cell; "": this one
 }
 
 // start runs the cell in a process of its own and returns what it measured.
 func (c cell) start(ctx context.Context) (s report.Sample, err error) {
-	self, err := os.Executable()
-	if err != nil {
-		return s, err
+	program := c.program
+	if program == "" {
+		if program, err = os.Executable(); err != nil {
+			return s, err
+		}
 	}
 	arg, err := json.Marshal(c)
 	if err != nil {
@@ -55,7 +59,7 @@ func (c cell) start(ctx context.Context) (s report.Sample, err error) {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, c.WarmUp+c.Duration+patience, errStuck)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, self, "cell", string(arg))
+	cmd := exec.CommandContext(ctx, program, "cell", string(arg))
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGQUIT) } // it tells where it was
 	cmd.WaitDelay = 5 * time.Second
 	var out bytes.Buffer

@@ -26,6 +26,7 @@ type comparison struct {
 	duration time.Duration
 	dir      string
 	profiles string
+	against  string
 }
 
 func compareCommand() *cobra.Command {
@@ -38,6 +39,7 @@ func compareCommand() *cobra.Command {
 			return c.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
+	cmd.Flags().StringVar(&c.against, "against", "", "another build of this program: each engine of amends runs with it, too, in turn")
 	c.flags(cmd, defaults{rounds: 3, loads: []int{1, 64, 1024}, warmUp: time.Second, duration: 3 * time.Second})
 	return cmd
 }
@@ -96,15 +98,12 @@ func (c comparison) run(ctx context.Context, out, people io.Writer) (err error) 
 	var samples []report.Sample
 	for round := range c.rounds {
 		for _, inFlight := range c.loads {
-			for _, e := range entries {
-				if !slices.Contains(c.ledgers, e.ledger) {
-					continue
-				}
-				s, err := c.cell(ctx, stage, e, round+1, inFlight)
+			for _, t := range c.turns(round) {
+				s, err := c.cell(ctx, stage, t, round+1, inFlight)
 				if err != nil {
 					return err
 				}
-				fmt.Fprintf(people, "round %d/%d  %-8s  %-28s %5d in flight  %8.0f sagas/s\n", round+1, c.rounds, e.ledger, e.name, inFlight, s.SagasPerSecond)
+				fmt.Fprintf(people, "round %d/%d  %-8s  %-35s %5d in flight  %8.0f sagas/s\n", round+1, c.rounds, t.ledger, s.Engine, inFlight, s.SagasPerSecond)
 				samples = append(samples, s)
 			}
 		}
@@ -114,8 +113,36 @@ func (c comparison) run(ctx context.Context, out, people io.Writer) (err error) 
 	return report.WriteJSON(out, report.Lines(groups))
 }
 
+// turn is one engine, run by one build of this program.
+type turn struct {
+	entry
+
+	program string // "": this one
+}
+
+// turns are the engines of a round in their order. What is compared with another build runs right after or before it, in
+// the other order every second round.
+func (c comparison) turns(round int) (turns []turn) {
+	for _, e := range entries {
+		if !slices.Contains(c.ledgers, e.ledger) {
+			continue
+		}
+		now, before := turn{entry: e}, turn{e, c.against}
+		switch {
+		case c.against == "" || e.role == report.Floor:
+			turns = append(turns, now)
+		case round%2 == 0:
+			turns = append(turns, before, now)
+		default:
+			turns = append(turns, now, before)
+		}
+	}
+	return turns
+}
+
 // cell measures one engine at one load on an empty ledger.
-func (c comparison) cell(ctx context.Context, stage *stage, e entry, round, inFlight int) (s report.Sample, err error) {
+func (c comparison) cell(ctx context.Context, stage *stage, t turn, round, inFlight int) (s report.Sample, err error) {
+	e := t.entry
 	address, remove, err := stage.fresh(ctx, e.ledger)
 	if err != nil {
 		return s, err
@@ -128,7 +155,8 @@ func (c comparison) cell(ctx context.Context, stage *stage, e entry, round, inFl
 	if c.profiles != "" {
 		profile = filepath.Join(c.profiles, fmt.Sprintf("%s-%s-%d-%d.pprof", e.ledger, strings.ReplaceAll(e.name, " ", "-"), inFlight, round))
 	}
-	return cell{
+	s, err = cell{
+		program:    t.program,
 		Ledger:     e.ledger,
 		Engine:     e.name,
 		Address:    address,
@@ -139,6 +167,10 @@ func (c comparison) cell(ctx context.Context, stage *stage, e entry, round, inFl
 		Duration:   c.duration,
 		Profile:    profile,
 	}.start(ctx)
+	if t.program != "" {
+		s.Engine, s.Role = s.Engine+report.ByBefore, s.Role+report.ByBefore
+	}
+	return s, err
 }
 
 // heading says on what the figures were taken.

@@ -131,7 +131,7 @@ func (g growth) onLedger(ctx context.Context, people io.Writer, stage *stage, le
 // round begins with the grown one, so that a machine that slows down favours neither.
 func (g growth) pair(ctx context.Context, stage *stage, e entry, on cell) ([]report.Sample, error) {
 	onEmpty := func() (report.Sample, error) {
-		s, err := g.cell(ctx, stage, e, on.Round, on.InFlight)
+		s, err := g.cell(ctx, stage, turn{entry: e}, on.Round, on.InFlight)
 		s.Engine, s.Role = empty, report.Floor
 		return s, err
 	}

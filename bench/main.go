@@ -28,6 +28,6 @@ func command() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(compareCommand(), growthCommand(), inboxCommand(), reconcileCommand(), cellCommand())
+	root.AddCommand(compareCommand(), growthCommand(), inboxCommand(), reconcileCommand(), claimsCommand(), cellCommand(), claimsCellCommand())
 	return root
 }

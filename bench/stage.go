@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/jmoiron/sqlx"
 
@@ -67,6 +69,24 @@ func (s *stage) fresh(ctx context.Context, ledger string) (address string, remov
 	s.files++
 	path := filepath.Join(s.dir, fmt.Sprintf("ledger-%d.db", s.files))
 	return path, func(context.Context) error { return removeSQLite(path) }, nil
+}
+
+// copy returns the address of a copy of a database that nobody uses, and what removes it again.
+func (s *stage) copy(ctx context.Context, database string) (address string, remove func(context.Context) error, err error) {
+	from, err := url.Parse(database)
+	if err != nil {
+		return "", nil, err
+	}
+	s.files++
+	name := fmt.Sprintf("copy_%d", s.files)
+	if _, err := s.admin.ExecContext(ctx, "CREATE DATABASE "+name+" TEMPLATE "+strings.TrimPrefix(from.Path, "/")); err != nil {
+		return "", nil, fmt.Errorf("copy a database: %w", err)
+	}
+	from.Path = "/" + name
+	return from.String(), func(ctx context.Context) error {
+		_, err := s.admin.ExecContext(ctx, "DROP DATABASE "+name+" WITH (FORCE)")
+		return err
+	}, nil
 }
 
 // settle leaves nothing of one cell for the next to write.

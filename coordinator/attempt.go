@@ -44,9 +44,10 @@ func (w *work) act(cmd saga.Command) saga.Outcome {
 }
 
 // heed tells a destination that it failed the work: it may have asked to be left alone (A Retry-After that is about this
-// request alone is the work's own wait), or it fails everybody. It reports whether that is no fault of the work's (F28).
+// request alone is the work's own wait), or it fails all that is sent there. It reports whether that is no fault of the work's (F28).
 func (w *work) heed(d *destination, cmd saga.Command, holdBack bool, after time.Duration, words string) (outage bool) {
-	outage = holdBack || d.outage(w.failedLast(cmd))
+	e := w.effort(cmd)
+	outage = holdBack && e.Failures < freeHolds || d.outage(latest(e.Failed, e.Since))
 	switch {
 	case after == 0: // also when it says that it has too much to do, and not for how long
 		d.failedBy(w.head, words)
@@ -57,14 +58,17 @@ func (w *work) heed(d *destination, cmd saga.Command, holdBack bool, after time.
 	return outage
 }
 
-// failedLast is when the step failed last, or was begun.
-func (w *work) failedLast(cmd saga.Command) time.Time {
+// freeHolds is how often in a row a work is asked to wait before that counts against its policy, when others are served
+// meanwhile: its waits have reached their longest by then, and a destination that has too much to do serves each now and then.
+const freeHolds = 12
+
+// effort is what is known of the attempts that cmd belongs to.
+func (w *work) effort(cmd saga.Command) *saga.Effort {
 	ss := w.st.Step(cmd.Step)
-	e := &ss.Forward
 	if cmd.Direction == saga.Undo {
-		e = &ss.Undo
+		return &ss.Undo
 	}
-	return latest(e.Failed, e.Since)
+	return &ss.Forward
 }
 
 // attempt lets the action act. Its deadline counts from before the arm was appended, so it is never later than

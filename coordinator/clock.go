@@ -16,7 +16,8 @@ import (
 // still on their way: nothing is settled by its new time until every attempt that was under way has settled by
 // our own clock. One that stepped back is believed, which only makes waits longer.
 type ledgerClock struct {
-	log logrus.FieldLogger
+	log  logrus.FieldLogger
+	skew time.Duration // how far apart the clocks are of the nodes that answer
 
 	mu      sync.Mutex
 	settled time.Duration // within this time every attempt has ended and settled
@@ -31,6 +32,11 @@ type reading struct{ at, sent, received time.Time }
 // earliest and latest bound what the database's clock shows now.
 func (r reading) earliest(now time.Time) time.Time { return r.at.Add(now.Sub(r.received)) }
 func (r reading) latest(now time.Time) time.Time   { return r.at.Add(now.Sub(r.sent)) }
+
+// widened bounds the clock of whichever node answers next, where m bounds the one that answered last.
+func (c *ledgerClock) widened(m saga.Moment) saga.Moment {
+	return saga.Moment{Earliest: m.Earliest.Add(-c.skew), Latest: m.Latest.Add(c.skew)}
+}
 
 // clockMargin is by how much an answer may differ from what was expected before the clock counts as stepped:
 // clocks that are being slewed run up to a thousandth fast or slow.
@@ -66,7 +72,7 @@ func (c *ledgerClock) heard(at, sent, received time.Time) {
 	if !sent.After(c.basis.sent) || !sent.After(c.ahead.sent) {
 		return // an older answer
 	}
-	margin := clockMargin(received.Sub(c.basis.received))
+	margin := c.skew + clockMargin(received.Sub(c.basis.received))
 	switch ahead, behind := at.Sub(c.basis.latest(received)), c.basis.earliest(sent).Sub(at); {
 	case ahead > margin:
 		c.runsAhead(r, ahead)
@@ -81,7 +87,7 @@ func (c *ledgerClock) heard(at, sent, received time.Time) {
 
 // runsAhead keeps a time that runs ahead of ours from being used, until nothing can be on its way any more.
 func (c *ledgerClock) runsAhead(r reading, by time.Duration) {
-	if c.since.IsZero() || r.at.Sub(c.ahead.latest(r.received)) > clockMargin(r.received.Sub(c.ahead.received)) {
+	if c.since.IsZero() || r.at.Sub(c.ahead.latest(r.received)) > c.skew+clockMargin(r.received.Sub(c.ahead.received)) {
 		c.since = r.received
 		c.log.WithField("by", by.String()).WithField("used_in", c.settled.String()).
 			Warn("the ledger's clock ran ahead; its time is not used before every attempt under way has settled")
@@ -101,7 +107,7 @@ func (c *ledgerClock) now() saga.Moment {
 	if !c.ahead.at.IsZero() {
 		m.Latest = latest(m.Latest, c.ahead.latest(now))
 	}
-	return m
+	return c.widened(m)
 }
 
 // chainClock is the time by one chain and our own clock. A clock of the ledger that steps meanwhile neither freezes
@@ -119,15 +125,17 @@ func (c *chainClock) wrote(r *saga.Record, sent, received time.Time) {
 	}
 }
 
-// bound bounds m: it is not before the latest record and the time gone by since, and nothing that we armed is
-// settled before our own clock says so, too. After settled, within which every attempt has ended and settled, it is.
-func (c *chainClock) bound(m saga.Moment, settled time.Duration) saga.Moment {
-	now := time.Now()
+// bound is what l says, bounded: it is not before the latest record and the time gone by since, by the clock of whichever
+// node wrote that, and nothing that we armed is settled before our own clock says so, too. After the time within which
+// every attempt has ended and settled, it is.
+func (c *chainClock) bound(l *ledgerClock) saga.Moment {
+	now, m := time.Now(), l.now()
 	if !c.tail.at.IsZero() {
-		m.Earliest = latest(m.Earliest, c.tail.earliest(now))
-		m.Latest = latest(m.Latest, c.tail.latest(now))
+		tail := l.widened(saga.Moment{Earliest: c.tail.earliest(now), Latest: c.tail.latest(now)})
+		m.Earliest = latest(m.Earliest, tail.Earliest)
+		m.Latest = latest(m.Latest, tail.Latest)
 	}
-	if most := c.armed.earliest(now); now.Sub(c.armed.received) <= settled && most.Before(m.Earliest) {
+	if most := c.armed.earliest(now); now.Sub(c.armed.received) <= l.settling() && most.Before(m.Earliest) {
 		m.Earliest = most
 	}
 	return m

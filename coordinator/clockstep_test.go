@@ -86,7 +86,7 @@ func TestTheClockIsNotLearnedFromRecords(t *testing.T) {
 	})
 }
 
-// T4: the ledger's clock steps forward while an attempt is under way, or after it ended in doubt. The lookup still comes
+// T4, A5: the ledger's clock steps forward while an attempt is under way, or after it ended in doubt. The lookup still comes
 // when the attempt has settled by our own clock, so that nothing is made twice. It is logged.
 func TestAClockThatStepsForwardSettlesNothing(t *testing.T) {
 	t.Parallel()

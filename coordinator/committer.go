@@ -22,7 +22,8 @@ type committer struct {
 	listener *Listener
 	outage   *outage
 	ctx      context.Context // its own: a caller that goes away takes nothing back that was sent
-	maxBatch int
+	maxBatch int             // records of one call, and
+	maxBytes int             // bytes of all but its first
 	writers  int
 
 	mu     sync.Mutex
@@ -126,7 +127,7 @@ func (c *committer) next() []*commit {
 	}
 	n, bytes := 1, 0
 	for ; n < len(c.queue) && n < c.maxBatch && c.queue[n].token == c.queue[0].token; n++ {
-		if bytes += c.queue[n].size(); bytes > batchBytes {
+		if bytes += c.queue[n].size(); bytes > c.maxBytes {
 			break
 		}
 	}

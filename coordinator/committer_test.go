@@ -35,6 +35,8 @@ func (s *scripted) Append(_ context.Context, t saga.Token, es []ledger.Entry) ([
 	return s.answer(b)
 }
 
+func (*scripted) Limits() ledger.Limits { return ledger.Limits{} }
+
 func (b batch) String() string {
 	text := fmt.Sprintf("%d:", b.token)
 	for _, e := range b.entries {
@@ -57,7 +59,7 @@ func lane(t *testing.T, l ledger.Ledger, maxBatch, writers int) (*committer, con
 	ctx, cancel := context.WithCancel(t.Context())
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	return &committer{ledger: l, listener: &Listener{}, outage: newOutage(log), ctx: ctx, maxBatch: maxBatch, writers: writers}, cancel
+	return &committer{ledger: l, listener: &Listener{}, outage: newOutage(log), ctx: ctx, maxBatch: maxBatch, maxBytes: batchBytes, writers: writers}, cancel
 }
 
 func queued(c *committer, token saga.Token, works ...string) (ops []*commit) {

@@ -49,12 +49,13 @@ type Coordinator struct {
 // nil; every fault in it is reported at once.
 func New(l ledger.Ledger, opts *Options) (*Coordinator, error) {
 	o := opts.withDefaults()
-	if err := o.validate(); err != nil {
+	limits := l.Limits()
+	if err := o.validate(limits.Skew); err != nil {
 		return nil, err
 	}
 	life, give := context.WithCancel(context.Background())
 	c := &Coordinator{
-		Operator: NewOperator(l), ledger: calls{l, o.Lease}, opts: o, outage: newOutage(o.Log), clock: &ledgerClock{log: o.Log},
+		Operator: NewOperator(l), ledger: calls{l, o.Lease}, opts: o, outage: newOutage(o.Log), clock: &ledgerClock{log: o.Log, skew: limits.Skew},
 		life: life, give: give, stopping: make(chan struct{}), woken: make(chan struct{}, 1),
 		duplicates:   newDuplicateCounter(),
 		programs:     map[ledger.Version]saga.Program{},
@@ -66,7 +67,10 @@ func New(l ledger.Ledger, opts *Options) (*Coordinator, error) {
 	c.tell = Tee(logTo(o.Log), o.Listener)
 	c.controls = newControls(c.ledger, c.outage, told{c.obey, c.part, c.tellPause, c.beat})
 	lane := func(writers, maxBatch int) *committer {
-		return &committer{ledger: c.ledger, listener: c.tell, outage: c.outage, ctx: life, maxBatch: maxBatch, writers: writers}
+		return &committer{
+			ledger: c.ledger, listener: c.tell, outage: c.outage, ctx: life, writers: writers,
+			maxBatch: atMost(maxBatch, limits.Records), maxBytes: atMost(batchBytes, limits.Bytes),
+		}
 	}
 	c.starts, c.contended, c.appends = lane(max(1, o.Writers/2), o.MaxBatch), lane(1, 1), lane(o.Writers, o.MaxBatch)
 	for name, limit := range o.Destinations {

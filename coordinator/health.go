@@ -14,21 +14,21 @@ import (
 // attempt, and a failing one gets that from one process at a time: the probe. What waits for it waits in the ledger.
 type health struct {
 	PausedBy  string `json:"pausedBy,omitempty"` // a person; and why, in that person's words
-	PausedWhy string `json:"pausedWhy,omitempty"`
+	PausedWhy string `json:"pausedReason,omitempty"`
 
 	LimitedUntil time.Time `json:"limitedUntil,omitzero"`
 
-	FailingSince time.Time `json:"failingSince,omitzero"`
-	Why          string    `json:"why,omitempty"` // what the latest failure said
+	FailingSince time.Time `json:"failureStartedAt,omitzero"`
+	Why          string    `json:"lastError,omitempty"` // what the latest failure said
 	// Probes are those that failed since the destination began to fail. One that begins again within a minute goes on counting.
-	Probes    int       `json:"probes,omitempty"`
-	NextProbe time.Time `json:"nextProbe,omitzero"`
-	Prober    string    `json:"prober,omitempty"` // the session that probes now
-	ProbeEnds time.Time `json:"probeEnds,omitzero"`
-	BackSince time.Time `json:"backSince,omitzero"`
+	Probes    int       `json:"failedProbes,omitempty"`
+	NextProbe time.Time `json:"nextProbeAt,omitzero"`
+	Prober    string    `json:"probeSession,omitempty"` // the session that probes now
+	ProbeEnds time.Time `json:"probeUntil,omitzero"`
+	BackSince time.Time `json:"recoveredAt,omitzero"`
 
 	// ServedAt is when an instance was last served there, by any process; it is told once a minute.
-	ServedAt time.Time `json:"servedAt,omitzero"`
+	ServedAt time.Time `json:"lastServedAt,omitzero"`
 }
 
 // The states of a destination, as people read them.

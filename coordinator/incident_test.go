@@ -2,6 +2,8 @@ package coordinator_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -214,32 +216,74 @@ func begin(t *testing.T, p *process, i int) {
 // One order that fails while others are served is its own fault, and in review within hours.
 func TestABadOrderAmongGoodOnesIsInReviewSoon(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		l := memory.New(nil)
-		act := func(_ context.Context, c saga.Call[order]) (thing, error) {
+	for name, fails := range map[string]error{
+		"its answer is an error":               errors.New("500: division by zero"),
+		"it is told that there is too much":    saga.HoldBack(errors.New("503: over capacity")),
+		"it is told to come back":              saga.HoldBack(saga.RetryAfter(time.Second, errors.New("429: too many requests"))),
+		"it is told to come back after longer": saga.HoldBack(saga.RetryAfter(time.Minute, errors.New("429: too many requests"))),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { oneBadOrder(t, fails) })
+		})
+	}
+}
+
+// oneBadOrder serves an order every 20 seconds, but for the first, which always fails.
+func oneBadOrder(t *testing.T, fails error) {
+	t.Helper()
+	l := memory.New(nil)
+	p := boot(t, l, &world{}, config{opts: calm(), program: func(*process) saga.Program {
+		return flat(t, func(_ context.Context, c saga.Call[order]) (thing, error) {
 			if c.Work == "o00000" {
-				return thing{}, errors.New("500: division by zero")
+				return thing{}, fails
 			}
 			return thing{ID: c.Work}, nil
-		}
-		d, err := saga.Define("order-to-invoice", 1, saga.Do("invoice", act).Idempotent().NoUndo("none"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		p := boot(t, l, &world{}, config{opts: calm(), program: func(*process) saga.Program { return d }})
+		})
+	}})
+	synctest.Wait()
+	begun := time.Now()
+	for i := 0; time.Since(begun) < 6*time.Hour; i++ {
+		begin(t, p, i)
+		pass(20 * time.Second)
+	}
+	heads, err := l.List(t.Context(), ledger.Filter{Status: saga.Review})
+	if err != nil || len(heads) != 1 || heads[0].Reason != saga.ReasonExhausted || heads[0].ID.Work != "o00000" {
+		t.Fatalf("%+v, %v", heads, err)
+	}
+	t.Logf("in review after %s", heads[0].Updated.Sub(heads[0].Created))
+	if got := in(t, l, "order-to-invoice"); got[saga.Completed] < 1000 {
+		t.Errorf("%v", got)
+	}
+	if err := p.halt(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A destination that has too much to do, and says so to two of three, sends no order to review.
+func TestAnOverloadSendsNothingToReview(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := memory.New(nil)
+		var asked atomic.Int64
+		p := boot(t, l, &world{}, config{opts: calm(), program: func(*process) saga.Program {
+			return flat(t, func(_ context.Context, c saga.Call[order]) (thing, error) {
+				sum := sha256.Sum256(binary.BigEndian.AppendUint64(nil, uint64(asked.Add(1))))
+				if sum[0] < 171 {
+					return thing{}, saga.HoldBack(errors.New("503: over capacity"))
+				}
+				return thing{ID: c.Work}, nil
+			})
+		}})
 		synctest.Wait()
-		begun := time.Now()
-		for i := 0; time.Since(begun) < 3*time.Hour; i++ {
+		const orders = 360
+		for i := range orders {
 			begin(t, p, i)
 			pass(20 * time.Second)
 		}
-		heads, err := l.List(t.Context(), ledger.Filter{Status: saga.Review})
-		if err != nil || len(heads) != 1 || heads[0].Reason != saga.ReasonExhausted || heads[0].ID.Work != "o00000" {
-			t.Fatalf("%+v, %v", heads, err)
-		}
-		t.Logf("in review after %s", heads[0].Updated.Sub(heads[0].Created))
-		if got := in(t, l, "order-to-invoice"); got[saga.Completed] < 500 {
-			t.Errorf("%v", got)
+		pass(6 * time.Hour)
+		if got := in(t, l, "order-to-invoice"); got[saga.Review] > 0 || got[saga.Completed] != orders {
+			t.Errorf("%v after %d requests", got, asked.Load())
 		}
 		if err := p.halt(); err != nil {
 			t.Error(err)

@@ -185,9 +185,9 @@ func fields(id saga.ID, r *saga.Record) logrus.Fields {
 		f["error"] = r.Error
 	}
 	if a := r.Arm; a != nil {
-		f["armed"], f["key"] = a.Step, a.Key
+		f["dispatched"], f["key"] = a.Step, a.Key
 		if a.Direction == saga.Undo {
-			f["armed"] = "undo of " + a.Step
+			f["dispatched"] = "undo of " + a.Step
 		}
 	}
 	if r.Wait > 0 {

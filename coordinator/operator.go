@@ -30,8 +30,8 @@ func NewOperator(l ledger.Ledger) *Operator {
 
 // By says who wants something, and why. Both are recorded and both are required.
 type By struct {
-	Actor  string
-	Reason string
+	Actor  string `json:"actor"`
+	Reason string `json:"reason,omitempty"`
 }
 
 func (b By) check() error {

@@ -126,8 +126,16 @@ func fill[T comparable](field *T, def T) {
 	}
 }
 
-// validate reports every fault at once.
-func (o *Options) validate() error {
+// atMost is n, or the ledger's limit where that is lower. 0 is no limit.
+func atMost(n, limit int) int {
+	if limit > 0 {
+		return min(n, limit)
+	}
+	return n
+}
+
+// validate reports every fault at once. The clocks of the ledger's nodes are up to skew apart.
+func (o *Options) validate(skew time.Duration) error {
 	var faults []error
 	wrong := func(bad bool, format string, args ...any) {
 		if bad {
@@ -141,6 +149,8 @@ func (o *Options) validate() error {
 	wrong(o.Writers < 1, "Writers is %d; at least 1 is needed", o.Writers)
 	wrong(o.Lease < 100*time.Millisecond, "Lease is %s; below 100ms every hiccup is a take-over", o.Lease)
 	wrong(o.Margin < 0 || o.Margin > o.Lease/2, "Margin is %s; it must lie between 0 and half the Lease (%s)", o.Margin, o.Lease)
+	wrong(o.Margin < 2*skew || o.Margin+skew > o.Lease/2, "Margin is %s and Lease %s, where the clocks of the ledger's nodes may be %s apart: "+
+		"others could take over what is still trusted here. Margin must be %s at least, and Lease %s", o.Margin, o.Lease, skew, 2*skew, 10*skew)
 	for name, d := range map[string]time.Duration{"Poll": o.Poll, "Hold": o.Hold, "Drain": o.Drain} {
 		wrong(d < 0, "%s is %s; it must not be negative", name, d)
 	}

@@ -124,7 +124,7 @@ func (c *Coordinator) openSession(ctx context.Context, first bool) (*session, er
 		if err == nil {
 			c.outage.opened()
 			c.clock.heard(l.At, sent, time.Now())
-			s := newSession(l, sent, c.opts.Margin)
+			s := newSession(l, sent, c.opts.Margin+c.clock.skew)
 			c.current.Store(s)
 			c.controls.opened(s)
 			c.tell.sessionOpened(s.token)

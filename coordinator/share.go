@@ -15,25 +15,36 @@ import (
 // gives up, or leaves when it dies, is free when nothing that it sent can be at work any more.
 type share struct {
 	Parts []part          `json:"parts"`
-	Wants map[string]want `json:"wants"` // the sessions that send there
+	Wants map[string]want `json:"sessions"` // the sessions that send there
 }
 
 // want is what a session that sends there says of itself.
 type want struct {
 	// Runs is a digest of the definitions that it can run: where there are fewer parts than sessions, those that run different
 	// ones take turns, so that no definition waits for ever.
-	Runs string `json:"runs"`
+	Runs string `json:"definitions"`
 	// Settle is how long after its end something that it sent may be at work. Only it knows its steps.
-	Settle time.Duration `json:"settle,omitempty"`
+	Settle lasting `json:"settle,omitempty"`
+}
+
+// lasting is a length of time in a stored document, a text such as 30s (K18).
+type lasting time.Duration
+
+func (l lasting) MarshalText() ([]byte, error) { return []byte(time.Duration(l).String()), nil }
+
+func (l *lasting) UnmarshalText(text []byte) error {
+	d, err := time.ParseDuration(string(text))
+	*l = lasting(d)
+	return err
 }
 
 // part is one part of a limit.
 type part struct {
-	Owner string    `json:"owner,omitempty"` // a session; empty: none
-	Since time.Time `json:"since,omitzero"`  // its owner has it
-	Left  time.Time `json:"left,omitzero"`   // its last owner left it; zero: no session ever had it
-	Free  time.Time `json:"free,omitzero"`   // without an owner: when it may be taken
-	For   string    `json:"for,omitempty"`   // without an owner: the digest of those who may take it first
+	Owner string    `json:"session,omitempty"`     // a session; empty: none
+	Since time.Time `json:"acquiredAt,omitzero"`   // its owner has it
+	Left  time.Time `json:"releasedAt,omitzero"`   // its last owner left it; zero: no session ever had it
+	Free  time.Time `json:"availableAt,omitzero"`  // without an owner: when it may be taken
+	For   string    `json:"reservedFor,omitempty"` // without an owner: the digest of those who may take it first
 }
 
 // member is one session's view of a share.
@@ -135,7 +146,7 @@ func (s share) serves(runs string) bool {
 
 // joined is the share with the member among those who want it and without the dead, and whether that changes it.
 func (s share) joined(m member) (share, bool) {
-	mine := want{m.runs, m.settle}
+	mine := want{m.runs, lasting(m.settle)}
 	t := share{Parts: slices.Clone(s.Parts), Wants: map[string]want{m.token: mine}}
 	known, is := s.Wants[m.token]
 	changed := !is || known != mine
@@ -149,7 +160,7 @@ func (s share) joined(m member) (share, bool) {
 		}
 		changed = true
 		for _, k := range t.owned(token, len(t.Parts)) {
-			t.Parts[k] = part{Left: m.now.Latest, Free: m.now.Latest.Add(w.Settle)}
+			t.Parts[k] = part{Left: m.now.Latest, Free: m.now.Latest.Add(time.Duration(w.Settle))}
 		}
 	}
 	for len(t.Parts) < m.parts {

@@ -124,7 +124,7 @@ func (w *work) goBack(d time.Duration) bool {
 }
 
 // now bounds the ledger's time, as far as the work is concerned.
-func (w *work) now() saga.Moment { return w.times.bound(w.c.clock.now(), w.c.clock.settling()) }
+func (w *work) now() saga.Moment { return w.times.bound(w.c.clock) }
 
 // decide asks the machine about ev, makes the record durable and folds it. arm says whether something may be
 // armed. It reports false when the work is no longer ours to move.

@@ -122,6 +122,16 @@
 // it. Wait and budget are whole milliseconds; a finer one is Invalid, because it could not be read back with the
 // hash it was stored under. Within one chain the times never go back, whatever the clock does.
 //
+// So a record's time and the clock are two things. The times of records put a chain in order and say until when an attempt
+// may be sent; they may run ahead of a clock that was set back. Leases and what is due are judged by the clock alone, which
+// [Lease] and [Chain] tell as At.
+//
+// A ledger of several nodes has as many clocks. How far apart they may be is [Limits].Skew, and the ledger is not to be
+// trusted when they are further. What one node granted another judges: so a session is buried that much later than its
+// lease ends by the clock of the node that looks, a process trusts its lease that much shorter, and asks that much more
+// before it calls an attempt settled. A process whose margin is less than twice the skew cannot keep to that, and the
+// coordinator refuses to open. One server has one clock, and pays nothing.
+//
 // # Writing a ledger
 //
 // Implement [Ledger]. Where the caller's own tables live in the same database, implement

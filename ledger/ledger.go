@@ -20,8 +20,26 @@ type Ledger interface {
 	Catalogue
 	Controls
 
+	// Limits says what the ledger can bear and how far it can be trusted. It does not change while the ledger is open.
+	Limits() Limits
+
 	// Close releases connections and files. It does not bury sessions.
 	Close() error
+}
+
+// Limits is what a ledger can bear. A number that is 0 is no limit.
+type Limits struct {
+	Records int // that one Append carries
+	Bytes   int // of the bodies and snapshots in one Append, beside its first record
+	Record  int // bytes of one record; a larger one is Invalid
+
+	// Skew is the largest difference between the clocks of any two nodes that may answer: 0 where one server does. A lease
+	// that one node granted is over when every node's clock is behind its end: Claim buries a session Skew later than the
+	// clock says, and a process stops trusting its lease Skew earlier.
+	Skew time.Duration
+
+	// Forgets: a fail-over may forget records that were acknowledged.
+	Forgets bool
 }
 
 // Chains are the records of each work, and what others have to say to it.
@@ -61,7 +79,7 @@ type Instances interface {
 	// error. A process calls it on its own session when it stops.
 	Bury(ctx context.Context, t saga.Token) error
 
-	// Claim buries expired sessions and releases what dead ones held, then gives session t up to c.Limit works that
+	// Claim buries sessions that expired, [Limits].Skew after their end, and releases what dead ones held, then gives session t up to c.Limit works that
 	// are due and known to it, in the order that [Claim] says. It returns them together with the works t already
 	// holds that have an unread signal. A session that is not live claims nothing: [ErrSessionDead].
 	//
@@ -126,7 +144,7 @@ type TxStarter interface {
 // Lease is a session's right to arm.
 type Lease struct {
 	Token    saga.Token
-	At       time.Time     // the database's clock when it answered
+	At       time.Time     // the clock of the node that answered; a record's time is never taken for it
 	TTL      time.Duration // granted from At on
 	Database string        // the database's identity: system identifier and timeline, or the file's own id
 	// Alone: opening proved every other session's process gone (a file lock), so attempts they had armed are

@@ -15,7 +15,7 @@ const defaultMaxCrashes = 20
 
 // toll is the body of a [KindLost] record.
 type toll struct {
-	Bystanders int `json:"bystanders"` // other steps in flight
+	Bystanders int `json:"concurrentSteps"` // other steps in flight
 }
 
 // lost records that the armed attempt's process is gone. A step that may be repeated pauses, longer each time: if it is

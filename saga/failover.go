@@ -10,11 +10,11 @@ import (
 
 // lapse is one entry in the body of a [KindForgotten] record: a step that may have been armed by what was forgotten.
 type lapse struct {
-	Step   string        `json:"step"`
-	Key    string        `json:"key"`
-	Budget time.Duration `json:"budget"`
+	Step   string   `json:"step"`
+	Key    string   `json:"key"`
+	Budget duration `json:"budget"`
 	// Asks: the step is AtMostOnce, so that no lookup of another step takes the doubt from it.
-	Asks bool `json:"asks,omitempty"`
+	Asks bool `json:"atMostOnce,omitempty"`
 }
 
 // forget puts every step in doubt that may have been armed by records which the database has forgotten.
@@ -45,7 +45,7 @@ func (st *State) forget(r *Record) error {
 		if e.Phase != Started {
 			e.Phase = InDoubt
 		}
-		e.Unanswered = later(e.Unanswered, r.At.UTC().Add(l.Budget))
+		e.Unanswered = later(e.Unanswered, r.At.UTC().Add(time.Duration(l.Budget)))
 	}
 	return nil
 }
@@ -89,7 +89,7 @@ func (m *machine) lapses() (lapses []lapse) {
 	root := RootKey(m.st.ID.Saga, m.st.ID.Work, m.st.Revision)
 	for i := range m.spec.Steps {
 		s := &m.spec.Steps[i]
-		ss, l := m.st.Step(s.Name), lapse{Step: s.Name, Budget: s.Timeout, Asks: s.Repeat == RepeatAtMostOnce}
+		ss, l := m.st.Step(s.Name), lapse{Step: s.Name, Budget: duration(s.Timeout), Asks: s.Repeat == RepeatAtMostOnce}
 		switch {
 		case ss == nil:
 			l.Key = StepKey(root, s.Name, Forward, 0)

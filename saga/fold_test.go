@@ -21,7 +21,7 @@ func TestR1OneRecord(t *testing.T) {
 		}
 		got = append(got, s)
 	}
-	want := "started + arm customer, done + arm invoice, unknown, found + arm mark-synced, not-sent, armed + arm mark-synced, done + arm receipt, done"
+	want := "started + arm customer, done + arm invoice, unknown, found + arm mark-synced, not-sent, dispatched + arm mark-synced, done + arm receipt, done"
 	if s := strings.Join(got, ", "); s != want {
 		t.Errorf("the chain is\n%s\nwant\n%s", s, want)
 	}

@@ -176,7 +176,7 @@ func TestM3InvalidParksInTheEnd(t *testing.T) {
 		d.busy = true
 		d.start().feed(Event{Invalid: 2}).review(ReasonPoison).tick().review(ReasonPoison)
 		d.busy = false
-		d.signal(Signal{Kind: SignalWake}).wants("act a forward", Running)
+		d.signal(Signal{Kind: SignalWake}).wants("act a forward", Running) // S13
 	})
 	t.Run("behind the end", func(t *testing.T) {
 		d := begin(t, "a find undo").succeed("1").feed(Event{Invalid: 2, Signal: &Signal{ID: 4, Kind: SignalRevise}})

@@ -33,8 +33,8 @@ type Invocation struct {
 
 // Result is what is known of a step that is done.
 type Result struct {
-	ExternalID string
-	Output     json.RawMessage // nil when it was dropped or never known
+	ExternalID string          `json:"externalId,omitempty"`
+	Output     json.RawMessage `json:"output,omitempty"` // nil when it was dropped or never known
 }
 
 // known reports whether r says what the action made, and not only what the destination calls it.

@@ -14,31 +14,31 @@ type Kind string
 
 // The kinds of records.
 const (
-	KindStarted    Kind = "started"    // the work was accepted; Body is its input
-	KindArmed      Kind = "armed"      // nothing was learned; the record arms an attempt (backoff over, slot in hand)
-	KindDone       Kind = "done"       // an attempt succeeded; Body is its output
-	KindNotSent    Kind = "not-sent"   // an attempt provably had no effect
-	KindRefused    Kind = "refused"    // the destination said no
-	KindUnknown    Kind = "unknown"    // an attempt ended and its outcome is unknown
-	KindLost       Kind = "lost"       // an attempt's process died; its outcome is unknown
-	KindFault      Kind = "fault"      // the definition or the action is wrong; nothing was sent
-	KindFound      Kind = "found"      // a settled lookup found the effect; it is adopted as done
-	KindUnfinished Kind = "unfinished" // a settled lookup found it half-made; the next attempt resumes it
-	KindNotFound   Kind = "not-found"  // a settled lookup found nothing
-	KindUnclear    Kind = "unclear"    // a lookup could not tell
-	KindSeveral    Kind = "several"    // a lookup found more than one: a duplicate at the destination
-	KindResolved   Kind = "resolved"   // a person's verdict on a step in review
-	KindCancelled  Kind = "cancelled"  // a cancel was accepted; the work turns to compensation
-	KindNoted      Kind = "noted"      // nothing was learned of a step: a signal that changes nothing, a policy used up, the end
-	KindParked     Kind = "parked"     // put aside for a person
-	KindPaused     Kind = "paused"     // a person holds the work where it is
-	KindResumed    Kind = "resumed"    // taken up again where it was parked
-	KindRetried    Kind = "retried"    // a person has the step at issue tried again, under its key
-	KindSkipped    Kind = "skipped"    // a person says that the step did not happen and will not; Body is the result later steps find
-	KindHeard      Kind = "heard"      // the source has a newer version; it waits for a step boundary. Body is its input, empty when the source cancelled
-	KindRevised    Kind = "revised"    // the work begins again for a newer version of its source object
-	KindForgotten  Kind = "forgotten"  // the database went back: what the work armed since is not known
-	KindAdopted    Kind = "adopted"    // the ledger was lost: what stands of a step, as its destination tells; Body is its output
+	KindStarted    Kind = "started"           // the work was accepted; Body is its input
+	KindArmed      Kind = "dispatched"        // nothing was learned; the record arms an attempt (backoff over, slot in hand)
+	KindDone       Kind = "done"              // an attempt succeeded; Body is its output
+	KindNotSent    Kind = "not-sent"          // an attempt provably had no effect
+	KindRefused    Kind = "refused"           // the destination said no
+	KindUnknown    Kind = "unknown"           // an attempt ended and its outcome is unknown
+	KindLost       Kind = "lost"              // an attempt's process died; its outcome is unknown
+	KindFault      Kind = "fault"             // the definition or the action is wrong; nothing was sent
+	KindFound      Kind = "found"             // a settled lookup found the effect; it is adopted as done
+	KindUnfinished Kind = "unfinished"        // a settled lookup found it half-made; the next attempt resumes it
+	KindNotFound   Kind = "not-found"         // a settled lookup found nothing
+	KindUnclear    Kind = "unclear"           // a lookup could not tell
+	KindSeveral    Kind = "several"           // a lookup found more than one: a duplicate at the destination
+	KindResolved   Kind = "resolved"          // a person's verdict on a step in review
+	KindCancelled  Kind = "cancelled"         // a cancel was accepted; the work turns to compensation
+	KindNoted      Kind = "noted"             // nothing was learned of a step: a signal that changes nothing, a policy used up, the end
+	KindParked     Kind = "sent-to-review"    // put aside for a person
+	KindPaused     Kind = "paused"            // a person holds the work where it is
+	KindResumed    Kind = "resumed"           // taken up again where it was parked
+	KindRetried    Kind = "retried"           // a person has the step at issue tried again, under its key
+	KindSkipped    Kind = "skipped"           // a person says that the step did not happen and will not; Body is the result later steps find
+	KindHeard      Kind = "revision-received" // the source has a newer version; it waits for a step boundary. Body is its input, empty when the source cancelled
+	KindRevised    Kind = "revised"           // the work begins again for a newer version of its source object
+	KindForgotten  Kind = "forgotten"         // the database went back: what the work armed since is not known
+	KindAdopted    Kind = "adopted"           // the ledger was lost: what stands of a step, as its destination tells; Body is its output
 )
 
 // HashSize is the number of bytes kept of a record's SHA-256.

@@ -12,12 +12,12 @@ import (
 // What was provably not sent counts as no attempt, and neither does what failed while the destination served no
 // other work: an outage is not the work's fault. Both end with Within. A panic always counts: it is the program's fault.
 type Retry struct {
-	Attempts int           `json:"attempts,omitempty"` // at most this many that count, the first included; 12
-	Within   time.Duration `json:"within,omitempty"`   // and none after one that failed later than this after the first; 72 h
-	Initial  time.Duration `json:"initial,omitempty"`  // the first wait, doubled each time; 1 s
-	Max      time.Duration `json:"max,omitempty"`      // no wait is longer, but for a Retry-After; 15 min
+	Attempts int           `json:"maxAttempts,omitempty"`     // at most this many that count, the first included; 12
+	Within   time.Duration `json:"maxElapsed,omitempty"`      // and none after one that failed later than this after the first; 72 h
+	Initial  time.Duration `json:"initialInterval,omitempty"` // the first wait, doubled each time; 1 s
+	Max      time.Duration `json:"maxInterval,omitempty"`     // no wait is longer, but for a Retry-After; 15 min
 	// Compensate: what is used up turns the saga, instead of asking a person. Only up to the pivot.
-	Compensate bool `json:"compensate,omitempty"`
+	Compensate bool `json:"compensateWhenExhausted,omitempty"`
 }
 
 // The defaults of [Retry], and the longest Retry-After that is believed.

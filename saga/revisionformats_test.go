@@ -2,6 +2,7 @@ package saga
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -21,19 +22,19 @@ func TestRevisionRecordsAreAFormat(t *testing.T) {
 		{Record{
 			Seq: 4, Session: 9, Kind: KindHeard, Version: 3, Revision: "2026-03-01T12:00:00Z", Body: json.RawMessage(`"4 lines"`),
 			Error: "the source has a newer version", Signals: []int64{12}, Status: Retrying, Wait: 1500 * time.Millisecond,
-		}, "4ead89ac7db3675212fd09e31d8ff7f4"},
+		}, "a46535e23035fd22c523af6cb4c474bb"},
 		{Record{
 			Seq: 4, Session: 9, Kind: KindHeard, Revision: "18", Error: "the source cancelled it", Signals: []int64{12},
 			Status: Review, Reason: ReasonConflict,
-		}, "3a029f8122d612f6fec05cd2e04c6da7"},
+		}, "7f69613cccd439ec9de027961ddcf87b"},
 		{Record{
-			Seq: 5, Session: 9, Kind: KindRevised, Version: 3, Revision: "1/18", Body: json.RawMessage(`{"input":"4 lines","keep":["receipt"]}`),
+			Seq: 5, Session: 9, Kind: KindRevised, Version: 3, Revision: "1/18", Body: json.RawMessage(`{"input":"4 lines","keptSteps":["receipt"]}`),
 			Signals: []int64{12}, Status: Running, Arm: &Arm{Step: "customer", Direction: Forward, Attempt: 2, Key: "am-k2", Budget: 30 * time.Second},
-		}, "486b3ff1b3153bc59cdfb80788827774"},
+		}, "768895a31ec79c63c134bbbf55a2e138"},
 		{Record{
-			Seq: 6, Session: 9, Kind: KindForgotten, Body: json.RawMessage(`[{"step":"receipt","key":"am-k3","budget":30000000000}]`),
+			Seq: 6, Session: 9, Kind: KindForgotten, Body: json.RawMessage(`[{"step":"receipt","key":"am-k3","budget":"30s"}]`),
 			Error: "gone back", Status: Running,
-		}, "0de2f131686083c88efd45a1e4e79715"},
+		}, "7f5956e60bc42e663d94dbdf0b738e53"},
 	} {
 		if got := c.r.Sum(order, counting).String(); got != c.want {
 			t.Errorf("%s: %s, want %s", c.r.Kind, got, c.want)
@@ -57,16 +58,29 @@ func TestRevisionKeysAreAFormat(t *testing.T) {
 }
 
 // The words of records and signals stand in ledgers. They never change.
-func TestRevisionWordsAreAFormat(t *testing.T) {
+func TestWordsAreAFormat(t *testing.T) {
 	t.Parallel()
-	for got, want := range map[string]string{
-		string(KindHeard): "heard", string(KindRevised): "revised", string(KindForgotten): "forgotten",
-		string(SignalRevise): "revise", string(SignalKeep): "keep", string(SignalCancel): "cancel", string(ReasonConflict): "conflict",
+	for words, want := range map[string]string{
+		fmt.Sprintln(KindStarted, KindArmed, KindDone, KindNotSent, KindRefused, KindUnknown, KindLost, KindFault):     "started dispatched done not-sent refused unknown lost fault",
+		fmt.Sprintln(KindFound, KindUnfinished, KindNotFound, KindUnclear, KindSeveral, KindResolved, KindCancelled):   "found unfinished not-found unclear several resolved cancelled",
+		fmt.Sprintln(KindNoted, KindParked, KindPaused, KindResumed, KindRetried, KindSkipped):                         "noted sent-to-review paused resumed retried skipped",
+		fmt.Sprintln(KindHeard, KindRevised, KindForgotten, KindAdopted):                                               "revision-received revised forgotten adopted",
+		fmt.Sprintln(Running, Retrying, Compensating, Review, Paused, Adopting, Completed, Compensated):                "running retrying compensating review paused adopting completed compensated",
+		fmt.Sprintln(ReasonInDoubt, ReasonUndoFailed, ReasonAfterPivot, ReasonExhausted, ReasonPoison, ReasonConflict): "in-doubt undo-failed after-pivot exhausted poison conflict",
+		fmt.Sprintln(Ready, Started, InDoubt, Done, Rebuff, Skipped, Forward, Undo):                                    "ready started in-doubt done refused skipped forward undo",
+		fmt.Sprintln(Unsent, Refused, Unknown, Fault, stopped, outage):                                                 "not-sent refused unknown fault stopped outage",
+		fmt.Sprintln(SignalCancel, SignalResolve, SignalConflict, SignalLate, SignalWake, SignalRevise):                "cancel resolve conflict late-answer wake revise",
+		fmt.Sprintln(SignalKeep, SignalPause, SignalResume, SignalRetry, SignalSkip):                                   "keep pause resume retry skip",
 	} {
-		if got != want {
+		if got := strings.Join(strings.Fields(words), " "); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
+}
+
+// What a signal says is stored as it is here.
+func TestSignalsAreAFormat(t *testing.T) {
+	t.Parallel()
 	news := Signal{Kind: SignalRevise, News: News{Revision: "2", Version: 3, Input: json.RawMessage(`"4 lines"`)}}
 	if got, want := string(dump(t, news.News)), `{"revision":"2","version":3,"input":"4 lines"}`; got != want {
 		t.Errorf("news are %s, want %s", got, want)
@@ -92,15 +106,15 @@ func TestRevisionBodiesAreAFormat(t *testing.T) {
 	}
 	d := outgrown(t, strings.Replace(orderToInvoice, "receipt", "letter find\nreceipt", 1), orderToInvoice).fail(Unknown).revise("3").gone("4").revise("5").due().succeed("c")
 	want := []string{
-		`revised {"input":"as of 2","keep":["receipt"]}`, `heard "as of 3"`, `heard `, `heard "as of 5"`, `revised {"keep":["receipt"]}`,
+		`revised {"input":"as of 2","keptSteps":["receipt"]}`, `revision-received "as of 3"`, `revision-received `, `revision-received "as of 5"`, `revised {"keptSteps":["receipt"]}`,
 	}
 	if got := bodies(d); !slices.Equal(got, want) {
 		t.Errorf("bodies\n%q\nwant\n%q", got, want)
 	}
 	d = begin(t, "a idempotent undo timeout=10s\nb find undo").succeed("1").lose(1)
 	root := RootKey(order.Saga, order.Work, "")
-	want = []string{`forgotten [{"step":"a","key":"` + StepKey(root, "a", Forward, 0) + `","budget":10000000000},` +
-		`{"step":"b","key":"` + StepKey(root, "b", Forward, 0) + `","budget":30000000000}]`}
+	want = []string{`forgotten [{"step":"a","key":"` + StepKey(root, "a", Forward, 0) + `","budget":"10s"},` +
+		`{"step":"b","key":"` + StepKey(root, "b", Forward, 0) + `","budget":"30s"}]`}
 	if got := bodies(d); !slices.Equal(got, want) {
 		t.Errorf("bodies\n%q\nwant\n%q", got, want)
 	}
@@ -111,7 +125,7 @@ func TestRevisionSummaryIsAFormat(t *testing.T) {
 	t.Parallel()
 	d := beginAt(t, "invoice find undo\nreceipt at-most-once no-undo").through().revise("2").fail(Unknown).revise("3")
 	const want = `{"workId":"shop:order:10492","saga":"order-to-invoice","version":1,"idempotencyKey":"am-jBpKJuASIY5NuHArsMcHes9IpPok0o1d",` +
-		`"status":"retrying","reason":"","revision":"2","heardRevision":"3","newerRevision":"3",` +
+		`"status":"retrying","reason":"","revision":"2","newestRevision":"3","pendingRevision":"3",` +
 		`"input":{"sha256":"0bc4901e2976c7f99e6bc602c87f7a422613bda5c7b410ce9b546d0b9d037573","bytes":9},` +
 		`"steps":{"invoice":{"done":false,"status":"in-doubt","externalId":"invoice-1","attempts":2,"error":"it failed: unknown",` +
 		`"key":"am-MUlFn1ttYS2mQJFLhVa-aKPMp1nWEnkt","repeat":"find"},` +

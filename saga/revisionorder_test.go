@@ -144,7 +144,7 @@ func FuzzCompareRevisions(f *testing.F) {
 	f.Fuzz(func(t *testing.T, a, b, c string) { orders(t, a, b, c) })
 }
 
-// Rule: the next sub-revision is a revision, newer than what it repeats, and older than every later version of the source.
+// V15: the next sub-revision is a revision, newer than what it repeats, and older than every later version of the source.
 func TestSubRevision(t *testing.T) {
 	for revision, want := range map[string]string{
 		"": "+1", "+1": "+2", "17": "17+1", "17+1": "17+2", "17+9": "17+10", "2/17": "2/17+1",

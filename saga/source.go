@@ -10,8 +10,8 @@ import (
 
 // page is the body of a [KindRevised] record.
 type page struct {
-	Input json.RawMessage `json:"input,omitempty"` // absent: the input that was heard before
-	Keep  []string        `json:"keep,omitempty"`  // steps that are done once for the whole work, and were
+	Input json.RawMessage `json:"input,omitempty"`     // absent: the input that was heard before
+	Keep  []string        `json:"keptSteps,omitempty"` // steps that are done once for the whole work, and were
 }
 
 // reopens reports whether r may follow the end of a chain: a newer version of the source, or a note, which changes

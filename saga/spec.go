@@ -28,19 +28,19 @@ type Spec struct {
 	Steps   []StepSpec `json:"steps"`
 }
 
-// StepSpec is the structure of one step. Durations are nanoseconds in JSON.
+// StepSpec is the structure of one step. Durations are texts in JSON: "30s".
 type StepSpec struct {
 	Name      string        `json:"name"`
 	Repeat    Repeat        `json:"repeat"`
-	TTL       time.Duration `json:"ttl,omitempty"`       // RepeatKeyed
-	Find      bool          `json:"find,omitempty"`      // the step has a lookup
-	Undo      bool          `json:"undo,omitempty"`      // the step has a compensation
-	UndoMaybe bool          `json:"undoMaybe,omitempty"` // which is called also when the result is not known
-	NoUndo    string        `json:"noUndo,omitempty"`
-	OwnID     bool          `json:"ownId,omitempty"` // the result is a string, and its own external id
+	TTL       time.Duration `json:"ttl,omitempty"`             // RepeatKeyed
+	Find      bool          `json:"find,omitempty"`            // the step has a lookup
+	Undo      bool          `json:"undo,omitempty"`            // the step has a compensation
+	UndoMaybe bool          `json:"undoWhenUnknown,omitempty"` // which is called also when the result is not known
+	NoUndo    string        `json:"noUndoReason,omitempty"`
+	OwnID     bool          `json:"resultIsExternalId,omitempty"` // the result is a string, and its own external id
 	Pivot     bool          `json:"pivot,omitempty"`
-	Once      bool          `json:"once,omitempty"` // done once for the work, whatever revisions follow
-	To        string        `json:"to,omitempty"`   // destination, for limits
+	Once      bool          `json:"oncePerInstance,omitempty"` // done once for the work, whatever revisions follow
+	To        string        `json:"destination,omitempty"`     // destination, for limits
 	Retry     Retry         `json:"retry"`
 	Timeout   time.Duration `json:"timeout"`
 	Settle    time.Duration `json:"settle"`

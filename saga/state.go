@@ -12,41 +12,41 @@ import (
 type State struct {
 	ID       ID     `json:"-"`
 	Version  int    `json:"version"`
-	Revision string `json:"revision,omitempty"` // which is being worked on
-	Heard    string `json:"heard,omitempty"`    // the newest anybody spoke of
-	Seq      int64  `json:"seq"`                // of the tail
-	Tail     Hash   `json:"tail"`
-	Base     int64  `json:"base"` // seq of the latest record with a snapshot; 1 when there is none
+	Revision string `json:"revision,omitempty"`       // which is being worked on
+	Heard    string `json:"newestRevision,omitempty"` // the newest anybody spoke of
+	Seq      int64  `json:"seq"`                      // of the tail
+	Tail     Hash   `json:"tailHash"`
+	Base     int64  `json:"snapshotSeq"` // seq of the latest record with a snapshot; 1 when there is none
 
 	Status Status `json:"status"`
 	Reason Reason `json:"reason,omitempty"`
-	Note   string `json:"note,omitempty"`   // why it was parked, in words
-	Cause  string `json:"cause,omitempty"`  // what caused the start, in the starter's words
-	Turned bool   `json:"turned,omitempty"` // going back: compensating, compensated, or in review on the way
+	Note   string `json:"note,omitempty"`         // why it was parked, in words
+	Cause  string `json:"cause,omitempty"`        // what caused the start, in the starter's words
+	Turned bool   `json:"compensating,omitempty"` // going back: compensating, compensated, or in review on the way
 	// Adopting: the work is being taken over from what stands at its destinations, and nothing else may happen to it.
 	Adopting bool      `json:"adopting,omitempty"`
-	Due      time.Time `json:"due,omitzero"` // when the latest record wants attention
+	Due      time.Time `json:"dueAt,omitzero"` // when the latest record wants attention
 
 	// Withdrawn: the source cancelled what is worked on, and has said nothing newer since.
 	Withdrawn bool `json:"withdrawn,omitempty"`
 
 	Input    json.RawMessage `json:"input"`
-	Newer    *Newer          `json:"newer,omitempty"`    // waits for a step boundary
-	Steps    []StepState     `json:"steps,omitempty"`    // in the order of first arming
-	Consumed []int64         `json:"consumed,omitempty"` // the latest signals that were; the ledger knows all
+	Newer    *Newer          `json:"pendingRevision,omitempty"` // waits for a step boundary
+	Steps    []StepState     `json:"steps,omitempty"`           // in the order of first arming
+	Consumed []int64         `json:"consumedSignals,omitempty"` // the latest signals that were; the ledger knows all
 	// Unmatched: it was adopted with something that does not match its input, so the next version is news, whatever it says.
 	Unmatched bool `json:"unmatched,omitempty"`
 	// Forgotten is when it was last put on record that the database went back.
-	Forgotten time.Time `json:"forgotten,omitzero"`
-	Started   time.Time `json:"started"`
-	Updated   time.Time `json:"updated"`
+	Forgotten time.Time `json:"forgottenAt,omitzero"`
+	Started   time.Time `json:"startedAt"`
+	Updated   time.Time `json:"updatedAt"`
 }
 
 // Newer is a newer version of the source object that the work has heard of and not yet begun.
 type Newer struct {
 	Revision string          `json:"revision"`
-	Version  int             `json:"version,omitempty"` // of the definition
-	Gone     bool            `json:"gone,omitempty"`    // the source cancelled or deleted the object
+	Version  int             `json:"version,omitempty"`   // of the definition
+	Gone     bool            `json:"withdrawn,omitempty"` // the source cancelled or deleted the object
 	Input    json.RawMessage `json:"input,omitempty"`
 }
 
@@ -57,11 +57,11 @@ type StepState struct {
 	Undo       Effort          `json:"undo,omitzero"`
 	ExternalID string          `json:"externalId,omitempty"`
 	Output     json.RawMessage `json:"output,omitempty"`
-	Dropped    bool            `json:"dropped,omitempty"`    // the output was not kept
-	Evidence   Kind            `json:"evidence,omitempty"`   // done by: KindDone, KindFound, KindResolved, KindAdopted
-	Unfinished *Result         `json:"unfinished,omitempty"` // what a lookup found half-made
-	Previous   *Result         `json:"previous,omitempty"`   // what an earlier revision left at the destination
-	Earlier    int             `json:"earlier,omitempty"`    // attempts of earlier revisions; later ones are counted on
+	Dropped    bool            `json:"outputDropped,omitempty"`   // the output was not kept
+	Evidence   Kind            `json:"evidence,omitempty"`        // done by: KindDone, KindFound, KindResolved, KindAdopted
+	Unfinished *Result         `json:"unfinished,omitempty"`      // what a lookup found half-made
+	Previous   *Result         `json:"previous,omitempty"`        // what an earlier revision left at the destination
+	Earlier    int             `json:"earlierAttempts,omitempty"` // attempts of earlier revisions; later ones are counted on
 	// Unconfirmed: adopted as done because nobody can tell whether it happened.
 	Unconfirmed bool `json:"unconfirmed,omitempty"`
 }
@@ -69,31 +69,31 @@ type StepState struct {
 // Effort is one direction of a step: all its attempts.
 type Effort struct {
 	Phase    Phase  `json:"phase,omitempty"`
-	Attempts int    `json:"attempts,omitempty"` // armed so far
-	Tries    int    `json:"tries,omitempty"`    // of those, the ones that count against the retry policy
-	Failures int    `json:"failures,omitempty"` // attempts and lookups that failed since the last verdict: the backoff's count
-	Lookups  int    `json:"lookups,omitempty"`  // in a row that could not tell
-	Crashes  int    `json:"crashes,omitempty"`  // attempts whose process died, since the last verdict
-	Beside   []int  `json:"beside,omitempty"`   // at each of the latest, how many other steps were in flight
+	Attempts int    `json:"attempts,omitempty"`        // armed so far
+	Tries    int    `json:"countedAttempts,omitempty"` // of those, the ones that count against the retry policy
+	Failures int    `json:"failures,omitempty"`        // attempts and lookups that failed since the last verdict: the backoff's count
+	Lookups  int    `json:"unclearLookups,omitempty"`  // in a row that could not tell
+	Crashes  int    `json:"crashes,omitempty"`         // attempts whose process died, since the last verdict
+	Beside   []int  `json:"concurrentSteps,omitempty"` // at each of the latest, how many other steps were in flight
 	Reissue  int    `json:"reissue,omitempty"`
 	Key      string `json:"key,omitempty"`
 
-	Since      time.Time `json:"since,omitzero"`      // first armed, since the last verdict: the policy's clock
-	FirstArmed time.Time `json:"firstArmed,omitzero"` // first armed under this key, and perhaps sent: the key window's clock
-	Reached    bool      `json:"reached,omitempty"`   // an attempt under this key may have reached the destination
-	Failed     time.Time `json:"failed,omitzero"`     // when the latest attempt or lookup failed
-	Deadline   time.Time `json:"deadline,omitzero"`   // of the latest attempt
+	Since      time.Time `json:"policyStartedAt,omitzero"` // first armed, since the last verdict: the policy's clock
+	FirstArmed time.Time `json:"keyFirstUsedAt,omitzero"`  // first armed under this key, and perhaps sent: the key window's clock
+	Reached    bool      `json:"mayHaveReached,omitempty"` // an attempt under this key may have reached the destination
+	Failed     time.Time `json:"failedAt,omitzero"`        // when the latest attempt or lookup failed
+	Deadline   time.Time `json:"deadlineAt,omitzero"`      // of the latest attempt
 	// Unanswered is the latest deadline among the attempts whose outcome is unknown. Zero: no attempt may
 	// have happened without our knowing. This is the whole of "may have happened".
-	Unanswered time.Time `json:"unanswered,omitzero"`
+	Unanswered time.Time `json:"outcomeUnknownUntil,omitzero"`
 	// Quiet is what Unanswered was when a person said that nothing happened: nothing new is armed, and the
 	// step is not skipped on the way back, before it has settled.
-	Quiet     time.Time `json:"quiet,omitzero"`
-	NotBefore time.Time `json:"notBefore,omitzero"` // backoff, Retry-After
+	Quiet     time.Time `json:"quietUntil,omitzero"`
+	NotBefore time.Time `json:"backoffUntil,omitzero"` // backoff, Retry-After
 
-	Class Class  `json:"class,omitempty"` // of the latest error
+	Class Class  `json:"errorClass,omitempty"` // of the latest error
 	Error string `json:"error,omitempty"`
-	Stuck Reason `json:"stuck,omitempty"` // the effort waits for a person
+	Stuck Reason `json:"needsReview,omitempty"` // the effort waits for a person
 }
 
 // Fold computes the state of the chain of id. records are whole from the first one, or from one that carries

@@ -16,19 +16,19 @@
 //
 // # What is kept, and for how long
 //
-// For what is heard four tables, beside the ledger's:
+// The inbox has four tables, beside the ledger's:
 //
-//   - amends_inbox: one row per event that was delivered, and what the gate made of it;
-//   - amends_bodies: the bodies of these events;
+//   - amends_inbox: one row per event that was delivered, and its disposition;
+//   - amends_payloads: the bodies of these events;
 //   - amends_digests: what recognises a copy of them;
-//   - amends_entries: one row per object, the gate's.
+//   - amends_objects: one row per object that they speak of.
 //
-// Bodies may hold personal data and go after weeks, verdicts after months, digests after a year or more; entries
+// Payloads may hold personal data and go after weeks, deliveries after months, digests after a year or more; objects
 // stay. Each kind has a table of its own, so that retention is a plain delete in bounded batches: nothing is
 // rewritten to erase a part of it, a digest outlives its delivery in 60 bytes instead of an emptied row with all its
 // indexes, and a copy that arrives rewrites those 60 bytes and not the delivery. Headers are never stored.
 //
-// Nothing is purged that is still owed: an event that is not judged yet, or one of an object whose entry owes a fetch or
+// Nothing is purged that is still owed: an event that is not processed yet, or one of an object that is owed a fetch or
 // a delivery.
 //
 // Plans, what was found for them, who approved them and the drift that lasts have four more: amends_plans,
@@ -39,15 +39,15 @@
 // Jobs and their runs have two: amends_jobs, in which the pause of everything is a row as well, and amends_runs. Runs go
 // when the runner says so, long after their end; an instant that was run is not run again for that.
 //
-// Sweeps have two: amends_sweeps, how far each has come, and amends_sightings, what the newest full listings of a source
-// and a destination saw, field by field. An object or document that a complete listing did not see goes with the end of
+// Scans have two: amends_scans, how far each has come, and amends_observations, what the newest full listings of a source
+// and a destination showed, field by field. An object or document that a complete listing did not show goes with the end of
 // that listing.
 //
 // # When two deliveries are one
 //
-// The door gives every event a dedupe digest. Of two events with the same source and digest, the first is
+// The receiver gives every event a dedupe digest. Of two events with the same source and digest, the first is
 // kept, and the second counts as its copy if it says the same: the same fingerprint, or the same body when there is
-// none. Otherwise it is kept beside the first, with the verdict id-conflict, and its own copies are counted there.
+// none. Otherwise it is kept beside the first, with the disposition id-conflict, and its own copies are counted there.
 // Uniqueness is the primary key of amends_digests, and not a look before an insert.
 //
 // # Many calls, one commit

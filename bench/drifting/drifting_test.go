@@ -34,7 +34,7 @@ func TestJob(t *testing.T) {
 				}
 			}
 			// A row less is noticed: the counts of the plan are checked against the world.
-			db.MustExec(`DELETE FROM amends_sightings WHERE side = 'destination' AND key = '` + key(17) + `'`)
+			db.MustExec(`DELETE FROM amends_observations WHERE side = 'destination' AND key = '` + key(17) + `'`)
 			if err := j.Compare(t.Context(), true); err == nil {
 				t.Error("a document is missing, and the comparison says nothing")
 			}

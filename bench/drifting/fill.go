@@ -39,7 +39,7 @@ var dialects = map[string]dialect{
 		customer: `lpad((i % 10000)::text, 4, '0')`,
 		at:       `(timestamptz 'epoch' + %d * interval '1 microsecond')`,
 		before:   []string{`SET synchronous_commit = off`},
-		after:    []string{`VACUUM ANALYZE amends_sightings`, `VACUUM ANALYZE amends_instances`},
+		after:    []string{`VACUUM ANALYZE amends_observations`, `VACUUM ANALYZE amends_instances`},
 	},
 }
 
@@ -51,7 +51,7 @@ func (d *dialect) statements() []string {
 		return `'{"currency":"EUR","customer":"customer-' || ` + d.customer + ` || '","lines":"3","total":"' || ` + put(d.text, "i + "+newer) + ` || '"}'`
 	}
 	at := fmt.Sprintf(d.at, then.UnixMicro())
-	sightings := d.numbers + ` INSERT INTO amends_sightings (name, side, key, id, generation, flags, created, part, revision, fingerprint, fields)
+	sightings := d.numbers + ` INSERT INTO amends_observations (name, side, key, id, scan, flags, created_at, partition, revision, fingerprint, fields)
 		SELECT '` + job + `', '%side', '` + prefix + `' || ` + put(d.text, "i") + `, '%id' || ` + put(d.text, "i") + `, 1, %flags, ` + at + `, 'all', %revision, %digest, %fields FROM n WHERE %where`
 	fill := func(pairs ...string) string { return strings.NewReplacer(pairs...).Replace(sightings) }
 	source := fill("%side", "source", "%id", "", "%flags", "1", "%where", "i >= 0",

@@ -49,8 +49,8 @@ func Growths(groups []Group, works int) []Growth {
 	return lines
 }
 
-// slowdown is the median over the rounds of how many times slower the grown
-// ledger was than the empty one. The samples of a round share its number.
+// slowdown is the median over the rounds of how many times slower one group
+// was than another. The samples of a round share its number.
 func slowdown(before, after Group) float64 {
 	rates := make(map[int]float64, len(before.Samples))
 	for _, s := range before.Samples {

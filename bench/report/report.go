@@ -18,6 +18,9 @@ const (
 	Single  Role = "amends without group commit" // the same, one commit per append
 )
 
+// ByBefore ends the role and the name of what another build measured.
+const ByBefore = ", before"
+
 // Sample is what one engine showed in one round at one load. Costs are per saga.
 type Sample struct {
 	Ledger         string  `json:"ledger"`
@@ -108,6 +111,15 @@ func find(groups []Group, like Group, role Role) (Group, bool) {
 	return groups[i], true
 }
 
+// ofBefore is the median over the rounds of a group's rate by that of the other build in the same round, 0 if there is none.
+func ofBefore(groups []Group, g Group) float64 {
+	before, ok := find(groups, g, g.Role+ByBefore)
+	if !ok {
+		return 0
+	}
+	return 1 / slowdown(before, g)
+}
+
 // Line is the result of one ledger at one load. Figures are medians of the
 // rounds; the ratio is the one of the two medians beside it.
 type Line struct {
@@ -116,6 +128,7 @@ type Line struct {
 	SagasPerSecond float64 `json:"sagas_per_second"`
 	FloorRate      float64 `json:"floor_sagas_per_second"`
 	Ratio          float64 `json:"ratio"`
+	OfBefore       float64 `json:"of_before,omitempty"` // median over the rounds of this build's rate ÷ the other's
 	SingleRate     float64 `json:"without_group_commit_sagas_per_second"`
 	P50            float64 `json:"latency_ms_p50"`
 	P99            float64 `json:"latency_ms_p99"`
@@ -150,6 +163,7 @@ func Lines(groups []Group) []Line {
 			DatabaseCPU:    round(g.Median(func(s Sample) float64 { return s.DatabaseCPU })),
 			PeakMemory:     round(g.Median(func(s Sample) float64 { return s.PeakMemory })),
 			Rounds:         len(g.Samples),
+			OfBefore:       round(ofBefore(groups, g)),
 		}
 		if line.FloorRate > 0 {
 			line.Ratio = round(g.Median(rate) / floorRate(groups, g))

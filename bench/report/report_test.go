@@ -90,3 +90,28 @@ func TestRound(t *testing.T) {
 		}
 	}
 }
+
+// This build is compared with another one round by round: here the machine was busy in the second round, and this build is a
+// tenth faster all the same. The floor has no other build.
+func TestBefore(t *testing.T) {
+	samples := rounds("postgres", Floor, 64, 20_000, 2_000, 20_000)
+	samples = append(samples, rounds("postgres", Subject, 64, 1_100, 110, 1_150)...)
+	samples = append(samples, rounds("postgres", Subject+ByBefore, 64, 1_000, 100, 1_000)...)
+	groups := Groups(samples)
+	if got := ofBefore(groups, groups[1]); got < 1.0999 || got > 1.1001 {
+		t.Errorf("%v of before, want 1.1", got)
+	}
+	if lines := Lines(groups); len(lines) != 1 || lines[0].OfBefore != 1.1 {
+		t.Errorf("%+v, want one line with 1.1 of before", lines)
+	}
+	var out bytes.Buffer
+	WriteTable(&out, groups, "of floor")
+	if !strings.Contains(out.String(), " 1.100 ") || !strings.Contains(out.String(), "amends, before x") {
+		t.Errorf("the table does not tell it:\n%s", out.String())
+	}
+	out.Reset()
+	WriteTable(&out, example(), "of floor")
+	if strings.Contains(out.String(), "BEFORE") {
+		t.Errorf("there is nothing before:\n%s", out.String())
+	}
+}

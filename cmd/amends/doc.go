@@ -98,7 +98,7 @@
 //	            next: what to give to --after; null on the last page
 //	show        workId, saga, version, idempotencyKey (the root of the steps' keys), status, reason,
 //	            note (only in review: why, in words), revision (the version of the source it runs for),
-//	            newerRevision (only when one waits), input: sha256, bytes
+//	            pendingRevision (only when one waits), input: sha256, bytes
 //	            steps, an object by step name: done (the effect is there), status, externalId, attempts, error,
 //	            key (only once armed), repeat, evidence (only when done: done, found, resolved or adopted),
 //	            unconfirmed (only when true: it counts as done because nobody can tell whether it happened),

@@ -258,5 +258,8 @@ func (f *FaultyLedger) Acts(ctx context.Context, kind ledger.ControlKind, name s
 	return call(f, Acts, func() ([]ledger.Control, error) { return f.inner.Acts(ctx, kind, name, limit) })
 }
 
+// Limits are those of the ledger behind f.
+func (f *FaultyLedger) Limits() ledger.Limits { return f.inner.Limits() }
+
 // Close closes the ledger behind f. It never fails on purpose.
 func (f *FaultyLedger) Close() error { return f.inner.Close() }

@@ -47,6 +47,8 @@ const (
 	ReadOnce Rule = "read-once"
 	// StrayNamed: a renewal does not tell of works that are not in hand.
 	StrayNamed Rule = "stray-named"
+	// EndAwaited: a claim takes works over from sessions whose leases are not over.
+	EndAwaited Rule = "end-awaited"
 	// LiveTold: a renewal tells of no session but its own.
 	LiveTold Rule = "live-told"
 	// OwnReturned: works are given back that another session holds.
@@ -85,6 +87,7 @@ var Rules = map[Rule]string{
 	LineKept:        "waiting/given_back_again",
 	ReadOnce:        "load/unread_signals",
 	StrayNamed:      "give_back/stray_works",
+	EndAwaited:      "session/taken_over_at_its_end",
 	LiveTold:        "session/the_live_ones",
 	OwnReturned:     "give_back/only_its_own",
 	WaitCounted:     "overview/what_waits_for_destinations",
@@ -124,6 +127,7 @@ var broken = map[Rule]func(Store) Store{
 	LineKept:        func(s Store) Store { return caller{s} },
 	ReadOnce:        func(s Store) Store { return repeater{s} },
 	StrayNamed:      func(s Store) Store { return silent{s} },
+	EndAwaited:      func(s Store) Store { return hasty{s} },
 	LiveTold:        func(s Store) Store { return lonely{s} },
 	OwnReturned:     func(s Store) Store { return stranger{s} },
 	WaitCounted:     func(s Store) Store { return blind{s} },
@@ -304,6 +308,21 @@ func (s silent) Renew(ctx context.Context, t saga.Token, r ledger.Renewal) (ledg
 		return ledger.Lease{}, err
 	}
 	return s.Store.Renew(ctx, t, r)
+}
+
+type hasty struct{ Store }
+
+func (h hasty) Claim(ctx context.Context, t saga.Token, c ledger.Claim) (ledger.Claimed, error) {
+	all, err := h.Sessions(ctx)
+	for _, s := range all {
+		if s.Token != t && err == nil {
+			err = h.Bury(ctx, s.Token)
+		}
+	}
+	if err != nil {
+		return ledger.Claimed{}, err
+	}
+	return h.Store.Claim(ctx, t, c)
 }
 
 type lonely struct{ Store }

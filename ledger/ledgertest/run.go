@@ -171,14 +171,14 @@ func (b *bench) session() saga.Token {
 	return lease.Token
 }
 
-// expire ends a session's lease without burying it: it renews it to one millisecond and waits for its end.
+// expire ends a session's lease without burying it: it renews it to one millisecond and waits for its end by every clock.
 func (b *bench) expire(t saga.Token) {
 	b.Helper()
 	lease, err := b.Renew(b.Context(), t, ledger.Renewal{TTL: time.Millisecond})
 	if err != nil {
 		b.Fatalf("renew session %s: %v", t, err)
 	}
-	b.until(lease.At.Add(lease.TTL))
+	b.until(lease.At.Add(lease.TTL + b.Limits().Skew))
 }
 
 // bury ends a session as a process does when it stops.

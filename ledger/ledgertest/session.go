@@ -15,6 +15,7 @@ var sessionCases = []testCase{
 	{"a dead session never revives", sessionDead},
 	{"an expired session never revives", sessionExpired},
 	{"bury", sessionBury},
+	{"taken over at its end", sessionEnd},
 	{"the live ones", sessionsLive},
 	{"a schema that became newer", sessionSchema},
 }
@@ -144,6 +145,36 @@ func sessionBury(b *bench) {
 	b.isDead(t)
 	if _, err := b.Renew(b.Context(), other, ledger.Renewal{TTL: time.Hour}); err != nil {
 		b.Errorf("burying one session ended another: %v", err)
+	}
+}
+
+// "Claim buries sessions that expired, Skew after their end": until then what a session holds is its own, although its
+// lease may be over by the clock of the node that looks (K10). The clock is read behind the claim, so that it is never
+// earlier than the claim's.
+func sessionEnd(b *bench) {
+	t, other := b.session(), b.session()
+	c := b.start(t, "w", started(), hold)
+	lease, err := b.Renew(b.Context(), t, ledger.Renewal{TTL: time.Hour})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if got := b.claim(other, 1); len(got) != 0 {
+		b.Fatalf("claimed %v from a session an hour before its end", works(got))
+	}
+	if lease, err = b.Renew(b.Context(), t, ledger.Renewal{TTL: 20 * time.Millisecond}); err != nil {
+		b.Fatal(err)
+	}
+	end := lease.At.Add(lease.TTL + b.Limits().Skew)
+	for {
+		got := b.claim(other, 1)
+		at := b.clock()
+		if len(got) == 1 && at.Before(end) {
+			b.Errorf("claimed %s from another session %s before its end", c.id.Work, end.Sub(at))
+		}
+		if len(got) == 1 {
+			return
+		}
+		b.until(at)
 	}
 }
 

@@ -222,294 +222,293 @@ SELECT saga, work_id, version, revision, status, reason, step, waits_for,
     ref AS instance
 FROM amends_instances;
 
--- Hearing: the inbox of verified deliveries, and the gate's entries, one per object of a source of truth.
+-- The inbox: verified deliveries of webhooks and scans, and what is known of each object that they speak of.
 --
--- What is kept for how long differs, so it lies in tables of its own that are purged by plain deletes: bodies
--- (they may hold personal data), deliveries with their verdicts, and digests, by which a duplicate is known for
--- years after its delivery is gone.
+-- What is kept for how long differs, so it lies in tables of its own that are purged by plain deletes: payloads (they may
+-- hold personal data), deliveries with their dispositions, and digests, by which a duplicate is known for years after its
+-- delivery is gone.
 
 -- What recognises a delivery that came before. Counting a copy rewrites this narrow row, never the delivery.
 CREATE TABLE amends_digests (
-    key     BLOB    NOT NULL PRIMARY KEY CHECK (length(key) = 16), -- of source and event; a conflict's also of its content
-    content BLOB    NOT NULL CHECK (length(content) = 16), -- of what the event says
-    number  INTEGER NOT NULL, -- of the delivery
-    copies  INTEGER NOT NULL CHECK (copies > 0),
-    first   INTEGER NOT NULL,
-    last    INTEGER NOT NULL
+    key      BLOB    NOT NULL PRIMARY KEY CHECK (length(key) = 16), -- of source and event; a conflict's also of its content
+    content  BLOB    NOT NULL CHECK (length(content) = 16),         -- of what the event says
+    delivery INTEGER NOT NULL,                                      -- the number in amends_inbox
+    copies   INTEGER NOT NULL CHECK (copies > 0),
+    first_at INTEGER NOT NULL,
+    last_at  INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX amends_digests_first ON amends_digests (first);
+CREATE INDEX amends_digests_first_at ON amends_digests (first_at);
 
--- One row per event that was delivered, with what the gate made of it.
+-- One row per event that was delivered, and its disposition.
 CREATE TABLE amends_inbox (
-    number      INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
-    received    INTEGER NOT NULL, -- by the clock at the door
-    at          INTEGER,         -- by the event's own word
-    judged      INTEGER,         -- null: not yet
-    epoch       INTEGER,         -- of the version, as all until step
-    n           INTEGER,
-    step        INTEGER,
-    deleted     INTEGER,
-    key         BLOB    NOT NULL, -- in amends_digests
-    dedupe      BLOB    NOT NULL,
-    fingerprint BLOB,
-    source      TEXT    NOT NULL,
-    tenant      TEXT    NOT NULL,
-    type        TEXT    NOT NULL,
-    id          TEXT    NOT NULL,
-    clock       TEXT,
-    topic       TEXT,
-    event       TEXT,            -- the provider's id
-    payload     TEXT,
-    secret      TEXT,            -- the name of the one that signed, never the secret
-    verdict     TEXT,            -- what was known before the gate
-    why         TEXT,
-    outcome     TEXT,            -- what the gate made of it
-    because     TEXT
+    number               INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    received_at          INTEGER NOT NULL, -- by the receiver's clock
+    occurred_at          INTEGER,          -- by the event's own word
+    processed_at         INTEGER,          -- null: not yet
+    version_epoch        INTEGER,          -- raised when the source begins to count anew
+    version_number       INTEGER,          -- a counter, or nanoseconds since 1970
+    version_precision    INTEGER,          -- of a time: nanoseconds within which the source cannot tell two apart
+    deleted              INTEGER,
+    digest               BLOB    NOT NULL, -- the key in amends_digests
+    dedupe_key           BLOB    NOT NULL,
+    fingerprint          BLOB,             -- of the object's fields
+    source               TEXT    NOT NULL, -- the object it speaks of, as all until id
+    tenant               TEXT    NOT NULL,
+    type                 TEXT    NOT NULL,
+    id                   TEXT    NOT NULL,
+    version_kind         TEXT, -- counter; time: of the object's change; event: the event's time; null: it has no version
+    topic                TEXT,
+    event_id             TEXT, -- the provider's
+    payload_kind         TEXT, -- full, delta or thin
+    signed_by            TEXT, -- the name of the secret, never the secret
+    receiver_disposition TEXT, -- what the receiver knew already, and why
+    receiver_reason      TEXT,
+    disposition          TEXT, -- what became of it, and why
+    reason               TEXT
 ) STRICT;
 
--- What is to be judged, the oldest first.
-CREATE INDEX amends_inbox_unjudged ON amends_inbox (number) WHERE judged IS NULL;
+-- What is to be processed, the oldest first.
+CREATE INDEX amends_inbox_unprocessed ON amends_inbox (number) WHERE processed_at IS NULL;
 
 -- What became of an object?
 CREATE INDEX amends_inbox_object ON amends_inbox (source, type, id, number);
 
 -- What is old enough to go.
-CREATE INDEX amends_inbox_received ON amends_inbox (received);
+CREATE INDEX amends_inbox_received_at ON amends_inbox (received_at);
 
-CREATE TABLE amends_bodies (
-    number INTEGER NOT NULL PRIMARY KEY, -- of the delivery
-    at     INTEGER NOT NULL,             -- when it was stored
-    body   TEXT    NOT NULL
+CREATE TABLE amends_payloads (
+    delivery  INTEGER NOT NULL PRIMARY KEY, -- the number in amends_inbox
+    stored_at INTEGER NOT NULL,
+    body      TEXT    NOT NULL
 ) STRICT;
 
-CREATE INDEX amends_bodies_at ON amends_bodies (at);
+CREATE INDEX amends_payloads_stored_at ON amends_payloads (stored_at);
 
--- The gate: what is known of each object, what is owed to it, and who works on it. Kept for as long as the object
--- may be spoken of.
-CREATE TABLE amends_entries (
-    source       TEXT    NOT NULL,
-    tenant       TEXT    NOT NULL,
-    type         TEXT    NOT NULL,
-    id           TEXT    NOT NULL,
-    epoch        INTEGER,         -- of the accepted version, as all until step
-    n            INTEGER,
-    step         INTEGER,
-    rank         INTEGER,
-    ticket       INTEGER,
-    dirty        INTEGER NOT NULL DEFAULT 0,
-    clean        INTEGER NOT NULL DEFAULT 0,
-    newest_epoch INTEGER,         -- of the newest version anybody spoke of, as all until newest_step
-    newest_n     INTEGER,
-    newest_step  INTEGER,
-    accepted     INTEGER NOT NULL DEFAULT 0,
-    delivered    INTEGER NOT NULL DEFAULT 0,
-    fence        INTEGER,
-    attempts     INTEGER,
-    missing      INTEGER,
-    reread       INTEGER,
-    behind       INTEGER,         -- since when the source shows less than was spoken of
-    cause        INTEGER,         -- the delivery that was the last reason to ask or to accept
-    due          INTEGER,         -- null: never
-    until        INTEGER,         -- of the lease
-    first        INTEGER,
-    updated      INTEGER,
-    deleted      INTEGER,
-    fingerprint  BLOB,
-    clock        TEXT,
-    newest_clock TEXT,
-    holder       TEXT,
-    last_error   TEXT,
-    blocked      TEXT,
-    parked       TEXT,            -- events before their turn, a JSON array
-    body         TEXT,
+-- One row per object of a source of truth: its accepted version, what is owed to it, and the lease of who works on it. Kept
+-- for as long as the object may be spoken of.
+CREATE TABLE amends_objects (
+    source            TEXT    NOT NULL,
+    tenant            TEXT    NOT NULL,
+    type              TEXT    NOT NULL,
+    id                TEXT    NOT NULL,
+    version_epoch     INTEGER, -- of the accepted version, as in amends_inbox
+    version_number    INTEGER,
+    version_precision INTEGER,
+    origin            INTEGER,                    -- how it was learned: null by an event, 1 by a fetch
+    fetch_seq         INTEGER,                    -- the fetch that brought it: fetch_requested when it began
+    fetch_requested   INTEGER NOT NULL DEFAULT 0, -- a fetch is owed while it is above fetch_completed
+    fetch_completed   INTEGER NOT NULL DEFAULT 0,
+    newest_epoch      INTEGER, -- of the newest version that was spoken of
+    newest_number     INTEGER,
+    newest_precision  INTEGER,
+    accepted_seq      INTEGER NOT NULL DEFAULT 0, -- a delivery to the saga is owed while it is above delivered_seq
+    delivered_seq     INTEGER NOT NULL DEFAULT 0,
+    fencing_token     INTEGER,
+    failed_attempts   INTEGER, -- in a row
+    first_missing_at  INTEGER, -- when a fetch first found nothing; a second one confirms it
+    reread_at         INTEGER, -- when the same state is to be read once more
+    first_behind_at   INTEGER, -- since when fetches find less than was spoken of
+    cause             INTEGER, -- the delivery that was the last reason to fetch or to accept
+    due_at            INTEGER, -- null: never
+    leased_until      INTEGER,
+    first_seen_at     INTEGER,
+    updated_at        INTEGER,
+    deleted           INTEGER,
+    fingerprint       BLOB,
+    version_kind      TEXT,
+    newest_kind       TEXT,
+    lease_holder      TEXT,
+    last_error        TEXT,
+    blocked_reason    TEXT, -- why it waits for a person
+    pending_events    TEXT, -- that came before their turn, a JSON array
+    body              TEXT,
     PRIMARY KEY (source, tenant, type, id)
 ) STRICT;
 
--- What somebody should look at.
-CREATE INDEX amends_entries_due ON amends_entries (due) WHERE due IS NOT NULL;
+-- What is to be worked on.
+CREATE INDEX amends_objects_due_at ON amends_objects (due_at) WHERE due_at IS NOT NULL;
 
 -- What waits for a person.
-CREATE INDEX amends_entries_blocked ON amends_entries (source, tenant, type, id) WHERE blocked IS NOT NULL;
+CREATE INDEX amends_objects_blocked ON amends_objects (source, tenant, type, id) WHERE blocked_reason IS NOT NULL;
 
--- Running: one row per job that is to be done by a schedule, and one per run of it. Durations are nanoseconds.
+-- The schedule: one row per job, and one per run of it.
 
 -- What is known of a job. Every decision about its runs is taken while this row is locked. The row without a name is
 -- the pause of everything.
 CREATE TABLE amends_jobs (
-    name        TEXT    NOT NULL PRIMARY KEY,
-    schedule    TEXT,
-    zone        TEXT,
-    overlap     TEXT,
-    catch_up    INTEGER,
-    fresh       INTEGER, -- periods without a good run, then a person is told
-    first       INTEGER, -- when it was described; null: nobody has
-    described   INTEGER, -- when its description was last changed
-    planned     INTEGER, -- the last instant that has a row
-    fence       INTEGER NOT NULL DEFAULT 0,
-    asked       INTEGER NOT NULL DEFAULT 0,
-    paused      INTEGER,
-    paused_by   TEXT,
-    paused_why  TEXT,
-    approved    INTEGER,
-    approved_by TEXT,
-    approved_why TEXT,
-    good        TEXT,    -- the instant of the last good run, as all until good_ended
-    good_at     INTEGER,
-    good_ended  INTEGER,
-    failures    INTEGER NOT NULL DEFAULT 0,
-    watermark   TEXT
+    name                      TEXT    NOT NULL PRIMARY KEY,
+    schedule                  TEXT,
+    time_zone                 TEXT,
+    overlap                   TEXT,    -- skip or buffer-one
+    catch_up_window           INTEGER, -- nanoseconds
+    stale_after               INTEGER, -- periods without a success, then a person is told
+    created_at                INTEGER, -- when it was described; null: never
+    described_at              INTEGER, -- when its description was last changed
+    planned_until             INTEGER, -- the last scheduled time that has a run
+    fencing_token             INTEGER NOT NULL DEFAULT 0,
+    manual_runs               INTEGER NOT NULL DEFAULT 0,
+    paused_at                 INTEGER,
+    paused_by                 TEXT,
+    paused_reason             TEXT,
+    approved_at               INTEGER,
+    approved_by               TEXT,
+    approved_reason           TEXT,
+    last_success              TEXT, -- what it was scheduled for
+    last_success_scheduled_at INTEGER,
+    last_success_ended_at     INTEGER,
+    failures                  INTEGER NOT NULL DEFAULT 0, -- runs since then
+    watermark                 TEXT
 ) STRICT, WITHOUT ROWID;
 
--- A job and an instant have one run at most. It is recorded before it begins, and ends once.
+-- A job and a scheduled time have one run at most. It is recorded before it begins, and ends once.
 CREATE TABLE amends_runs (
-    number   INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
-    job      TEXT    NOT NULL,
-    instant  TEXT    NOT NULL, -- the civil time in the zone of the schedule
-    at       INTEGER NOT NULL,
-    since    INTEGER NOT NULL, -- the first of the instants that it stands for
-    instants INTEGER NOT NULL CHECK (instants > 0),
-    due      INTEGER NOT NULL,
-    created  INTEGER NOT NULL,
-    ask      TEXT,             -- what was asked for by hand
-    asked_by TEXT,
-    why      TEXT,
-    began    INTEGER,
-    ended    INTEGER,
-    attempt  INTEGER NOT NULL DEFAULT 0,
-    crashes  INTEGER NOT NULL DEFAULT 0,
-    fence    INTEGER NOT NULL DEFAULT 0,
-    holder   TEXT,             -- who is, or was last, at it
-    until    INTEGER,          -- of the lease; null: nobody is at it
-    verdict  TEXT CHECK (verdict IN ('ok', 'partial', 'refused', 'failed', 'stopped', 'skipped')),
-    cursor_before TEXT,
-    cursor_after  TEXT,
-    seen     INTEGER NOT NULL DEFAULT 0,
-    planned  INTEGER NOT NULL DEFAULT 0,
-    applied  INTEGER NOT NULL DEFAULT 0,
-    refused  INTEGER NOT NULL DEFAULT 0,
-    errors   INTEGER NOT NULL DEFAULT 0,
-    calls    INTEGER NOT NULL DEFAULT 0,
-    plan     TEXT,
-    note     TEXT,
-    error    TEXT,
-    UNIQUE (job, instant),
-    CHECK ((verdict IS NULL) = (ended IS NULL)),
-    CHECK (verdict IS NULL OR until IS NULL),
-    CHECK (until IS NULL OR holder IS NOT NULL),
-    CHECK ((attempt = 0) = (began IS NULL)),
-    CHECK (verdict IS NOT 'skipped' OR attempt = 0)
+    number             INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    job                TEXT    NOT NULL,
+    scheduled_for      TEXT    NOT NULL, -- the civil time in the zone of the schedule; manual:1 for what a person wanted
+    scheduled_at       INTEGER NOT NULL,
+    first_scheduled_at INTEGER NOT NULL,                             -- the first of the scheduled times that it stands for
+    scheduled_times    INTEGER NOT NULL CHECK (scheduled_times > 0), -- how many they are
+    due_at             INTEGER NOT NULL,
+    created_at         INTEGER NOT NULL,
+    requested          TEXT, -- what a person wanted; null: it is by the schedule
+    requested_by       TEXT,
+    requested_reason   TEXT,
+    started_at         INTEGER,
+    ended_at           INTEGER,
+    attempt            INTEGER NOT NULL DEFAULT 0,
+    crashes            INTEGER NOT NULL DEFAULT 0,
+    fencing_token      INTEGER NOT NULL DEFAULT 0,
+    lease_holder       TEXT,    -- who works on it, or did last
+    leased_until       INTEGER, -- null: it is not worked on
+    result             TEXT    CHECK (result IN ('ok', 'partial', 'refused', 'failed', 'stopped', 'skipped')),
+    cursor_before      TEXT,
+    cursor_after       TEXT,
+    seen               INTEGER NOT NULL DEFAULT 0,
+    planned            INTEGER NOT NULL DEFAULT 0,
+    applied            INTEGER NOT NULL DEFAULT 0,
+    over_limit         INTEGER NOT NULL DEFAULT 0,
+    errors             INTEGER NOT NULL DEFAULT 0,
+    calls              INTEGER NOT NULL DEFAULT 0,
+    plan               TEXT,
+    note               TEXT,
+    error              TEXT,
+    UNIQUE (job, scheduled_for),
+    CHECK ((result IS NULL) = (ended_at IS NULL)),
+    CHECK (result IS NULL OR leased_until IS NULL),
+    CHECK (leased_until IS NULL OR lease_holder IS NOT NULL),
+    CHECK ((attempt = 0) = (started_at IS NULL)),
+    CHECK (result IS NOT 'skipped' OR attempt = 0)
 ) STRICT;
 
 -- What may still run.
-CREATE INDEX amends_runs_open ON amends_runs (job, number) WHERE verdict IS NULL;
+CREATE INDEX amends_runs_open ON amends_runs (job, number) WHERE result IS NULL;
 
 -- The history of a job, and what of it is old enough to go.
 CREATE INDEX amends_runs_job ON amends_runs (job, number);
-CREATE INDEX amends_runs_ended ON amends_runs (job, ended);
+CREATE INDEX amends_runs_ended_at ON amends_runs (job, ended_at);
 
--- A job is at work on one run at a time.
-CREATE UNIQUE INDEX amends_runs_held ON amends_runs (job) WHERE until IS NOT NULL;
+-- A job works on one run at a time.
+CREATE UNIQUE INDEX amends_runs_leased ON amends_runs (job) WHERE leased_until IS NOT NULL;
 
--- Sweeps: how far each has come, and what full listings of a source and a destination saw.
+-- Scans: how far each has come, and what full listings of a source and a destination showed.
 
--- One row per sweep, and per part of a full listing. Serial grows by one with every page; who finds another one than he
--- read stops.
-CREATE TABLE amends_sweeps (
-    name    TEXT    NOT NULL PRIMARY KEY,
-    serial  INTEGER NOT NULL,
-    updated INTEGER NOT NULL,
-    state   TEXT    NOT NULL -- as JSON, of the sweep's own
+-- One row per scan, and per partition of a full listing. The version grows by one with every page; who finds another one
+-- than he read stops.
+CREATE TABLE amends_scans (
+    name       TEXT    NOT NULL PRIMARY KEY,
+    version    INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    checkpoint TEXT    NOT NULL -- as JSON
 ) STRICT, WITHOUT ROWID;
 
 -- One row per object or document that a listing showed, read in the order of its key. There is no other index: what is
 -- seen again changes in place.
-CREATE TABLE amends_sightings (
-    name        TEXT    NOT NULL, -- of the sweep
-    side        TEXT    NOT NULL,
+CREATE TABLE amends_observations (
+    scan        INTEGER NOT NULL, -- the number of the listing that showed it last
+    created_at  INTEGER,
+    flags       INTEGER NOT NULL, -- 1 wanted, 2 void, 4 locked, 8 foreign fields, 16 unreadable
+    name        TEXT    NOT NULL, -- of the scan
+    side        TEXT    NOT NULL, -- source or destination
     key         TEXT    NOT NULL, -- natural key
     id          TEXT    NOT NULL, -- what the side calls it
-    generation  INTEGER NOT NULL, -- the listing that saw it last
-    flags       INTEGER NOT NULL,
-    created     INTEGER,
-    part        TEXT    NOT NULL,
+    partition   TEXT    NOT NULL,
     revision    TEXT,
-    fingerprint BLOB,             -- of the fields and the mapping's version
-    fields      TEXT,             -- as JSON
+    fingerprint BLOB, -- of the fields and the mapping's version
+    fields      TEXT, -- as JSON
     PRIMARY KEY (name, side, key, id)
 ) STRICT, WITHOUT ROWID;
 
 -- Plans: what a comparison of source, destination and ledger found, what became of each action, who approved it, and
 -- the drift that lasts from run to run.
 
--- One row per plan. A draft is being written and nobody's plan; what is dropped is about to be erased with its
--- findings, in parts.
+-- One row per plan. A draft is being written; what is discarded is about to be erased with its findings, in parts.
 CREATE TABLE amends_plans (
-    number INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
-    begun  INTEGER NOT NULL,
-    made   INTEGER,             -- null: never finished
-    job    TEXT    NOT NULL,
-    state  TEXT    NOT NULL CHECK (state IN ('draft', 'plan', 'dropped')),
-    id     TEXT,                -- over all that the plan says; equal plans have one
-    plan   TEXT,                -- as JSON
-    CHECK (state <> 'plan' OR (made IS NOT NULL AND id IS NOT NULL AND plan IS NOT NULL))
+    number      INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    started_at  INTEGER NOT NULL,
+    finished_at INTEGER, -- null: never finished
+    job         TEXT    NOT NULL,
+    state       TEXT    NOT NULL CHECK (state IN ('draft', 'ready', 'discarded')),
+    id          TEXT, -- over all that the plan says; equal plans have one
+    plan        TEXT, -- as JSON
+    CHECK (state <> 'ready' OR (finished_at IS NOT NULL AND id IS NOT NULL AND plan IS NOT NULL))
 ) STRICT;
 
 CREATE INDEX amends_plans_job ON amends_plans (job, number);
 
-CREATE INDEX amends_plans_id ON amends_plans (id, number) WHERE state = 'plan';
+CREATE INDEX amends_plans_id ON amends_plans (id, number) WHERE state = 'ready';
 
 -- One row per key of a plan that is not in sync.
 CREATE TABLE amends_findings (
-    at      INTEGER,            -- of the outcome; null: nothing came of it yet
-    plan    INTEGER NOT NULL,
-    acts    INTEGER NOT NULL,   -- 1: it is carried out without a person
-    key     TEXT    NOT NULL,
-    class   TEXT    NOT NULL,
-    outcome TEXT,
-    error   TEXT,
-    finding TEXT    NOT NULL,   -- as JSON, without the key
+    outcome_at INTEGER,          -- null: nothing came of it yet
+    plan       INTEGER NOT NULL, -- its number
+    automatic  INTEGER NOT NULL, -- 1: it is carried out without a person
+    key        TEXT    NOT NULL,
+    class      TEXT    NOT NULL,
+    outcome    TEXT,
+    error      TEXT,
+    finding    TEXT    NOT NULL, -- as JSON, without the key
     PRIMARY KEY (plan, key)
 ) STRICT, WITHOUT ROWID;
 
 -- The first of each class.
 CREATE INDEX amends_findings_class ON amends_findings (plan, class, key);
 
--- Who wants a plan to be applied although it is over its bounds.
+-- Who wants a plan to be applied although it is over its limits.
 CREATE TABLE amends_approvals (
-    at     INTEGER NOT NULL,
-    id     TEXT    NOT NULL PRIMARY KEY, -- of the plan
-    actor  TEXT    NOT NULL,
-    reason TEXT
+    approved_at INTEGER NOT NULL,
+    plan_id     TEXT    NOT NULL PRIMARY KEY,
+    actor       TEXT    NOT NULL,
+    reason      TEXT
 ) STRICT;
 
 -- One row per difference for as long as run after run finds it.
 CREATE TABLE amends_drifts (
-    first   INTEGER NOT NULL,
-    last    INTEGER NOT NULL,
-    times   INTEGER NOT NULL CHECK (times > 0), -- runs in a row
-    plan    INTEGER NOT NULL,                   -- that told it last
-    job     TEXT    NOT NULL,
-    key     TEXT    NOT NULL,
-    class   TEXT    NOT NULL,
-    finding TEXT    NOT NULL,                   -- as JSON, without the key
+    first_at INTEGER NOT NULL,
+    last_at  INTEGER NOT NULL,
+    runs     INTEGER NOT NULL CHECK (runs > 0), -- in a row
+    plan     INTEGER NOT NULL,                  -- that told it last
+    job      TEXT    NOT NULL,
+    key      TEXT    NOT NULL,
+    class    TEXT    NOT NULL,
+    finding  TEXT    NOT NULL, -- as JSON, without the key
     PRIMARY KEY (job, key)
-) STRICT, WITHOUT ROWID;
+) STRICT, WITHOUT ROWID; -- every run writes each row anew
 
 -- The oldest first.
-CREATE INDEX amends_drifts_first ON amends_drifts (first, job, key);
+CREATE INDEX amends_drifts_first_at ON amends_drifts (first_at, job, key);
 
 -- +goose Down
 DROP TABLE amends_drifts;
 DROP TABLE amends_approvals;
 DROP TABLE amends_findings;
 DROP TABLE amends_plans;
-DROP TABLE amends_sightings;
-DROP TABLE amends_sweeps;
+DROP TABLE amends_observations;
+DROP TABLE amends_scans;
 DROP TABLE amends_runs;
 DROP TABLE amends_jobs;
-DROP TABLE amends_entries;
-DROP TABLE amends_bodies;
+DROP TABLE amends_objects;
+DROP TABLE amends_payloads;
 DROP TABLE amends_inbox;
 DROP TABLE amends_digests;
 DROP VIEW amends_overview;

@@ -109,7 +109,7 @@ func TestByHandHasTheWrappers(t *testing.T) {
 	})
 }
 
-// X6: a pause, of the job or of everything, is obeyed between any two actions; nothing begins under it, by hand
+// X6, S5: a pause, of the job or of everything, is obeyed between any two actions; nothing begins under it, by hand
 // neither; and when it is over, one run makes up for what was missed.
 func TestPause(t *testing.T) {
 	t.Parallel()

@@ -95,7 +95,7 @@ func TestDaylightSaving(t *testing.T) {
 	}
 }
 
-// R5: two runs of a job are never at work at once. Instants that come during one are skipped, and that is recorded with
+// R5, S3: two runs of a job are never at work at once. Instants that come during one are skipped, and that is recorded with
 // the reason.
 func TestOverlapIsSkipped(t *testing.T) {
 	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
@@ -111,7 +111,7 @@ func TestOverlapIsSkipped(t *testing.T) {
 	})
 }
 
-// R5, buffer-one: one instant waits for the end of the run, those after it are skipped.
+// R5, S3, buffer-one: one instant waits for the end of the run, those after it are skipped.
 func TestOverlapIsBuffered(t *testing.T) {
 	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
 		j := s.job("*/5 * * * *", "", 12*time.Minute)
@@ -125,7 +125,7 @@ func TestOverlapIsBuffered(t *testing.T) {
 	})
 }
 
-// R6: after three days down there is exactly one run, for all that was missed within the window; what is older is
+// R6, S2: after three days down there is exactly one run, for all that was missed within the window; what is older is
 // recorded as skipped.
 func TestThreeDaysDown(t *testing.T) {
 	bubble(t, "2026-06-15T10:04:00Z", func(s *stage) {
@@ -146,7 +146,7 @@ func TestThreeDaysDown(t *testing.T) {
 	})
 }
 
-// R6: what was planned and begun by nobody within the window is skipped like what was never planned.
+// R6, S4: what was planned and not begun within the window is skipped like what was never planned.
 func TestTooLateToBegin(t *testing.T) {
 	bubble(t, "2026-06-14T23:58:00Z", func(s *stage) {
 		j := s.job("0 0 * * *", "", 10*time.Minute)
@@ -169,7 +169,7 @@ func TestTooLateToBegin(t *testing.T) {
 	})
 }
 
-// R6: another schedule goes on behind the last instant of the one before it. None from before that is run again, and
+// R6, S1: another schedule goes on behind the last instant of the one before it. None from before that is run again, and
 // none is lost that came before the new one was deployed.
 func TestAnotherSchedule(t *testing.T) {
 	bubble(t, "2026-06-15T09:00:00Z", func(s *stage) {

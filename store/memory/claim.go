@@ -12,7 +12,7 @@ import (
 	"github.com/amends-dev/amends/store/internal/valid"
 )
 
-// Claim "buries expired sessions and releases what dead ones held, then gives session t up to c.Limit works that are
+// Claim "buries sessions that expired, Skew after their end, and releases what dead ones held, then gives session t up to c.Limit works that are
 // due and known to it", and returns them "together with the works t already holds that have an unread signal".
 func (db *DB) Claim(ctx context.Context, t saga.Token, c ledger.Claim) (ledger.Claimed, error) {
 	now, unlock, err := db.enter(ctx)
@@ -24,7 +24,7 @@ func (db *DB) Claim(ctx context.Context, t saga.Token, c ledger.Claim) (ledger.C
 		return ledger.Claimed{}, fmt.Errorf("claim for session %s: %w", t, err)
 	}
 	for _, s := range db.sessions {
-		s.dead = s.dead || !s.expires.After(now)
+		s.dead = s.dead || !s.expires.Add(db.limits.Skew).After(now)
 	}
 	if !db.live(t, now) {
 		return ledger.Claimed{}, fmt.Errorf("claim for session %s: %w", t, ledger.ErrSessionDead)

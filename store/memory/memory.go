@@ -25,11 +25,15 @@ import (
 type Options struct {
 	// Now is the database's clock, the only one it ever reads. Default: time.Now.
 	Now func() time.Time
+	// Limits are what the ledger says of itself. Where Now is the clock of one of several nodes, Skew says how far apart
+	// they are. Default: none; one clock, and a fail-over forgets.
+	Limits ledger.Limits
 }
 
 // DB is a database in memory: a ledger, and all that a reconciler keeps.
 type DB struct {
-	now func() time.Time
+	now    func() time.Time
+	limits ledger.Limits
 
 	mu       sync.Mutex // guards everything below
 	closed   bool
@@ -85,6 +89,7 @@ var (
 func New(o *Options) *DB {
 	db := &DB{
 		now:      time.Now,
+		limits:   ledger.Limits{Forgets: true},
 		identity: identity(),
 		opened:   make(map[saga.Token]string),
 		begun:    make(map[string]time.Time),
@@ -92,6 +97,9 @@ func New(o *Options) *DB {
 	}
 	if o != nil && o.Now != nil {
 		db.now = o.Now
+	}
+	if o != nil && o.Limits != (ledger.Limits{}) {
+		db.limits = o.Limits
 	}
 	return db
 }
@@ -109,6 +117,9 @@ func newState() state {
 		runs:        runs{jobs: make(map[string]schedule.State)},
 	}
 }
+
+// Limits says "what the ledger can bear".
+func (db *DB) Limits() ledger.Limits { return db.limits }
 
 // Close ends the use of db. Every later call fails, as on a closed database.
 func (db *DB) Close() error {

@@ -2,7 +2,9 @@ package memory_test
 
 import (
 	"testing"
+	"time"
 
+	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/ledger/ledgertest"
 	"github.com/amends-dev/amends/store/memory"
 	"github.com/amends-dev/amends/store/storetest"
@@ -34,6 +36,14 @@ func TestLedger(t *testing.T) {
 func TestInbox(t *testing.T) {
 	t.Parallel()
 	inboxes.Run(t)
+}
+
+// A database of several nodes keeps to the same, with clocks that are apart (K10).
+func TestLedgerOfSeveralNodes(t *testing.T) {
+	t.Parallel()
+	ledgertest.Run(t, func(*testing.T) ledgertest.Store {
+		return memory.New(&memory.Options{Limits: ledger.Limits{Skew: 20 * time.Millisecond, Forgets: true}})
+	})
 }
 
 // The suites find every rule that a database can break.

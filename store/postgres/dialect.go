@@ -7,7 +7,6 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/amends-dev/amends/migrations"
-	"github.com/amends-dev/amends/store/internal/pgdb"
 	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
@@ -25,7 +24,7 @@ func (db *DB) dialect() *sqlstore.Dialect {
 			return db.gate.transaction(ctx, func(tx *sqlx.Tx) error { return fn(ctx, tx) })
 		},
 		Page:       db.page,
-		Identity:   func(ctx context.Context, q sqlstore.Queries) (string, error) { return pgdb.Identity(ctx, q) },
+		Identity:   func(ctx context.Context, q sqlstore.Queries) (string, error) { return db.server.Identify(ctx, q) },
 		Schema:     migrations.Latest(migrations.Postgres),
 		Claim:      db.claim,
 		GiveBack:   db.giveBack,

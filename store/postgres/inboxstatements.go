@@ -99,46 +99,46 @@ func acceptText(batch string) string {
 	return `WITH c AS MATERIALIZED (SELECT clock_timestamp() AS now),
 	u AS MATERIALIZED (SELECT nextval('amends_inbox_number_seq') AS number, u.* FROM ` + batch + `),
 	g AS (
-		INSERT INTO amends_digests AS g (key, content, number, copies, first, last)
+		INSERT INTO amends_digests AS g (key, content, delivery, copies, first_at, last_at)
 		SELECT u.key, u.content, u.number, u.copies, c.now, c.now FROM u CROSS JOIN c
 		ORDER BY u.key
 		ON CONFLICT (key) DO UPDATE SET
 			copies = g.copies + CASE WHEN g.content = excluded.content THEN excluded.copies ELSE 0 END,
-			last = CASE WHEN g.content = excluded.content THEN greatest(g.last, excluded.last) ELSE g.last END
-		RETURNING g.key, g.content, g.number),
+			last_at = CASE WHEN g.content = excluded.content THEN greatest(g.last_at, excluded.last_at) ELSE g.last_at END
+		RETURNING g.key, g.content, g.delivery),
 	t AS (
-		INSERT INTO amends_digests AS g (key, content, number, copies, first, last)
+		INSERT INTO amends_digests AS g (key, content, delivery, copies, first_at, last_at)
 		SELECT u.twin, u.content, u.number, u.copies, c.now, c.now
 		FROM u JOIN g ON g.key = u.key CROSS JOIN c
 		WHERE g.content <> u.content
 		ORDER BY u.twin
-		ON CONFLICT (key) DO UPDATE SET copies = g.copies + excluded.copies, last = greatest(g.last, excluded.last)
-		RETURNING g.key, g.number),
+		ON CONFLICT (key) DO UPDATE SET copies = g.copies + excluded.copies, last_at = greatest(g.last_at, excluded.last_at)
+		RETURNING g.key, g.delivery),
 	k AS MATERIALIZED (
-		SELECT number, key, false AS twin FROM g UNION ALL SELECT number, key, true FROM t),
+		SELECT delivery, key, false AS twin FROM g UNION ALL SELECT delivery, key, true FROM t),
 	i AS (
-		INSERT INTO amends_inbox (number, key, judged, outcome, because, verdict, why, ` + rows.Names("", beforeVerdict) + `)
+		INSERT INTO amends_inbox (number, digest, processed_at, disposition, reason, receiver_disposition, receiver_reason, ` + rows.Names("", beforeVerdict) + `)
 		SELECT u.number, k.key,
 			CASE WHEN u.known AND NOT k.twin THEN c.now END,
-			CASE WHEN u.known AND NOT k.twin THEN u.verdict END,
-			CASE WHEN u.known AND NOT k.twin THEN u.why END,
-			CASE WHEN k.twin THEN 'id-conflict' ELSE u.verdict END, u.why, ` + from(beforeVerdict) + `
-		FROM u JOIN k ON k.number = u.number CROSS JOIN c
+			CASE WHEN u.known AND NOT k.twin THEN u.receiver_disposition END,
+			CASE WHEN u.known AND NOT k.twin THEN u.receiver_reason END,
+			CASE WHEN k.twin THEN 'id-conflict' ELSE u.receiver_disposition END, u.receiver_reason, ` + from(beforeVerdict) + `
+		FROM u JOIN k ON k.delivery = u.number CROSS JOIN c
 		ORDER BY u.number)
-	INSERT INTO amends_bodies (number, at, body)
-	SELECT u.number, c.now, u.body FROM u JOIN k ON k.number = u.number CROSS JOIN c
+	INSERT INTO amends_payloads (delivery, stored_at, body)
+	SELECT u.number, c.now, u.body FROM u JOIN k ON k.delivery = u.number CROSS JOIN c
 	WHERE u.body IS NOT NULL`
 }
 
 const unjudgedText = `
 	WITH d AS MATERIALIZED (
-		SELECT * FROM amends_inbox WHERE judged IS NULL ORDER BY number LIMIT $1 FOR UPDATE SKIP LOCKED)
+		SELECT * FROM amends_inbox WHERE processed_at IS NULL ORDER BY number LIMIT $1 FOR UPDATE SKIP LOCKED)
 	SELECT ` + rows.DeliveryColumns + ` FROM d` + rows.BesideDelivery + ` ORDER BY d.number`
 
 const judgeText = `
-	UPDATE amends_inbox AS d SET outcome = u.outcome, because = u.because,
-		judged = 'epoch'::timestamptz + $4::bigint * interval '1 microsecond'
-	FROM unnest($1::bigint[], $2::text[], $3::text[]) AS u (number, outcome, because)
+	UPDATE amends_inbox AS d SET disposition = u.disposition, reason = u.reason,
+		processed_at = 'epoch'::timestamptz + $4::bigint * interval '1 microsecond'
+	FROM unnest($1::bigint[], $2::text[], $3::text[]) AS u (number, disposition, reason)
 	WHERE d.number = u.number`
 
 var entryColumns = slices.Concat(rows.KeyColumns, rows.EntryColumns)
@@ -149,7 +149,7 @@ const keyNames = `source, tenant, type, id`
 
 // addEntriesText makes sure that an object has a row. $1 to $4 are the key, each in an array.
 const addEntriesText = `
-	INSERT INTO amends_entries (` + keyNames + `, first)
+	INSERT INTO amends_objects (` + keyNames + `, first_seen_at)
 	SELECT ` + keyNames + `, clock_timestamp()
 	FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS u (` + keyNames + `)
 	ORDER BY source COLLATE "C", tenant COLLATE "C", type COLLATE "C", id COLLATE "C"
@@ -158,31 +158,31 @@ const addEntriesText = `
 var lockEntriesText = `
 	SELECT ` + entryNames + `, clock_timestamp() AS now
 	FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS u (` + keyNames + `)
-		JOIN amends_entries AS e ON e.source = u.source AND e.tenant = u.tenant AND e.type = u.type AND e.id = u.id
+		JOIN amends_objects AS e ON e.source = u.source AND e.tenant = u.tenant AND e.type = u.type AND e.id = u.id
 	ORDER BY e.source, e.tenant, e.type, e.id
 	FOR UPDATE OF e`
 
 var lockEntryText = `
-	SELECT ` + entryNames + `, clock_timestamp() AS now FROM amends_entries AS e
+	SELECT ` + entryNames + `, clock_timestamp() AS now FROM amends_objects AS e
 	WHERE e.source = $1 AND e.tenant = $2 AND e.type = $3 AND e.id = $4
 	FOR UPDATE`
 
 // dueText passes by what another process has locked. The clock is read once: an index takes no other.
 var dueText = `
-	SELECT ` + entryNames + `, (SELECT clock_timestamp()) AS now FROM amends_entries AS e
-	WHERE e.due <= (SELECT clock_timestamp()) AND (e.until IS NULL OR e.until <= (SELECT clock_timestamp()))
-	ORDER BY e.due LIMIT $1
+	SELECT ` + entryNames + `, (SELECT clock_timestamp()) AS now FROM amends_objects AS e
+	WHERE e.due_at <= (SELECT clock_timestamp()) AND (e.leased_until IS NULL OR e.leased_until <= (SELECT clock_timestamp()))
+	ORDER BY e.due_at LIMIT $1
 	FOR UPDATE SKIP LOCKED`
 
 // newEntriesText leaves out what somebody else has inserted meanwhile.
 var newEntriesText = `
-	INSERT INTO amends_entries (` + rows.Names("", entryColumns) + `)
+	INSERT INTO amends_objects (` + rows.Names("", entryColumns) + `)
 	SELECT ` + from(entryColumns) + ` FROM ` + unnested(entryColumns) + `
 	ORDER BY u.source COLLATE "C", u.tenant COLLATE "C", u.type COLLATE "C", u.id COLLATE "C"
 	ON CONFLICT DO NOTHING`
 
 func setEntriesText(batch string) string {
-	return `UPDATE amends_entries AS e SET (` + rows.Names("", rows.EntryColumns) + `) = ROW (` + from(rows.EntryColumns) + `)
+	return `UPDATE amends_objects AS e SET (` + rows.Names("", rows.EntryColumns) + `) = ROW (` + from(rows.EntryColumns) + `)
 		FROM ` + batch + `
 		WHERE e.source = u.source AND e.tenant = u.tenant AND e.type = u.type AND e.id = u.id`
 }

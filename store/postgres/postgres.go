@@ -144,6 +144,11 @@ func (db *DB) sameDatabase(t saga.Token) error {
 	return nil
 }
 
+// Limits says what the database can bear: one server has one clock.
+func (db *DB) Limits() ledger.Limits {
+	return ledger.Limits{Bytes: db.most, Record: db.most, Forgets: db.server.Forgets()}
+}
+
 // Close waits for what is being written and closes every connection. It does not bury sessions.
 func (db *DB) Close() error {
 	db.incoming.Close()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gofrs/flock"
 	"github.com/jmoiron/sqlx"
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/reconcile"
@@ -184,6 +185,9 @@ func (db *DB) OpenSession(ctx context.Context, ttl time.Duration, label string, 
 	db.owner, lease.Alone, lease.Live = lock, true, []saga.Token{lease.Token}
 	return lease, nil
 }
+
+// Limits says what the file can bear. It has one clock, and no fail-over.
+func (db *DB) Limits() ledger.Limits { return ledger.Limits{Record: sqlite3.SQLITE_MAX_LENGTH} }
 
 // Close waits for what is being written, closes the file and gives the lock back. It does not bury sessions.
 func (db *DB) Close() error {

@@ -21,6 +21,7 @@ import (
 // Server is a database: how to reach it, who it was when it was seen last, and when it was recognised.
 type Server struct {
 	connector  *pq.Connector
+	who        Provider
 	identity   atomic.Pointer[string] // of the newest connection; nil: not asked yet
 	recognised atomic.Pointer[string] // calls that are trusted reach no other; nil: they reach any
 	doubt      atomic.Int64           // when the newest call began that had no answer in its time
@@ -39,7 +40,7 @@ func New(dsn string, connect time.Duration) (*Server, error) {
 		return nil, err
 	}
 	c.Dialer(newDialer())
-	return &Server{connector: c}, nil
+	return &Server{connector: c, who: Timeline{}}, nil
 }
 
 // config reads a DSN and sets what must not be left to chance.
@@ -93,12 +94,12 @@ func (s *Server) Pool(n int, settings ...string) *sqlx.DB {
 // unused is how long a connection stays open that nothing uses.
 const unused = time.Minute
 
-// greeting is the first statement of every connection: it makes the settings and asks who is there. What was
+// greeting is the first statement of every connection: it makes the settings and asks what is there. What was
 // answered must be durable, so a synchronous_commit that is off is switched on.
 func greeting(settings []string) string {
 	var b strings.Builder
-	b.WriteString(`SELECT current_setting('server_version_num')::bigint, current_setting('transaction_read_only'), ` +
-		whoAreYou + `, set_config('synchronous_commit', CASE current_setting('synchronous_commit')
+	b.WriteString(`SELECT current_setting('server_version_num')::bigint, current_setting('transaction_read_only')` +
+		`, set_config('synchronous_commit', CASE current_setting('synchronous_commit')
 			WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false)`)
 	for _, s := range settings {
 		name, value, _ := strings.Cut(s, "=")
@@ -107,15 +108,10 @@ func greeting(settings []string) string {
 	return b.String()
 }
 
-// whoAreYou is the database's identity: a copy has another system identifier, a promoted standby or a restored
-// backup another timeline.
-const whoAreYou = `CASE WHEN pg_is_in_recovery() THEN '' ELSE
-	(SELECT system_identifier::text FROM pg_control_system()) || '/' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END`
-
-// Identity asks who is there, on a connection that is open already.
-func Identity(ctx context.Context, q sqlx.QueryerContext) (string, error) {
+// Identify asks who is there, on a connection that is open already.
+func (s *Server) Identify(ctx context.Context, q sqlx.QueryerContext) (string, error) {
 	var id string
-	err := q.QueryRowxContext(ctx, `SELECT `+whoAreYou).Scan(&id)
+	err := q.QueryRowxContext(ctx, s.who.Query()).Scan(&id)
 	if err == nil && id == "" {
 		return "", errStandby
 	}
@@ -148,6 +144,9 @@ func (d *door) Connect(ctx context.Context) (driver.Conn, error) {
 	d.identity.CompareAndSwap(known, &c.identity) // what was recognised meanwhile counts
 	return c, nil
 }
+
+// Forgets reports whether a fail-over may forget what was acknowledged.
+func (s *Server) Forgets() bool { return s.who.Forgets() }
 
 // Identity is who the database was when it was last seen, "" before the first connection.
 func (s *Server) Identity() string {
@@ -197,20 +196,26 @@ func (d *door) greet(ctx context.Context) (_ *conn, err error) {
 		return nil, err
 	}
 	version, _ := answer[0].(int64)
-	id := text(answer[2])
-	if err := admit(version, text(answer[1]), id); err != nil {
+	if err := admit(version, text(answer[1])); err != nil {
 		return nil, err
+	}
+	if answer, err = firstRow(ctx, c, d.who.Query()); err != nil {
+		return nil, err
+	}
+	id := text(answer[0])
+	if id == "" {
+		return nil, errStandby
 	}
 	o.socket.doubt = &d.doubt
 	return &conn{pqConn: c, socket: o.socket, server: d.Server, identity: id}, nil
 }
 
 // admit refuses a server on which a ledger cannot be written.
-func admit(version int64, readOnly, id string) error {
+func admit(version int64, readOnly string) error {
 	switch {
 	case version < oldest:
 		return fmt.Errorf("%w: Postgres %d.%d; a ledger needs 14 or newer", ledger.ErrUnsupported, version/10000, version%10000)
-	case readOnly == "on" || id == "":
+	case readOnly == "on":
 		return errStandby
 	}
 	return nil

@@ -17,18 +17,17 @@ import (
 func TestAdmit(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		version      int64
-		readOnly, id string
-		want         error
+		version  int64
+		readOnly string
+		want     error
 	}{
-		{140000, "off", "7/1", nil},
-		{180001, "off", "7/1", nil},
-		{130022, "off", "7/1", ledger.ErrUnsupported},
-		{90624, "off", "7/1", ledger.ErrUnsupported},
-		{150018, "on", "7/1", ledger.ErrReadOnly},
-		{150018, "off", "", ledger.ErrReadOnly}, // in recovery
+		{140000, "off", nil},
+		{180001, "off", nil},
+		{130022, "off", ledger.ErrUnsupported},
+		{90624, "off", ledger.ErrUnsupported},
+		{150018, "on", ledger.ErrReadOnly},
 	} {
-		if err := admit(c.version, c.readOnly, c.id); !errors.Is(err, c.want) {
+		if err := admit(c.version, c.readOnly); !errors.Is(err, c.want) {
 			t.Errorf("%+v: got %v", c, err)
 		}
 	}

@@ -8,26 +8,46 @@ import (
 	"github.com/amends-dev/amends/store/internal/column"
 )
 
-// DeliveryColumns are what a [Delivery] is read from: the tables as d, their bodies as b, their digests as g.
-const DeliveryColumns = `d.number, d.received, d.at, d.judged, d.epoch, d.n, d.step, d.deleted, d.dedupe, d.fingerprint,
-	d.source, d.tenant, d.type, d.id, d.clock, d.topic, d.event, d.payload, d.secret, d.verdict, d.why, d.outcome, d.because,
-	b.body, g.copies, g.last`
+// DeliveryColumns are what a [Delivery] is read from: the tables as d, their payloads as p, their digests as g.
+const DeliveryColumns = `d.number, d.received_at, d.occurred_at, d.processed_at,
+	d.version_epoch, d.version_kind, d.version_number, d.version_precision, d.deleted, d.dedupe_key, d.fingerprint,
+	d.source, d.tenant, d.type, d.id, d.topic, d.event_id, d.payload_kind, d.signed_by,
+	d.receiver_disposition, d.receiver_reason, d.disposition, d.reason,
+	p.body, g.copies, g.last_at`
 
 // BesideDelivery joins what [DeliveryColumns] needs beside d. A digest that was given to a later event is not d's.
 const BesideDelivery = `
-	LEFT JOIN amends_bodies AS b ON b.number = d.number
-	LEFT JOIN amends_digests AS g ON g.key = d.key AND g.number = d.number`
+	LEFT JOIN amends_payloads AS p ON p.delivery = d.number` + DigestOfDelivery
+
+// DigestOfDelivery joins the digest of d.
+const DigestOfDelivery = `
+	LEFT JOIN amends_digests AS g ON g.key = d.digest AND g.delivery = d.number`
 
 // Delivery is a row of the inbox.
 type Delivery struct {
-	Number                                             int64
-	Received, At, Judged, Last                         column.Moment
-	Epoch, N, Step, Copies                             column.Number
-	Deleted                                            column.Flag
-	Dedupe, Fingerprint                                []byte
-	Source, Tenant, Type, ID                           string
-	Clock, Topic, Event, Payload, Secret, Verdict, Why column.Text
-	Outcome, Because, Body                             column.Text
+	Number                   int64
+	Source, Tenant, Type, ID string
+	Received                 column.Moment `db:"received_at"`
+	At                       column.Moment `db:"occurred_at"`
+	Judged                   column.Moment `db:"processed_at"`
+	Epoch                    column.Number `db:"version_epoch"`
+	Clock                    column.Text   `db:"version_kind"`
+	N                        column.Number `db:"version_number"`
+	Step                     column.Number `db:"version_precision"`
+	Deleted                  column.Flag
+	Dedupe                   []byte `db:"dedupe_key"`
+	Fingerprint              []byte
+	Topic                    column.Text
+	Event                    column.Text `db:"event_id"`
+	Payload                  column.Text `db:"payload_kind"`
+	Secret                   column.Text `db:"signed_by"`
+	Verdict                  column.Text `db:"receiver_disposition"`
+	Why                      column.Text `db:"receiver_reason"`
+	Outcome                  column.Text `db:"disposition"`
+	Because                  column.Text `db:"reason"`
+	Body                     column.Text
+	Copies                   column.Number
+	Last                     column.Moment `db:"last_at"`
 }
 
 // Delivery returns what the row says.
@@ -71,12 +91,12 @@ func Deliveries(rows []Delivery) []reconcile.Delivery {
 	return ds
 }
 
-// Census is a row that counts deliveries by verdict.
+// Census is a row that counts deliveries by disposition.
 type Census struct {
 	Source  string
-	Verdict column.Text
+	Verdict column.Text `db:"disposition"`
 	Count   int64
-	Last    column.Moment
+	Last    column.Moment `db:"last_at"`
 }
 
 // Row returns what the row says.
@@ -88,7 +108,8 @@ func (c *Census) Row() reconcile.Count {
 type Stopped struct {
 	Source, Tenant, Type, ID string
 	Copies, Known            int64
-	First, Last              column.Moment
+	First                    column.Moment `db:"first_at"`
+	Last                     column.Moment `db:"last_at"`
 }
 
 // Row returns what the row says.
@@ -100,7 +121,7 @@ func (s *Stopped) Row() reconcile.Stopped {
 }
 
 // OutcomeColumns are what Judge changes in a row of the inbox, in the order of [Outcome].
-var OutcomeColumns = []Column{{"number", Bigint}, {"outcome", Words}, {"because", Words}}
+var OutcomeColumns = []Column{{"number", Bigint}, {"disposition", Words}, {"reason", Words}}
 
 // Outcome returns the values of [OutcomeColumns].
 func Outcome(d *reconcile.Delivery) []any {

@@ -16,17 +16,17 @@ var KeyColumns = []Column{{"source", Words}, {"tenant", Words}, {"type", Words},
 // Key returns the values of [KeyColumns].
 func Key(o reconcile.Object) []any { return []any{o.Source, o.Tenant, o.Type, o.ID} }
 
-// EntryColumns are the other columns of amends_entries, in the order of [Values].
+// EntryColumns are the other columns of amends_objects, in the order of [Values].
 var EntryColumns = []Column{
-	{"epoch", Bigint}, {"clock", Words}, {"n", Bigint}, {"step", Bigint},
-	{"rank", Bigint}, {"ticket", Bigint}, {"fingerprint", Bytes}, {"deleted", Flag}, {"body", Words},
-	{"dirty", Bigint}, {"clean", Bigint},
-	{"newest_epoch", Bigint}, {"newest_clock", Words}, {"newest_n", Bigint}, {"newest_step", Bigint},
-	{"missing", Moment}, {"reread", Moment}, {"behind", Moment}, {"cause", Bigint},
-	{"accepted", Bigint}, {"delivered", Bigint}, {"parked", Words},
-	{"due", Moment}, {"holder", Words}, {"until", Moment}, {"fence", Bigint},
-	{"attempts", Bigint}, {"last_error", Words}, {"blocked", Words},
-	{"first", Moment}, {"updated", Moment},
+	{"version_epoch", Bigint}, {"version_kind", Words}, {"version_number", Bigint}, {"version_precision", Bigint},
+	{"origin", Bigint}, {"fetch_seq", Bigint}, {"fingerprint", Bytes}, {"deleted", Flag}, {"body", Words},
+	{"fetch_requested", Bigint}, {"fetch_completed", Bigint},
+	{"newest_epoch", Bigint}, {"newest_kind", Words}, {"newest_number", Bigint}, {"newest_precision", Bigint},
+	{"first_missing_at", Moment}, {"reread_at", Moment}, {"first_behind_at", Moment}, {"cause", Bigint},
+	{"accepted_seq", Bigint}, {"delivered_seq", Bigint}, {"pending_events", Words},
+	{"due_at", Moment}, {"lease_holder", Words}, {"leased_until", Moment}, {"fencing_token", Bigint},
+	{"failed_attempts", Bigint}, {"last_error", Words}, {"blocked_reason", Words},
+	{"first_seen_at", Moment}, {"updated_at", Moment},
 }
 
 // updated is the place of the last column, which every write changes.
@@ -78,26 +78,41 @@ func Same(a, b []any) bool {
 	return true
 }
 
-// Entry is a row of amends_entries.
+// Entry is a row of amends_objects.
 type Entry struct {
-	Source, Tenant, Type, ID          string
-	Epoch, N, Step, Rank, Ticket      column.Number
-	Clock                             column.Text
-	Fingerprint                       []byte
-	Deleted                           column.Flag
-	Body, Parked                      column.Text
-	Dirty, Clean, Accepted, Delivered column.Number
-	NewestEpoch                       column.Number `db:"newest_epoch"`
-	NewestClock                       column.Text   `db:"newest_clock"`
-	NewestN                           column.Number `db:"newest_n"`
-	NewestStep                        column.Number `db:"newest_step"`
-	Missing, Reread, Behind           column.Moment
-	Due, Until, First, Updated        column.Moment
-	Cause                             column.Number
-	Holder, Blocked                   column.Text
-	LastError                         column.Text `db:"last_error"`
-	Fence, Attempts                   column.Number
-	Now                               column.Moment // of statements that tell it
+	Source, Tenant, Type, ID string
+	Epoch                    column.Number `db:"version_epoch"`
+	Clock                    column.Text   `db:"version_kind"`
+	N                        column.Number `db:"version_number"`
+	Step                     column.Number `db:"version_precision"`
+	Rank                     column.Number `db:"origin"`
+	Ticket                   column.Number `db:"fetch_seq"`
+	Fingerprint              []byte
+	Deleted                  column.Flag
+	Body                     column.Text
+	Parked                   column.Text   `db:"pending_events"`
+	Dirty                    column.Number `db:"fetch_requested"`
+	Clean                    column.Number `db:"fetch_completed"`
+	Accepted                 column.Number `db:"accepted_seq"`
+	Delivered                column.Number `db:"delivered_seq"`
+	NewestEpoch              column.Number `db:"newest_epoch"`
+	NewestClock              column.Text   `db:"newest_kind"`
+	NewestN                  column.Number `db:"newest_number"`
+	NewestStep               column.Number `db:"newest_precision"`
+	Missing                  column.Moment `db:"first_missing_at"`
+	Reread                   column.Moment `db:"reread_at"`
+	Behind                   column.Moment `db:"first_behind_at"`
+	Cause                    column.Number
+	Due                      column.Moment `db:"due_at"`
+	Holder                   column.Text   `db:"lease_holder"`
+	Until                    column.Moment `db:"leased_until"`
+	Fence                    column.Number `db:"fencing_token"`
+	Attempts                 column.Number `db:"failed_attempts"`
+	LastError                column.Text   `db:"last_error"`
+	Blocked                  column.Text   `db:"blocked_reason"`
+	First                    column.Moment `db:"first_seen_at"`
+	Updated                  column.Moment `db:"updated_at"`
+	Now                      column.Moment // of statements that tell it
 }
 
 // Entry returns what the row says.
@@ -161,22 +176,30 @@ func long(b json.RawMessage) any {
 	return printable(string(b))
 }
 
-// parked is an event that waits within its entry. Its object is the entry's. The body is a string there: what was
-// sent comes back byte for byte.
+// parked is an event that waits within the row of its object. The body is a string there: what was sent comes back byte for
+// byte.
 type parked struct {
-	Topic       string `json:",omitempty"`
-	ID          string `json:",omitempty"`
-	Dedupe      []byte `json:",omitempty"`
-	Payload     reconcile.Payload
-	Deleted     bool `json:",omitempty"`
-	Version     reconcile.Version
-	Body        string            `json:",omitempty"`
-	Fingerprint []byte            `json:",omitempty"`
-	At          time.Time         `json:",omitzero"`
-	Received    time.Time         `json:",omitzero"`
-	SignedBy    string            `json:",omitempty"`
-	Verdict     reconcile.Verdict `json:",omitempty"`
-	Why         string            `json:",omitempty"`
+	Topic       string            `json:"topic,omitempty"`
+	ID          string            `json:"eventId,omitempty"`
+	Dedupe      []byte            `json:"dedupeKey,omitempty"`
+	Payload     reconcile.Payload `json:"payloadKind"`
+	Deleted     bool              `json:"deleted,omitempty"`
+	Version     parkedVersion     `json:"version"`
+	Body        string            `json:"body,omitempty"`
+	Fingerprint []byte            `json:"fingerprint,omitempty"`
+	At          time.Time         `json:"occurredAt,omitzero"`
+	Received    time.Time         `json:"receivedAt,omitzero"`
+	SignedBy    string            `json:"signedBy,omitempty"`
+	Verdict     reconcile.Verdict `json:"receiverDisposition,omitempty"`
+	Why         string            `json:"receiverReason,omitempty"`
+}
+
+// parkedVersion is a version there. Its numbers may be nanoseconds since 1970: they are texts in JSON (K18).
+type parkedVersion struct {
+	Epoch int64           `json:"epoch,string,omitempty"`
+	Clock reconcile.Clock `json:"kind,omitempty"`
+	N     int64           `json:"number,string,omitempty"`
+	Step  time.Duration   `json:"precision,string,omitempty"`
 }
 
 func park(events []reconcile.Event) (any, error) {
@@ -187,7 +210,7 @@ func park(events []reconcile.Event) (any, error) {
 	for i := range events {
 		e := &events[i]
 		ps[i] = parked{
-			e.Topic, e.ID, e.Dedupe[:], e.Payload, e.Deleted, e.Version, string(e.Body), e.Fingerprint[:],
+			e.Topic, e.ID, e.Dedupe[:], e.Payload, e.Deleted, parkedVersion(e.Version), string(e.Body), e.Fingerprint[:],
 			known(e.At), known(e.Received), e.Secret, e.Verdict, e.Why,
 		}
 	}
@@ -204,13 +227,13 @@ func unpark(list string, o reconcile.Object) ([]reconcile.Event, error) {
 	}
 	var ps []parked
 	if err := json.Unmarshal([]byte(list), &ps); err != nil {
-		return nil, fmt.Errorf("its parked events cannot be read: %w", err)
+		return nil, fmt.Errorf("its pending events cannot be read: %w", err)
 	}
 	events := make([]reconcile.Event, len(ps))
 	for i, p := range ps {
 		events[i] = reconcile.Event{
 			Object: o, Topic: p.Topic, ID: p.ID, Dedupe: asDigest(p.Dedupe), Payload: p.Payload, Deleted: p.Deleted,
-			Version: p.Version, Body: body(column.Text(p.Body)), Fingerprint: asDigest(p.Fingerprint), At: p.At, Received: p.Received,
+			Version: reconcile.Version(p.Version), Body: body(column.Text(p.Body)), Fingerprint: asDigest(p.Fingerprint), At: p.At, Received: p.Received,
 			Secret: p.SignedBy, Verdict: p.Verdict, Why: p.Why,
 		}
 	}

@@ -35,15 +35,15 @@ type Incoming struct {
 
 // InboxColumns are the columns of amends_inbox that come from the event, in the order of [Incoming.Values].
 var InboxColumns = []Column{
-	{"received", Moment}, {"at", Moment},
-	{"epoch", Bigint}, {"n", Bigint}, {"step", Bigint}, {"deleted", Flag},
-	{"dedupe", Bytes}, {"fingerprint", Bytes},
+	{"received_at", Moment}, {"occurred_at", Moment},
+	{"version_epoch", Bigint}, {"version_number", Bigint}, {"version_precision", Bigint}, {"deleted", Flag},
+	{"dedupe_key", Bytes}, {"fingerprint", Bytes},
 	{"source", Words}, {"tenant", Words}, {"type", Words}, {"id", Words},
-	{"clock", Words}, {"topic", Words}, {"event", Words}, {"payload", Words}, {"secret", Words},
-	{"verdict", Words}, {"why", Words},
+	{"version_kind", Words}, {"topic", Words}, {"event_id", Words}, {"payload_kind", Words}, {"signed_by", Words},
+	{"receiver_disposition", Words}, {"receiver_reason", Words},
 }
 
-// Verdict is the place of the column verdict in [InboxColumns], Why of the column why.
+// Verdict is the place of the column receiver_disposition in [InboxColumns], Why of receiver_reason.
 const (
 	Verdict = 17
 	Why     = 18

@@ -1,6 +1,8 @@
 package rows
 
 import (
+	"encoding/json"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -100,7 +102,32 @@ func TestSame(t *testing.T) {
 		t.Errorf("%d values for %d columns", len(was), len(EntryColumns))
 	}
 	if in := receive(t, reconcile.Event{Dedupe: reconcile.DigestOf("1")}); len(in[0].Values) != len(InboxColumns) ||
-		InboxColumns[Verdict].Name != "verdict" || InboxColumns[Why].Name != "why" {
+		InboxColumns[Verdict].Name != "receiver_disposition" || InboxColumns[Why].Name != "receiver_reason" {
 		t.Error("the columns of the inbox and their values do not fit")
+	}
+}
+
+// Events that wait for their turn stand in a row of the objects: the names in their JSON never change, and neither a
+// counter nor nanoseconds lose digits in it (K18).
+func TestPendingEventsAreAFormat(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	o := reconcile.Object{Source: "shop", Type: "order", ID: "1"}
+	e := reconcile.Event{
+		Object: o, Topic: "order.updated", ID: "evt_1", Dedupe: reconcile.Digest{1}, Payload: reconcile.Delta, Deleted: true,
+		Version: reconcile.Version{Epoch: 2, Clock: reconcile.ObjectClock, N: 1<<62 + 1, Step: time.Second},
+		Body:    json.RawMessage(`{"a": 1}`), Fingerprint: reconcile.Digest{2}, At: at, Received: at.Add(time.Second),
+		Secret: "2026-11", Verdict: reconcile.Hint, Why: "the receiver said so",
+	}
+	const want = `[{"topic":"order.updated","eventId":"evt_1","dedupeKey":"AQAAAAAAAAAAAAAAAAAAAA==","payloadKind":"delta","deleted":true,` +
+		`"version":{"epoch":"2","kind":"time","number":"4611686018427387905","precision":"1000000000"},"body":"{\"a\": 1}",` +
+		`"fingerprint":"AgAAAAAAAAAAAAAAAAAAAA==","occurredAt":"2026-03-01T12:00:00Z","receivedAt":"2026-03-01T12:00:01Z",` +
+		`"signedBy":"2026-11","receiverDisposition":"hint","receiverReason":"the receiver said so"}]`
+	list, err := park([]reconcile.Event{e})
+	if err != nil || list != want {
+		t.Errorf("stored as\n%s (%v)\nwant\n%s", list, err, want)
+	}
+	if back, err := unpark(want, o); err != nil || len(back) != 1 || !reflect.DeepEqual(back[0], e) {
+		t.Errorf("reads back as\n%+v (%v)\nwant\n%+v", back, err, e)
 	}
 }

@@ -8,8 +8,9 @@ import (
 )
 
 // JobColumns are the columns of amends_jobs behind its name, in the order of [JobValues].
-const JobColumns = `schedule, zone, overlap, catch_up, fresh, first, described, planned, fence, asked,
-	paused, paused_by, paused_why, approved, approved_by, approved_why, good, good_at, good_ended, failures, watermark`
+const JobColumns = `schedule, time_zone, overlap, catch_up_window, stale_after, created_at, described_at, planned_until,
+	fencing_token, manual_runs, paused_at, paused_by, paused_reason, approved_at, approved_by, approved_reason,
+	last_success, last_success_scheduled_at, last_success_ended_at, failures, watermark`
 
 // JobName returns the name of a job as the database knows it.
 func JobName(s string) string { return name(s) }
@@ -26,23 +27,28 @@ func JobValues(s *schedule.State, moment func(time.Time) any) []any {
 
 // Job is a row of amends_jobs.
 type Job struct {
-	Name                      string
-	Schedule, Zone, Overlap   column.Text
-	CatchUp                   column.Number `db:"catch_up"`
-	Fresh                     column.Number
-	First, Described, Planned column.Moment
-	Fence, Asked              column.Number
-	Paused                    column.Moment
-	PausedBy                  column.Text `db:"paused_by"`
-	PausedWhy                 column.Text `db:"paused_why"`
-	Approved                  column.Moment
-	ApprovedBy                column.Text `db:"approved_by"`
-	ApprovedWhy               column.Text `db:"approved_why"`
-	Good                      column.Text
-	GoodAt                    column.Moment `db:"good_at"`
-	GoodEnded                 column.Moment `db:"good_ended"`
-	Failures                  column.Number
-	Watermark                 column.Text
+	Name        string
+	Schedule    column.Text
+	Zone        column.Text `db:"time_zone"`
+	Overlap     column.Text
+	CatchUp     column.Number `db:"catch_up_window"`
+	Fresh       column.Number `db:"stale_after"`
+	First       column.Moment `db:"created_at"`
+	Described   column.Moment `db:"described_at"`
+	Planned     column.Moment `db:"planned_until"`
+	Fence       column.Number `db:"fencing_token"`
+	Asked       column.Number `db:"manual_runs"`
+	Paused      column.Moment `db:"paused_at"`
+	PausedBy    column.Text   `db:"paused_by"`
+	PausedWhy   column.Text   `db:"paused_reason"`
+	Approved    column.Moment `db:"approved_at"`
+	ApprovedBy  column.Text   `db:"approved_by"`
+	ApprovedWhy column.Text   `db:"approved_reason"`
+	Good        column.Text   `db:"last_success"`
+	GoodAt      column.Moment `db:"last_success_scheduled_at"`
+	GoodEnded   column.Moment `db:"last_success_ended_at"`
+	Failures    column.Number
+	Watermark   column.Text
 }
 
 // State returns what the row says.
@@ -61,9 +67,10 @@ func (r *Job) State() schedule.State {
 }
 
 // RunColumns are the columns of amends_runs behind its number, in the order of [RunValues].
-const RunColumns = `job, instant, at, since, instants, due, created, ask, asked_by, why,
-	began, ended, attempt, crashes, fence, holder, until, verdict, cursor_before, cursor_after,
-	seen, planned, applied, refused, errors, calls, plan, note, error`
+const RunColumns = `job, scheduled_for, scheduled_at, first_scheduled_at, scheduled_times, due_at, created_at,
+	requested, requested_by, requested_reason,
+	started_at, ended_at, attempt, crashes, fencing_token, lease_holder, leased_until, result, cursor_before, cursor_after,
+	seen, planned, applied, over_limit, errors, calls, plan, note, error`
 
 // RunValues returns the values of [RunColumns].
 func RunValues(r *schedule.RunRow, moment func(time.Time) any) []any {
@@ -78,15 +85,29 @@ func RunValues(r *schedule.RunRow, moment func(time.Time) any) []any {
 
 // Run is a row of amends_runs.
 type Run struct {
-	Number                                         int64
-	Job, Instant                                   string
-	At, Since, Due, Created, Began, Ended, Until   column.Moment
-	Instants, Attempt, Crashes, Fence              column.Number
-	Ask, Why, Holder, Verdict, Plan, Note, Error   column.Text
-	By                                             column.Text `db:"asked_by"`
-	Before                                         column.Text `db:"cursor_before"`
-	After                                          column.Text `db:"cursor_after"`
-	Seen, Planned, Applied, Refused, Errors, Calls column.Number
+	Number                                int64
+	Job                                   string
+	Instant                               string        `db:"scheduled_for"`
+	At                                    column.Moment `db:"scheduled_at"`
+	Since                                 column.Moment `db:"first_scheduled_at"`
+	Instants                              column.Number `db:"scheduled_times"`
+	Due                                   column.Moment `db:"due_at"`
+	Created                               column.Moment `db:"created_at"`
+	Ask                                   column.Text   `db:"requested"`
+	By                                    column.Text   `db:"requested_by"`
+	Why                                   column.Text   `db:"requested_reason"`
+	Began                                 column.Moment `db:"started_at"`
+	Ended                                 column.Moment `db:"ended_at"`
+	Attempt, Crashes                      column.Number
+	Fence                                 column.Number `db:"fencing_token"`
+	Holder                                column.Text   `db:"lease_holder"`
+	Until                                 column.Moment `db:"leased_until"`
+	Verdict                               column.Text   `db:"result"`
+	Before                                column.Text   `db:"cursor_before"`
+	After                                 column.Text   `db:"cursor_after"`
+	Seen, Planned, Applied, Errors, Calls column.Number
+	Refused                               column.Number `db:"over_limit"`
+	Plan, Note, Error                     column.Text
 }
 
 // Row returns what the row says.

@@ -25,16 +25,16 @@ func (s *inbox) selected(f *reconcile.DeliveryFilter) *where {
 	w.object("d", reconcile.Object{Source: f.Source})
 	w.object("d", f.Object)
 	if f.Verdict != "" {
-		w.and("d.outcome = ?", string(f.Verdict))
+		w.and("d.disposition = ?", string(f.Verdict))
 	}
 	if f.Unjudged {
-		w.and("d.judged IS NULL")
+		w.and("d.processed_at IS NULL")
 	}
 	if !f.From.IsZero() {
-		w.and("d.received >= ?", s.db.Moment(f.From))
+		w.and("d.received_at >= ?", s.db.Moment(f.From))
 	}
 	if !f.Until.IsZero() {
-		w.and("d.received < ?", s.db.Moment(f.Until))
+		w.and("d.received_at < ?", s.db.Moment(f.Until))
 	}
 	if f.Before > 0 {
 		w.and("d.number < ?", f.Before)
@@ -94,7 +94,7 @@ func (s *inbox) Entries(ctx context.Context, f reconcile.EntryFilter) ([]reconci
 		w.and("(" + owing + ")")
 	}
 	if f.Blocked {
-		w.and("e.blocked IS NOT NULL")
+		w.and("e.blocked_reason IS NOT NULL")
 	}
 	if f.After != (reconcile.Object{}) {
 		w.and("("+rows.Names("e.", rows.KeyColumns)+") > (?, ?, ?, ?)", rows.Key(rows.Object(f.After))...)
@@ -102,13 +102,13 @@ func (s *inbox) Entries(ctx context.Context, f reconcile.EntryFilter) ([]reconci
 	return s.entries(ctx, &w, cmp.Or(f.Limit, pageSize))
 }
 
-const owing = `e.dirty > e.clean OR e.accepted > e.delivered`
+const owing = `e.fetch_requested > e.fetch_completed OR e.accepted_seq > e.delivered_seq`
 
 func (s *inbox) entries(ctx context.Context, w *where, limit int) ([]reconcile.Entry, error) {
 	key := rows.Names("e.", rows.KeyColumns)
 	var found []rows.Entry
 	err := s.db.get(ctx, &found, `SELECT `+key+`, `+rows.Names("e.", rows.EntryColumns)+`
-		FROM amends_entries AS e`+w.String()+` ORDER BY `+key+` LIMIT ?`, append(w.args, limit)...)
+		FROM amends_objects AS e`+w.String()+` ORDER BY `+key+` LIMIT ?`, append(w.args, limit)...)
 	if err != nil {
 		return nil, fmt.Errorf("list entries: %w", err)
 	}
@@ -118,9 +118,9 @@ func (s *inbox) entries(ctx context.Context, w *where, limit int) ([]reconcile.E
 // Counts returns how many deliveries of each source met which verdict.
 func (s *inbox) Counts(ctx context.Context) ([]reconcile.Count, error) {
 	var found []rows.Census
-	err := s.db.get(ctx, &found, `SELECT source, verdict, count(*) AS count, max(received) AS last
-		FROM (SELECT source, received, CASE WHEN judged IS NOT NULL THEN outcome END AS verdict FROM amends_inbox) AS d
-		GROUP BY source, verdict`)
+	err := s.db.get(ctx, &found, `SELECT source, disposition, count(*) AS count, max(received_at) AS last_at
+		FROM (SELECT source, received_at, CASE WHEN processed_at IS NOT NULL THEN disposition END AS disposition FROM amends_inbox) AS d
+		GROUP BY source, disposition`)
 	if err != nil {
 		return nil, fmt.Errorf("count deliveries: %w", err)
 	}

@@ -15,10 +15,10 @@ import (
 func (s *plans) Draft(ctx context.Context, job string) (int64, error) {
 	var number []int64
 	err := s.write(ctx, func(ctx context.Context, w writer) error {
-		if _, err := w.do(ctx, `UPDATE amends_plans SET state = 'dropped' WHERE job = ? AND state = 'draft'`, rows.Name(job)); err != nil {
+		if _, err := w.do(ctx, `UPDATE amends_plans SET state = 'discarded' WHERE job = ? AND state = 'draft'`, rows.Name(job)); err != nil {
 			return err
 		}
-		return w.choose(ctx, &number, `INSERT INTO amends_plans (begun, job, state) VALUES (?, ?, 'draft') RETURNING number`, w.at(), rows.Name(job))
+		return w.choose(ctx, &number, `INSERT INTO amends_plans (started_at, job, state) VALUES (?, ?, 'draft') RETURNING number`, w.at(), rows.Name(job))
 	})
 	if err == nil {
 		err = s.erase(ctx, rows.Name(job))
@@ -32,7 +32,7 @@ func (s *plans) Draft(ctx context.Context, job string) (int64, error) {
 // erase takes away what was dropped, in parts.
 func (s *plans) erase(ctx context.Context, job string) error {
 	var dropped []int64
-	if err := s.db.get(ctx, &dropped, `SELECT number FROM amends_plans WHERE job = ? AND state = 'dropped' ORDER BY number`, job); err != nil {
+	if err := s.db.get(ctx, &dropped, `SELECT number FROM amends_plans WHERE job = ? AND state = 'discarded' ORDER BY number`, job); err != nil {
 		return err
 	}
 	for _, number := range dropped {
@@ -65,10 +65,10 @@ func (s *plans) Find(ctx context.Context, number int64, fs []drift.Finding) erro
 			if err != nil {
 				return err
 			}
-			_, err = w.do(ctx, `INSERT INTO amends_findings (plan, key, class, acts, finding)
+			_, err = w.do(ctx, `INSERT INTO amends_findings (plan, key, class, automatic, finding)
 				SELECT CAST(? AS bigint), e.value ->> 0, e.value ->> 1, CAST(e.value ->> 2 AS smallint), e.value ->> 3
 				FROM `+w.Elements+` WHERE true
-				ON CONFLICT (plan, key) DO UPDATE SET class = excluded.class, acts = excluded.acts, finding = excluded.finding`, number, list)
+				ON CONFLICT (plan, key) DO UPDATE SET class = excluded.class, automatic = excluded.automatic, finding = excluded.finding`, number, list)
 			if err != nil || inSync == "[]" {
 				return err
 			}
@@ -95,7 +95,7 @@ func (s *plans) Finish(ctx context.Context, number int64, p *drift.Plan) (time.T
 	var made []Moment
 	err = s.write(ctx, func(ctx context.Context, w writer) error {
 		made = nil
-		n, err := w.do(ctx, `UPDATE amends_plans SET state = 'plan', made = ?, id = ?, plan = ? WHERE number = ? AND state = 'draft' AND job = ?`,
+		n, err := w.do(ctx, `UPDATE amends_plans SET state = 'ready', finished_at = ?, id = ?, plan = ? WHERE number = ? AND state = 'draft' AND job = ?`,
 			w.at(), p.ID, string(stored), number, rows.Name(p.Job))
 		if err == nil && n > 0 {
 			err = w.drop(ctx, rows.Name(p.Job))
@@ -103,7 +103,7 @@ func (s *plans) Finish(ctx context.Context, number int64, p *drift.Plan) (time.T
 		if err != nil {
 			return err
 		}
-		err = w.choose(ctx, &made, `SELECT made FROM amends_plans WHERE number = ? AND state = 'plan' AND id = ?`, number, p.ID)
+		err = w.choose(ctx, &made, `SELECT finished_at FROM amends_plans WHERE number = ? AND state = 'ready' AND id = ?`, number, p.ID)
 		if err == nil && len(made) == 0 {
 			err = drift.ErrNotFound
 		}
@@ -117,13 +117,13 @@ func (s *plans) Finish(ctx context.Context, number int64, p *drift.Plan) (time.T
 
 // drop leaves the newest plans of a job, and the approvals of plans that are left.
 func (w writer) drop(ctx context.Context, job string) error {
-	_, err := w.do(ctx, `UPDATE amends_plans SET state = 'dropped' WHERE job = ? AND state = 'plan' AND number NOT IN (
-		SELECT number FROM amends_plans WHERE job = ? AND state = 'plan' ORDER BY number DESC LIMIT ?)`, job, job, drift.Kept)
+	_, err := w.do(ctx, `UPDATE amends_plans SET state = 'discarded' WHERE job = ? AND state = 'ready' AND number NOT IN (
+		SELECT number FROM amends_plans WHERE job = ? AND state = 'ready' ORDER BY number DESC LIMIT ?)`, job, job, drift.Kept)
 	if err != nil {
 		return err
 	}
 	_, err = w.do(ctx, `DELETE FROM amends_approvals WHERE NOT EXISTS (
-		SELECT 1 FROM amends_plans AS p WHERE p.id = amends_approvals.id AND p.state = 'plan')`)
+		SELECT 1 FROM amends_plans AS p WHERE p.id = amends_approvals.plan_id AND p.state = 'ready')`)
 	return err
 }
 
@@ -131,12 +131,13 @@ func (w writer) drop(ctx context.Context, job string) error {
 type planRow struct {
 	Number        int64
 	ID, Plan      string
-	Made, When    Moment
+	Made          Moment `db:"finished_at"`
+	When          Moment `db:"approved_at"`
 	Actor, Reason Text
 }
 
-const storedPlans = `SELECT p.number, p.id, p.plan, p.made, a.at AS "when", a.actor, a.reason
-	FROM amends_plans AS p LEFT JOIN amends_approvals AS a ON a.id = p.id`
+const storedPlans = `SELECT p.number, p.id, p.plan, p.finished_at, a.approved_at, a.actor, a.reason
+	FROM amends_plans AS p LEFT JOIN amends_approvals AS a ON a.plan_id = p.id`
 
 func (r *planRow) stored() (drift.Stored, error) {
 	p := drift.Stored{
@@ -169,11 +170,11 @@ func (s *plans) named(ctx context.Context, id string) (*planRow, error) {
 		return nil, drift.ErrNotFound
 	}
 	var found []planRow
-	err := s.db.get(ctx, &found, storedPlans+` WHERE p.state = 'plan' AND p.id = ? ORDER BY p.number DESC LIMIT 1`, id)
+	err := s.db.get(ctx, &found, storedPlans+` WHERE p.state = 'ready' AND p.id = ? ORDER BY p.number DESC LIMIT 1`, id)
 	if err == nil && len(found) == 0 {
 		// The newest of each id that begins so. Ids are hexadecimal: g is behind every digit.
-		err = s.db.get(ctx, &found, storedPlans+` WHERE p.state = 'plan' AND p.id > ? AND p.id < ? AND NOT EXISTS (
-			SELECT 1 FROM amends_plans AS n WHERE n.state = 'plan' AND n.id = p.id AND n.number > p.number) LIMIT 2`, id, id+"g")
+		err = s.db.get(ctx, &found, storedPlans+` WHERE p.state = 'ready' AND p.id > ? AND p.id < ? AND NOT EXISTS (
+			SELECT 1 FROM amends_plans AS n WHERE n.state = 'ready' AND n.id = p.id AND n.number > p.number) LIMIT 2`, id, id+"g")
 	}
 	switch {
 	case err != nil:
@@ -189,7 +190,7 @@ func (s *plans) named(ctx context.Context, id string) (*planRow, error) {
 // Latest returns the newest plan of a job.
 func (s *plans) Latest(ctx context.Context, job string) (drift.Stored, error) {
 	var found []planRow
-	err := s.db.get(ctx, &found, storedPlans+` WHERE p.state = 'plan' AND p.job = ? ORDER BY p.number DESC LIMIT 1`, rows.Name(job))
+	err := s.db.get(ctx, &found, storedPlans+` WHERE p.state = 'ready' AND p.job = ? ORDER BY p.number DESC LIMIT 1`, rows.Name(job))
 	if err == nil && len(found) == 0 {
 		err = drift.ErrNotFound
 	}

@@ -46,23 +46,24 @@ func (w writer) forget(ctx context.Context, job string, part drift.Part, list st
 }
 
 func rememberText(elements string) string {
-	return `INSERT INTO amends_drifts AS d (job, first, last, times, plan, key, class, finding)
+	return `INSERT INTO amends_drifts AS d (job, first_at, last_at, runs, plan, key, class, finding)
 		SELECT ?, ?, ?, 1, ?, e.value ->> 0, e.value ->> 1, e.value ->> 3 FROM ` + elements + ` WHERE true
 		ON CONFLICT (job, key) DO UPDATE SET
-			first = CASE WHEN d.class = excluded.class THEN d.first ELSE excluded.first END,
-			times = CASE WHEN d.class <> excluded.class THEN 1 WHEN d.plan = excluded.plan THEN d.times ELSE d.times + 1 END,
-			last = excluded.last, plan = excluded.plan, class = excluded.class, finding = excluded.finding`
+			first_at = CASE WHEN d.class = excluded.class THEN d.first_at ELSE excluded.first_at END,
+			runs = CASE WHEN d.class <> excluded.class THEN 1 WHEN d.plan = excluded.plan THEN d.runs ELSE d.runs + 1 END,
+			last_at = excluded.last_at, plan = excluded.plan, class = excluded.class, finding = excluded.finding`
 }
 
 // lasting is drift as the table has it.
 type lasting struct {
 	Job, Key, Finding string
-	First, Last       Moment
-	Times             int
+	First             Moment `db:"first_at"`
+	Last              Moment `db:"last_at"`
+	Times             int    `db:"runs"`
 }
 
 func driftsText(w *where) string {
-	return `SELECT job, key, finding, first, last, times FROM amends_drifts` + w.String() + ` ORDER BY first, job, key LIMIT ?`
+	return `SELECT job, key, finding, first_at, last_at, runs FROM amends_drifts` + w.String() + ` ORDER BY first_at, job, key LIMIT ?`
 }
 
 // Drifts returns drift, the oldest first.
@@ -72,10 +73,10 @@ func (s *plans) Drifts(ctx context.Context, q drift.DriftQuery) ([]drift.Drift, 
 	w.is("key", rows.Name(q.Key))
 	w.is("class", string(q.Class))
 	if q.Times > 1 {
-		w.and("times >= ?", q.Times)
+		w.and("runs >= ?", q.Times)
 	}
 	if a := q.After; a != nil {
-		w.and("(first, job, key) > (?, ?, ?)", s.db.Moment(a.First), rows.Name(a.Job), rows.Name(a.Key))
+		w.and("(first_at, job, key) > (?, ?, ?)", s.db.Moment(a.First), rows.Name(a.Job), rows.Name(a.Key))
 	}
 	var found []lasting
 	err := s.db.get(ctx, &found, driftsText(&w), append(w.args, limit(q.Limit))...)

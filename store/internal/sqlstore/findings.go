@@ -14,7 +14,7 @@ import (
 type findingRow struct {
 	Key            string
 	Outcome, Error Text
-	At             Moment
+	At             Moment `db:"outcome_at"`
 	Finding        string
 }
 

@@ -65,14 +65,14 @@ func (s *plans) Approve(ctx context.Context, id string, by drift.By) error {
 	}
 	err := s.write(ctx, func(ctx context.Context, w writer) error {
 		var known []int64
-		err := w.choose(ctx, &known, `SELECT number FROM amends_plans WHERE state = 'plan' AND id = ? LIMIT 1`+w.Share, id)
+		err := w.choose(ctx, &known, `SELECT number FROM amends_plans WHERE state = 'ready' AND id = ? LIMIT 1`+w.Share, id)
 		if err != nil {
 			return err
 		}
 		if len(known) == 0 {
 			return drift.ErrNotFound
 		}
-		_, err = w.do(ctx, `INSERT INTO amends_approvals (at, id, actor, reason) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+		_, err = w.do(ctx, `INSERT INTO amends_approvals (approved_at, plan_id, actor, reason) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`,
 			w.at(), id, rows.Text(by.Actor), rows.Text(by.Reason))
 		return err
 	})
@@ -95,7 +95,7 @@ func (s *plans) Findings(ctx context.Context, q drift.FindingQuery) ([]drift.Row
 	w.is("class", string(q.Class))
 	w.is("outcome", string(q.Outcome))
 	var found []findingRow
-	err := s.db.get(ctx, &found, `SELECT key, outcome, error, at, finding FROM amends_findings`+w.String()+` ORDER BY key LIMIT ?`,
+	err := s.db.get(ctx, &found, `SELECT key, outcome, error, outcome_at, finding FROM amends_findings`+w.String()+` ORDER BY key LIMIT ?`,
 		append(w.args, limit(q.Limit))...)
 	rows := make([]drift.Row, len(found))
 	for i := range found {
@@ -110,14 +110,14 @@ func (s *plans) Findings(ctx context.Context, q drift.FindingQuery) ([]drift.Row
 }
 
 // acting is [drift.Row.Acting]. Who asks goes through the plan once, page by page, so it has no index.
-const acting = `acts = 1 AND (outcome IS NULL OR outcome = 'withheld')`
+const acting = `automatic = 1 AND (outcome IS NULL OR outcome = 'withheld')`
 
 func limit(n int) int { return cmp.Or(max(n, 0), pageSize) }
 
 // Done notes what became of actions.
 func (s *plans) Done(ctx context.Context, number int64, rows []drift.Row) error {
 	err := s.write(ctx, func(ctx context.Context, w writer) error {
-		if err := w.held(ctx, number, "plan"); err != nil {
+		if err := w.held(ctx, number, "ready"); err != nil {
 			return err
 		}
 		return inBatches(len(rows), func(from, to int) error {
@@ -138,7 +138,7 @@ func (s *plans) Done(ctx context.Context, number int64, rows []drift.Row) error 
 // doneText notes outcomes. The plan's number is in the list, too: were it a parameter, SQLite would go through the
 // whole plan for each element, instead of the other way round.
 func doneText(elements string) string {
-	return `UPDATE amends_findings SET outcome = e.value ->> 2, error = e.value ->> 3, at = ?
+	return `UPDATE amends_findings SET outcome = e.value ->> 2, error = e.value ->> 3, outcome_at = ?
 		FROM ` + elements + ` WHERE plan = CAST(e.value ->> 0 AS bigint) AND key = e.value ->> 1`
 }
 

@@ -31,10 +31,10 @@ func TestByKeyOnSQLite(t *testing.T) {
 	var one, page where
 	one.is("job", "books")
 	one.is("key", "shop:order:1")
-	page.and("(first, job, key) > (?, ?, ?)")
+	page.and("(first_at, job, key) > (?, ?, ?)")
 	for text, want := range map[string]string{
 		driftsText(&one):     "SEARCH amends_drifts USING PRIMARY KEY (job=? AND key=?)",
-		driftsText(&page):    "SEARCH amends_drifts USING INDEX amends_drifts_first",
+		driftsText(&page):    "SEARCH amends_drifts USING INDEX amends_drifts_first_at",
 		doneText(elements):   "SEARCH amends_findings USING PRIMARY KEY (plan=? AND key=?)",
 		inSyncText(elements): "SEARCH amends_findings USING PRIMARY KEY (plan=? AND key=?)",
 	} {

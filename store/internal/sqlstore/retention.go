@@ -25,8 +25,8 @@ func (s *inbox) Replay(ctx context.Context, f reconcile.DeliveryFilter, why stri
 		err := s.db.get(ctx, &numbers, `SELECT d.number FROM amends_inbox AS d`+w.String()+` ORDER BY d.number DESC LIMIT ?`, append(w.args, page)...)
 		if err == nil && len(numbers) > 0 {
 			err = s.db.write(ctx, func(ctx context.Context, q Queries) error {
-				_, err := q.ExecContext(ctx, s.db.Bind(`UPDATE amends_inbox SET judged = NULL, because = ?
-					WHERE judged IS NOT NULL AND number IN `+s.db.Numbers), rows.Text(why), numberList(numbers))
+				_, err := q.ExecContext(ctx, s.db.Bind(`UPDATE amends_inbox SET processed_at = NULL, reason = ?
+					WHERE processed_at IS NOT NULL AND number IN `+s.db.Numbers), rows.Text(why), numberList(numbers))
 				return err
 			})
 		}
@@ -69,50 +69,48 @@ func (s *inbox) Purge(ctx context.Context, r reconcile.Retention, limit int) (in
 }
 
 // settled is a delivery, as d with its digest as g, to which nothing is owed any more.
-const settled = `d.judged IS NOT NULL AND NOT EXISTS (SELECT 1 FROM amends_entries AS e
+const settled = `d.processed_at IS NOT NULL AND NOT EXISTS (SELECT 1 FROM amends_objects AS e
 	WHERE e.source = d.source AND e.tenant = d.tenant AND e.type = d.type AND e.id = d.id AND (` + owing + `))`
 
 func (s *inbox) deliveries(ctx context.Context, q Queries, before any, limit int) (int, error) {
 	var numbers []int64
-	err := s.db.choose(ctx, q, &numbers, `SELECT d.number FROM amends_inbox AS d
-			LEFT JOIN amends_digests AS g ON g.key = d.key AND g.number = d.number
-		WHERE d.received < ? AND coalesce(g.last, d.received) < ? AND `+settled+`
-		ORDER BY d.received LIMIT ?`, before, before, limit)
+	err := s.db.choose(ctx, q, &numbers, `SELECT d.number FROM amends_inbox AS d`+rows.DigestOfDelivery+`
+		WHERE d.received_at < ? AND coalesce(g.last_at, d.received_at) < ? AND `+settled+`
+		ORDER BY d.received_at LIMIT ?`, before, before, limit)
 	if err != nil || len(numbers) == 0 {
 		return 0, err
 	}
 	// A replay may have come in between.
 	var gone []int64
-	err = s.db.choose(ctx, q, &gone, `DELETE FROM amends_inbox WHERE judged IS NOT NULL AND number IN `+s.db.Numbers+` RETURNING number`,
+	err = s.db.choose(ctx, q, &gone, `DELETE FROM amends_inbox WHERE processed_at IS NOT NULL AND number IN `+s.db.Numbers+` RETURNING number`,
 		numberList(numbers))
 	if err != nil {
 		return 0, err
 	}
-	_, err = q.ExecContext(ctx, s.db.Bind(`DELETE FROM amends_bodies WHERE number IN `+s.db.Numbers), numberList(gone))
+	_, err = q.ExecContext(ctx, s.db.Bind(`DELETE FROM amends_payloads WHERE delivery IN `+s.db.Numbers), numberList(gone))
 	return len(gone), err
 }
 
 func (s *inbox) bodies(ctx context.Context, q Queries, before any, limit int) (int, error) {
 	var numbers []int64
-	err := s.db.choose(ctx, q, &numbers, `SELECT b.number FROM amends_bodies AS b`+inboxOf+`
-		WHERE b.at < ? AND coalesce(g.last, b.at) < ? AND (d.number IS NULL OR `+settled+`)
-		ORDER BY b.at LIMIT ?`, before, before, limit)
+	err := s.db.choose(ctx, q, &numbers, `SELECT p.delivery FROM amends_payloads AS p`+inboxOf+`
+		WHERE p.stored_at < ? AND coalesce(g.last_at, p.stored_at) < ? AND (d.number IS NULL OR `+settled+`)
+		ORDER BY p.stored_at LIMIT ?`, before, before, limit)
 	if err != nil || len(numbers) == 0 {
 		return 0, err
 	}
-	return affected(q.ExecContext(ctx, s.db.Bind(`DELETE FROM amends_bodies WHERE number IN `+s.db.Numbers+`
-		AND NOT EXISTS (SELECT 1 FROM amends_inbox AS d WHERE d.number = amends_bodies.number AND d.judged IS NULL)`), numberList(numbers)))
+	return affected(q.ExecContext(ctx, s.db.Bind(`DELETE FROM amends_payloads WHERE delivery IN `+s.db.Numbers+`
+		AND NOT EXISTS (SELECT 1 FROM amends_inbox AS d WHERE d.number = amends_payloads.delivery AND d.processed_at IS NULL)`), numberList(numbers)))
 }
 
 const inboxOf = `
-	LEFT JOIN amends_inbox AS d ON d.number = b.number
-	LEFT JOIN amends_digests AS g ON g.key = d.key AND g.number = d.number`
+	LEFT JOIN amends_inbox AS d ON d.number = p.delivery` + rows.DigestOfDelivery
 
 func (s *inbox) digests(ctx context.Context, q Queries, before any, limit int) (int, error) {
-	return affected(q.ExecContext(ctx, s.db.Bind(`DELETE FROM amends_digests WHERE last < ? AND key IN (
+	return affected(q.ExecContext(ctx, s.db.Bind(`DELETE FROM amends_digests WHERE last_at < ? AND key IN (
 		SELECT g.key FROM amends_digests AS g
-		WHERE g.first < ? AND g.last < ? AND NOT EXISTS (SELECT 1 FROM amends_inbox AS d WHERE d.number = g.number)
-		ORDER BY g.first LIMIT ?)`), before, before, before, limit))
+		WHERE g.first_at < ? AND g.last_at < ? AND NOT EXISTS (SELECT 1 FROM amends_inbox AS d WHERE d.number = g.delivery)
+		ORDER BY g.first_at LIMIT ?)`), before, before, before, limit))
 }
 
 func affected(r interface{ RowsAffected() (int64, error) }, err error) (int, error) {

@@ -13,7 +13,7 @@ import (
 func (s *jobs) Paused(ctx context.Context, job string) (schedule.Mark, error) {
 	var found []rows.Job
 	err := s.db.get(ctx, &found, `SELECT name, `+rows.JobColumns+` FROM amends_jobs
-		WHERE name IN (?, '') AND paused IS NOT NULL ORDER BY name DESC LIMIT 1`, rows.JobName(job))
+		WHERE name IN (?, '') AND paused_at IS NOT NULL ORDER BY name DESC LIMIT 1`, rows.JobName(job))
 	if err != nil {
 		return schedule.Mark{}, fmt.Errorf("is job %q paused: %w", job, err)
 	}
@@ -55,10 +55,10 @@ func (s *jobs) Runs(ctx context.Context, f schedule.Filter) ([]schedule.RunRow, 
 		and("job = ?", rows.JobName(f.Job))
 	}
 	if f.Verdict != "" {
-		and("verdict = ?", string(f.Verdict))
+		and("result = ?", string(f.Verdict))
 	}
 	if f.Open {
-		and("verdict IS NULL")
+		and("result IS NULL")
 	}
 	if f.Before > 0 {
 		and("number < ?", f.Before)

@@ -27,9 +27,9 @@ func (s *sweeps) Sightings(ctx context.Context, q sweep.SightingQuery) ([]sweep.
 }
 
 func (s *sweeps) sightings(ctx context.Context, c Queries, q sweep.SightingQuery) (found []sweep.Sighting, err error) {
-	columns := `key, id, flags, created, revision, fingerprint`
+	columns := `key, id, flags, created_at, revision, fingerprint`
 	if !q.Bare {
-		columns += `, generation, part, fields`
+		columns += `, scan, partition, fields`
 	}
 	behind, args := `key > ?`, []any{q.Name, string(q.Side), q.After}
 	if q.AfterID != "" {
@@ -37,7 +37,7 @@ func (s *sweeps) sightings(ctx context.Context, c Queries, q sweep.SightingQuery
 	}
 	limit := cmp.Or(q.Limit, sightingsPage)
 	result, err := c.QueryxContext(ctx, s.db.Bind(`SELECT `+columns+`
-		FROM amends_sightings WHERE name = ? AND side = ? AND `+behind+` AND generation >= ? ORDER BY key, id LIMIT ?`),
+		FROM amends_observations WHERE name = ? AND side = ? AND `+behind+` AND scan >= ? ORDER BY key, id LIMIT ?`),
 		append(args, q.Generation, limit)...)
 	if err != nil {
 		return nil, err

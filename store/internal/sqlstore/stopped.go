@@ -22,7 +22,7 @@ var objectName = func() string {
 // Stopped returns of which objects deliveries came to nothing.
 func (s *inbox) Stopped(ctx context.Context, f reconcile.StoppedFilter) ([]reconcile.Stopped, error) {
 	var w where
-	w.and("(g.copies > 1 OR d.outcome IN (?, ?))", string(reconcile.Stale), string(reconcile.Duplicate))
+	w.and("(g.copies > 1 OR d.disposition IN (?, ?))", string(reconcile.Stale), string(reconcile.Duplicate))
 	w.object("d", f.Object)
 	if f.Prefix != "" {
 		w.and("substr("+objectName+", 1, length(?)) = ?", f.Prefix, f.Prefix)
@@ -32,11 +32,11 @@ func (s *inbox) Stopped(ctx context.Context, f reconcile.StoppedFilter) ([]recon
 	var found []rows.Stopped
 	err := s.db.get(ctx, &found, strings.Join([]string{
 		`SELECT ` + key + `, CAST(sum(coalesce(g.copies, 1) - 1) AS bigint) AS copies`,
-		`CAST(sum(CASE WHEN d.outcome IN (?, ?) THEN 1 ELSE 0 END) AS bigint) AS known`,
-		`min(d.received) AS first`, `max(CASE WHEN g.copies > 1 THEN g.last ELSE d.received END) AS last`,
+		`CAST(sum(CASE WHEN d.disposition IN (?, ?) THEN 1 ELSE 0 END) AS bigint) AS known`,
+		`min(d.received_at) AS first_at`, `max(CASE WHEN g.copies > 1 THEN g.last_at ELSE d.received_at END) AS last_at`,
 	}, ", ")+`
-		FROM amends_inbox AS d LEFT JOIN amends_digests AS g ON g.key = d.key AND g.number = d.number`+w.String()+`
-		GROUP BY `+key+` ORDER BY last DESC, `+key+` LIMIT ?`, append(args, cmp.Or(f.Limit, pageSize))...)
+		FROM amends_inbox AS d`+rows.DigestOfDelivery+w.String()+`
+		GROUP BY `+key+` ORDER BY last_at DESC, `+key+` LIMIT ?`, append(args, cmp.Or(f.Limit, pageSize))...)
 	if err != nil {
 		return nil, fmt.Errorf("count what was stopped: %w", err)
 	}

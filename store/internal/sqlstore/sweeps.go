@@ -11,11 +11,11 @@ import (
 
 // sweeps implements [sweep.Store].
 //
-// A page of a sweep is one transaction: the position, the events and the sightings. The position goes first and decides
+// A page of a sweep is one transaction: the position, the events and the observations. The position goes first and decides
 // alone whether anything is stored: it is a compare-and-set on its serial, so of two processes one moves on and the other
-// stores nothing. Sightings are one statement with one parameter, a JSON list.
+// stores nothing. Observations are one statement with one parameter, a JSON list.
 //
-// The table of sightings has no index but its key, which is the order in which it is read: what is seen again changes in
+// The table of observations has no index but its key, which is the order in which it is read: what is seen again changes in
 // place. Counting and looking for what is old therefore read a listing from one end to the other, outside of any
 // transaction that writes.
 type sweeps struct{ db *Dialect }
@@ -35,8 +35,8 @@ func (s *sweeps) Position(ctx context.Context, name string) (sweep.Position, err
 
 type position struct {
 	Name   string
-	Serial int64
-	State  Text
+	Serial int64 `db:"version"`
+	State  Text  `db:"checkpoint"`
 }
 
 func (p *position) of() sweep.Position {
@@ -45,7 +45,7 @@ func (p *position) of() sweep.Position {
 
 func (s *sweeps) position(ctx context.Context, q Queries, name string) (sweep.Position, error) {
 	var found []position
-	err := s.db.choose(ctx, q, &found, `SELECT name, serial, state FROM amends_sweeps WHERE name = ?`, name)
+	err := s.db.choose(ctx, q, &found, `SELECT name, version, checkpoint FROM amends_scans WHERE name = ?`, name)
 	if err != nil || len(found) == 0 {
 		return sweep.Position{Name: name}, err
 	}
@@ -55,7 +55,7 @@ func (s *sweeps) position(ctx context.Context, q Queries, name string) (sweep.Po
 // Positions returns positions by the beginning of their names.
 func (s *sweeps) Positions(ctx context.Context, prefix string) ([]sweep.Position, error) {
 	var found []position
-	err := s.db.get(ctx, &found, `SELECT name, serial, state FROM amends_sweeps
+	err := s.db.get(ctx, &found, `SELECT name, version, checkpoint FROM amends_scans
 		WHERE name >= ? AND substr(name, 1, length(?)) = ? ORDER BY name`, prefix, prefix, prefix)
 	if err != nil {
 		return nil, fmt.Errorf("read the positions of %s: %w", prefix, err)
@@ -99,10 +99,10 @@ func (s *sweeps) Advance(ctx context.Context, p sweep.Position, page sweep.Catch
 // move moves a position on, if it still is where the caller believes it to be. It has moved already when it is where
 // the caller wants it: then an earlier try was stored after all.
 func (s *sweeps) move(ctx context.Context, q Queries, p sweep.Position) (moved bool, refused, err error) {
-	text := `UPDATE amends_sweeps SET state = ?, updated = ` + s.db.Today + `, serial = serial + 1 WHERE name = ? AND serial = ?`
+	text := `UPDATE amends_scans SET checkpoint = ?, updated_at = ` + s.db.Today + `, version = version + 1 WHERE name = ? AND version = ?`
 	args := []any{string(p.State), p.Name, p.Serial}
 	if p.Serial == 0 {
-		text = `INSERT INTO amends_sweeps (state, name, serial, updated) VALUES (?, ?, 1, ` + s.db.Today + `) ON CONFLICT (name) DO NOTHING`
+		text = `INSERT INTO amends_scans (checkpoint, name, version, updated_at) VALUES (?, ?, 1, ` + s.db.Today + `) ON CONFLICT (name) DO NOTHING`
 		args = args[:2]
 	}
 	result, err := q.ExecContext(ctx, s.db.Bind(text), args...)
@@ -138,24 +138,24 @@ func encodeSightings(sightings []sweep.Sighting) (string, error) {
 }
 
 func (s *sweeps) seeText() string {
-	return `INSERT INTO amends_sightings AS s (name, side, key, id, generation, flags, created, part, revision, fingerprint, fields)
+	return `INSERT INTO amends_observations AS s (name, side, key, id, scan, flags, created_at, partition, revision, fingerprint, fields)
 		SELECT ?, ?, value ->> 0, value ->> 1, CAST(value ->> 2 AS bigint), CAST(value ->> 3 AS bigint), ` + s.db.MomentOf(`CAST(value ->> 4 AS bigint)`) + `,
 			value ->> 5, value ->> 6, ` + s.db.BytesOf(`value ->> 7`) + `, value ->> 8
 		FROM ` + s.db.Elements + ` WHERE true
 		ORDER BY 3, 4
-		ON CONFLICT (name, side, key, id) DO UPDATE SET generation = excluded.generation, flags = excluded.flags,
-			created = excluded.created, part = excluded.part, revision = excluded.revision,
+		ON CONFLICT (name, side, key, id) DO UPDATE SET scan = excluded.scan, flags = excluded.flags,
+			created_at = excluded.created_at, partition = excluded.partition, revision = excluded.revision,
 			fingerprint = excluded.fingerprint, fields = excluded.fields`
 }
 
 // Tally counts sightings of a listing by partition.
 func (s *sweeps) Tally(ctx context.Context, q sweep.SightingQuery) (map[string]int64, error) {
 	var found []struct {
-		Part  string
+		Part  string `db:"partition"`
 		Count int64
 	}
-	err := s.db.get(ctx, &found, `SELECT part, count(*) AS count FROM amends_sightings
-		WHERE name = ? AND side = ? AND generation >= ? GROUP BY part`, q.Name, string(q.Side), q.Generation)
+	err := s.db.get(ctx, &found, `SELECT partition, count(*) AS count FROM amends_observations
+		WHERE name = ? AND side = ? AND scan >= ? GROUP BY partition`, q.Name, string(q.Side), q.Generation)
 	if err != nil {
 		return nil, fmt.Errorf("count sightings of %s: %w", q.Name, err)
 	}
@@ -170,8 +170,8 @@ func (s *sweeps) Tally(ctx context.Context, q sweep.SightingQuery) (map[string]i
 // their keys, if they still are old, takes none.
 func (s *sweeps) Discard(ctx context.Context, q sweep.SightingQuery, limit int) (n int, err error) {
 	var old []struct{ Key, ID string }
-	err = s.db.get(ctx, &old, `SELECT key, id FROM amends_sightings
-		WHERE name = ? AND side = ? AND generation < ? ORDER BY key, id LIMIT ?`, q.Name, string(q.Side), q.Generation, limit)
+	err = s.db.get(ctx, &old, `SELECT key, id FROM amends_observations
+		WHERE name = ? AND side = ? AND scan < ? ORDER BY key, id LIMIT ?`, q.Name, string(q.Side), q.Generation, limit)
 	if err == nil && len(old) > 0 {
 		keys := make([][2]string, len(old))
 		for i := range old {
@@ -192,8 +192,8 @@ func (s *sweeps) erase(ctx context.Context, q sweep.SightingQuery, keys [][2]str
 	}
 	var n int64
 	err = s.db.Page(ctx, nil, func(ctx context.Context, c Queries) (bool, error) {
-		result, err := c.ExecContext(ctx, s.db.Bind(`DELETE FROM amends_sightings WHERE (name, side, key, id) IN
-			(SELECT CAST(? AS text), CAST(? AS text), value ->> 0, value ->> 1 FROM `+s.db.Elements+`) AND generation < ?`),
+		result, err := c.ExecContext(ctx, s.db.Bind(`DELETE FROM amends_observations WHERE (name, side, key, id) IN
+			(SELECT CAST(? AS text), CAST(? AS text), value ->> 0, value ->> 1 FROM `+s.db.Elements+`) AND scan < ?`),
 			q.Name, string(q.Side), string(text), q.Generation)
 		if err != nil {
 			return false, err

@@ -80,7 +80,7 @@ func (t *turn) load(ctx context.Context, job string) error {
 		t.agenda.Halt = halts[i].State().Paused
 	}
 	var open []rows.Run
-	if err := t.choose(ctx, &open, `SELECT number, `+rows.RunColumns+` FROM amends_runs WHERE job = ? AND verdict IS NULL ORDER BY number`, job); err != nil {
+	if err := t.choose(ctx, &open, `SELECT number, `+rows.RunColumns+` FROM amends_runs WHERE job = ? AND result IS NULL ORDER BY number`, job); err != nil {
 		return err
 	}
 	t.open, t.agenda.Open, t.agenda.State = rows.Runs(open), rows.Runs(open), t.state
@@ -122,14 +122,14 @@ func (t *turn) store(ctx context.Context) error {
 	if a.Forget.IsZero() {
 		return nil
 	}
-	return t.execute(ctx, `DELETE FROM amends_runs WHERE job = ? AND ended < ?`, a.State.Name, t.moment(a.Forget))
+	return t.execute(ctx, `DELETE FROM amends_runs WHERE job = ? AND ended_at < ?`, a.State.Name, t.moment(a.Forget))
 }
 
 // insert records a run and numbers it, but for one whose instant is known.
 func (t *turn) insert(ctx context.Context, r *schedule.RunRow) error {
 	r.Job, r.Number = t.state.Name, 0
 	err := sqlx.GetContext(ctx, t.q, &r.Number, t.db.Bind(`INSERT INTO amends_runs (`+rows.RunColumns+`) VALUES (`+marks(rows.RunColumns)+`)
-		ON CONFLICT (job, instant) DO NOTHING RETURNING number`), rows.RunValues(r, t.moment)...)
+		ON CONFLICT (job, scheduled_for) DO NOTHING RETURNING number`), rows.RunValues(r, t.moment)...)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}

@@ -1,0 +1,35 @@
+package coordinator
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+)
+
+// The bodies of controls stand in the ledger, where processes of other versions read them: their names never change.
+func TestControlsAreAFormat(t *testing.T) {
+	t.Parallel()
+	at := func(second int) time.Time { return time.Date(2026, 3, 1, 12, 0, second, 0, time.UTC) }
+	for want, v := range map[string]any{
+		`{"pausedBy":"anna","pausedReason":"moving","limitedUntil":"2026-03-01T12:00:01Z","failureStartedAt":"2026-03-01T12:00:02Z",` +
+			`"lastError":"503","failedProbes":3,"nextProbeAt":"2026-03-01T12:00:04Z","probeSession":"00000000000000ff",` +
+			`"probeUntil":"2026-03-01T12:00:05Z","recoveredAt":"2026-03-01T12:00:06Z","lastServedAt":"2026-03-01T12:00:07Z"}`: health{
+			PausedBy: "anna", PausedWhy: "moving", LimitedUntil: at(1), FailingSince: at(2), Why: "503", Probes: 3,
+			NextProbe: at(4), Prober: "00000000000000ff", ProbeEnds: at(5), BackSince: at(6), ServedAt: at(7),
+		},
+		`{"parts":[{"session":"ff","acquiredAt":"2026-03-01T12:00:01Z","releasedAt":"2026-03-01T12:00:02Z",` +
+			`"availableAt":"2026-03-01T12:00:03Z","reservedFor":"d1"}],"sessions":{"ff":{"definitions":"d1","settle":"1m5s"}}}`: share{
+			Parts: []part{{Owner: "ff", Since: at(1), Left: at(2), Free: at(3), For: "d1"}},
+			Wants: map[string]want{"ff": {Runs: "d1", Settle: lasting(65 * time.Second)}},
+		},
+		`{"actor":"anna","reason":"moving"}`: By{Actor: "anna", Reason: "moving"},
+	} {
+		if got, err := json.Marshal(v); err != nil || string(got) != want {
+			t.Errorf("stored as %s (%v)\nwant      %s", got, err, want)
+		}
+	}
+	var back want
+	if err := json.Unmarshal([]byte(`{"definitions":"d1","settle":"1m5s"}`), &back); err != nil || back.Settle != lasting(65*time.Second) {
+		t.Errorf("reads back as %+v (%v)", back, err)
+	}
+}
