@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"os"
 	"sync"
@@ -28,6 +29,7 @@ type variant struct {
 	name    string
 	options postgres.Options
 	faults  *faults
+	buckets bool // 64, as a ledger on several nodes has (K3)
 }
 
 // variants are all of them: the first is what users have.
@@ -35,6 +37,8 @@ var variants = []variant{
 	{name: "read committed", options: *postgres.Isolated("read committed", migrate)},
 	{name: "repeatable read", options: *postgres.Isolated("repeatable read", migrate)},
 	{name: "serializable", options: *postgres.Isolated("serializable", migrate)},
+	{name: "64 buckets", options: migrate, buckets: true},
+	{name: "64 buckets, serializable", options: *postgres.Isolated("serializable", migrate), buckets: true},
 	faulty("read committed"),
 	faulty("serializable"),
 }
@@ -72,7 +76,11 @@ func (v variant) harness() storetest.Harness {
 			if !ok {
 				t.Fatalf("the suite runs in a %T", t)
 			}
-			return v.opened(v.open(t, migrated.URL(tb)))
+			in := migrated
+			if v.buckets {
+				in = bucketed
+			}
+			return v.opened(v.open(t, in.URL(tb)))
 		},
 		Again: func(t storetest.T, s storetest.Store) storetest.Store {
 			t.Helper()
@@ -135,6 +143,19 @@ var migrated = &pgtest.Template{Prepare: func(ctx context.Context, address strin
 		return err
 	}
 	return l.Close()
+}}
+
+// bucketed is the same with 64 buckets.
+var bucketed = &pgtest.Template{Prepare: func(ctx context.Context, address string) error {
+	if err := migrated.Prepare(ctx, address); err != nil {
+		return err
+	}
+	db, err := sqlx.ConnectContext(ctx, "postgres", address)
+	if err != nil {
+		return err
+	}
+	_, err = db.ExecContext(ctx, `UPDATE amends_meta SET buckets = 64`)
+	return errors.Join(err, db.Close())
 }}
 
 // store remembers where its database is.

@@ -129,8 +129,8 @@ func starts(t saga.Token, size int, name string) []ledger.Entry {
 		e.ID = saga.ID{Saga: "order-to-invoice", Work: fmt.Sprintf("shop:order:%s-%d", name, i)}
 		e.Schedule = &ledger.Schedule{Hold: true}
 		e.Record = saga.Record{
-			Kind: saga.KindStarted, Version: 1, Revision: "2026-11-20T10:00:00Z", Status: saga.Running,
-			Body: []byte(`{"order":10492,"total":4200,"currency":"EUR"}`), Arm: arm(0),
+			Kind: saga.KindStarted, Version: 1, Revision: revision, Status: saga.Running,
+			Body: []byte(`{"order":10492,"total":4200,"currency":"EUR"}`), Arm: arm(e.ID, 0),
 		}
 		e.Record.Seal(e.ID, 0, saga.Hash{}, t)
 	}
@@ -142,13 +142,13 @@ func follow(entries []ledger.Entry, t saga.Token, step int) {
 	for i := range entries {
 		e := &entries[i]
 		seq, prev := e.Record.Seq, e.Record.Hash
-		e.Prev, e.Schedule = prev, nil
+		e.Prev, e.Schedule, e.Revision = prev, nil, revision
 		e.Record = saga.Record{
 			Kind: saga.KindDone, Step: steps[step-1], Direction: saga.Forward, Attempt: 1, Status: saga.Running,
 			ExternalID: fmt.Sprintf("ext_%012d", e.Head), Body: []byte(`{"id":"ext_000000000001"}`),
 		}
 		if step < 4 {
-			e.Record.Arm = arm(step)
+			e.Record.Arm = arm(e.ID, step)
 		} else {
 			e.Record.Status, e.Schedule = saga.Completed, &ledger.Schedule{}
 		}
@@ -158,9 +158,11 @@ func follow(entries []ledger.Entry, t saga.Token, step int) {
 
 var steps = []string{"customer", "invoice", "mark-synced", "receipt"}
 
-func arm(step int) *saga.Arm {
+const revision = "2026-11-20T10:00:00Z"
+
+func arm(id saga.ID, step int) *saga.Arm {
 	return &saga.Arm{
 		Step: steps[step], Direction: saga.Forward, Attempt: 1,
-		Key: "a1b2c3d4e5f6a7b8c9d0e1f2a3b4c5d6", Budget: 30 * time.Second,
+		Key: saga.StepKey(saga.RootKey(id.Saga, id.Work, revision), steps[step], saga.Forward, 0), Budget: 30 * time.Second,
 	}
 }

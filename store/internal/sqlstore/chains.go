@@ -263,16 +263,21 @@ func inOrder(rows []HeadRow) {
 	slices.SortStableFunc(rows, func(a, b HeadRow) int {
 		return cmp.Or(first(!a.Since.Time().IsZero(), !b.Since.Time().IsZero()),
 			first(a.class() == ledger.ClassCompensating, b.class() == ledger.ClassCompensating),
-			cmp.Compare(turns[a.Ref], turns[b.Ref]), a.Since.Time().Compare(b.Since.Time()), cmp.Compare(a.Ref, b.Ref))
+			cmp.Compare(turns[a.Ref], turns[b.Ref]), a.Since.Time().Compare(b.Since.Time()), begun(&a, &b))
 	})
 }
 
 // inLine is the order of works that waited for the same.
 func inLine(a, b *HeadRow) int {
 	if a.Waited != "" {
-		return cmp.Or(cmp.Compare(a.class(), b.class()), a.CreatedAt.Time().Compare(b.CreatedAt.Time()), cmp.Compare(a.Ref, b.Ref))
+		return cmp.Or(cmp.Compare(a.class(), b.class()), begun(a, b))
 	}
-	return cmp.Or(cmp.Compare(a.class(), b.class()), a.Since.Time().Compare(b.Since.Time()), cmp.Compare(a.Ref, b.Ref))
+	return cmp.Or(cmp.Compare(a.class(), b.class()), a.Since.Time().Compare(b.Since.Time()), begun(a, b))
+}
+
+// begun is the order of starting.
+func begun(a, b *HeadRow) int {
+	return cmp.Or(a.CreatedAt.Time().Compare(b.CreatedAt.Time()), cmp.Compare(a.Ref, b.Ref))
 }
 
 // first puts what is before what is not.
