@@ -63,6 +63,8 @@ const (
 	ControlTold Rule = "control-told"
 	// SetKnown: a set that comes again is not known again.
 	SetKnown Rule = "set-known"
+	// CountedOnce: what a counter tells again is added.
+	CountedOnce Rule = "counted-once"
 	// KnowsKept: a session forgets what its process knows.
 	KnowsKept Rule = "knows-kept"
 )
@@ -93,6 +95,7 @@ var Rules = map[Rule]string{
 	ActKept:         "control/acts",
 	ControlTold:     "control/the_newest_version_is_told",
 	SetKnown:        "control/repeated",
+	CountedOnce:     "duplicate/counted_once",
 	KnowsKept:       "overview/what_no_process_knows",
 }
 
@@ -132,6 +135,7 @@ var broken = map[Rule]func(Store) Store{
 	ActKept:         func(s Store) Store { return shortlived{s} },
 	ControlTold:     func(s Store) Store { return mute{s} },
 	SetKnown:        func(s Store) Store { return renamer{s} },
+	CountedOnce:     func(s Store) Store { return adder{s} },
 	KnowsKept:       func(s Store) Store { return forgetful{s} },
 }
 
@@ -327,6 +331,12 @@ func (s stranger) GiveBack(ctx context.Context, t saga.Token, works []ledger.Ret
 		return err
 	}
 	return s.Store.GiveBack(ctx, t, works)
+}
+
+type adder struct{ Store }
+
+func (a adder) Count(ctx context.Context, _ ledger.Counter, totals []ledger.Duplicate) error {
+	return a.Store.Count(ctx, ledger.Counter(nonces.Add(1)), totals)
 }
 
 type forgetful struct{ Store }

@@ -213,16 +213,21 @@ CREATE TABLE amends_definitions (
     PRIMARY KEY (saga, version)
 );
 
--- Blocked duplicates, counted beside the heads so that a storm of one key locks no work.
+-- Blocked duplicates, counted beside the instances so that a storm of one key locks none. Each process stores the greatest
+-- total that it has seen, under a counter of its own, so that storing it twice changes nothing; readers sum.
 CREATE TABLE amends_duplicates (
-    saga   text        NOT NULL COLLATE "C",
-    work   text        NOT NULL COLLATE "C",
-    source text        NOT NULL,
-    count  bigint      NOT NULL CHECK (count >= 0),
-    first  timestamptz NOT NULL,
-    last   timestamptz NOT NULL,
-    PRIMARY KEY (saga, work, source)
+    saga     text        NOT NULL COLLATE "C",
+    work_id  text        NOT NULL COLLATE "C",
+    source   text        NOT NULL,
+    counter  bigint      NOT NULL, -- a random name; 0: those that are silent for a day, folded into one
+    count    bigint      NOT NULL CHECK (count >= 0),
+    first_at timestamptz NOT NULL,
+    last_at  timestamptz NOT NULL,
+    PRIMARY KEY (saga, work_id, source, counter)
 ) WITH (fillfactor = 70);
+
+-- What is silent, the longest first.
+CREATE INDEX amends_duplicates_last_at ON amends_duplicates (last_at) WHERE counter <> 0;
 
 -- The inbox: verified deliveries of webhooks and scans, and what is known of each object that they speak of.
 --

@@ -220,16 +220,21 @@ CREATE TABLE amends_definitions (
     PRIMARY KEY (saga, version)
 ) STRICT;
 
--- Blocked duplicates, counted beside the heads so that a storm of one key locks no work.
+-- Blocked duplicates, counted beside the instances so that a storm of one key locks none. Each process stores the greatest
+-- total that it has seen, under a counter of its own, so that storing it twice changes nothing; readers sum.
 CREATE TABLE amends_duplicates (
-    saga   TEXT    NOT NULL,
-    work   TEXT    NOT NULL,
-    source TEXT    NOT NULL,
-    count  INTEGER NOT NULL CHECK (count >= 0),
-    first  INTEGER NOT NULL,
-    last   INTEGER NOT NULL,
-    PRIMARY KEY (saga, work, source)
-) STRICT;
+    saga     TEXT    NOT NULL,
+    work_id  TEXT    NOT NULL,
+    source   TEXT    NOT NULL,
+    counter  INTEGER NOT NULL, -- a random name; 0: those that are silent for a day, folded into one
+    count    INTEGER NOT NULL CHECK (count >= 0),
+    first_at INTEGER NOT NULL,
+    last_at  INTEGER NOT NULL,
+    PRIMARY KEY (saga, work_id, source, counter)
+) STRICT, WITHOUT ROWID;
+
+-- What is silent, the longest first.
+CREATE INDEX amends_duplicates_last_at ON amends_duplicates (last_at) WHERE counter <> 0;
 
 -- The inbox: verified deliveries of webhooks and scans, and what is known of each object that they speak of.
 --

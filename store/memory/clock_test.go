@@ -105,3 +105,11 @@ func TestCatchUp(t *testing.T) {
 	l := memory.New(&memory.Options{Now: func() time.Time { return now }})
 	ledgertest.CatchesUp(t, l, func(at time.Time) { now = at })
 }
+
+// What is silent for a day is folded, and counted all the same (K15).
+func TestSilentCountersAreFolded(t *testing.T) {
+	t.Parallel()
+	var now time.Time
+	l := memory.New(&memory.Options{Now: func() time.Time { return now }})
+	ledgertest.Folds(t, l, func(at time.Time) { now = at }, l.Counters)
+}

@@ -301,3 +301,18 @@ func TestCatchUp(t *testing.T) {
 	defer closed(t, l)
 	ledgertest.CatchesUp(t, l, func(now time.Time) { postgres.SetClock(l.DB, now) })
 }
+
+// What is silent for a day is folded, and counted all the same (K15).
+func TestSilentCountersAreFolded(t *testing.T) {
+	t.Parallel()
+	url := migrated.URL(t)
+	l := open(t, url)
+	defer closed(t, l)
+	db := connect(t, url)
+	ledgertest.Folds(t, l, func(now time.Time) { postgres.SetClock(l.DB, now) }, func() (n int) {
+		if err := db.GetContext(t.Context(), &n, `SELECT count(*) FROM amends_duplicates`); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	})
+}

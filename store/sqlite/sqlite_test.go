@@ -327,6 +327,18 @@ func TestCatchUp(t *testing.T) {
 	ledgertest.CatchesUp(t, l, func(now time.Time) { l.now = func() time.Time { return now } })
 }
 
+// What is silent for a day is folded, and counted all the same (K15).
+func TestSilentCountersAreFolded(t *testing.T) {
+	t.Parallel()
+	l := opened(t, filepath.Join(t.TempDir(), "ledger.db"))
+	ledgertest.Folds(t, l, func(now time.Time) { l.now = func() time.Time { return now } }, func() (n int) {
+		if err := l.readers.GetContext(t.Context(), &n, `SELECT count(*) FROM amends_duplicates`); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	})
+}
+
 // A record reads the signals of its own work (CORE-24).
 func TestReadsItsOwn(t *testing.T) {
 	t.Parallel()

@@ -96,11 +96,11 @@ const (
 
 	controlColumns = `c.version, c.at, c.session, c.nonce, c.kind, c.name, c.body, c.actor, c.reason`
 
-	countDuplicates = `
-		INSERT INTO amends_duplicates AS d (saga, work, source, count, first, last)
-		SELECT n.saga, n.work, n.source, n.count, clock.now, clock.now
-		FROM (SELECT {now} AS now) AS clock CROSS JOIN {counts:2} AS n WHERE true
-		ON CONFLICT (saga, work, source) DO UPDATE SET count = d.count + excluded.count, last = excluded.last`
+	// duplicates are the counters of each work and source, summed up.
+	duplicates = `
+		SELECT h.saga, h.work, h.source, h.count, h.first_at, h.last_at FROM (
+			SELECT saga, work_id AS work, source, CAST(sum(count) AS bigint) AS count, min(first_at) AS first_at, max(last_at) AS last_at
+			FROM amends_duplicates GROUP BY saga, work_id, source) AS h`
 )
 
 // recordColumnsRead are the columns of a record row behind head and at, in no order that matters.
