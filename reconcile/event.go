@@ -12,7 +12,7 @@ type Payload string
 
 // What an event can carry.
 const (
-	Whole Payload = "whole" // the whole object as it was at the event's version
+	Whole Payload = "full"  // the whole object as it was at the event's version
 	Delta Payload = "delta" // a change to the object as it was at the version before
 	Thin  Payload = "thin"  // nothing, or a part: only that the object changed
 )

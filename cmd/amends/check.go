@@ -63,7 +63,7 @@ type reportJSON struct {
 type findingJSON struct {
 	Saga   string `json:"saga"`
 	WorkID string `json:"workId"`
-	Number int64  `json:"number"`
+	Number int64  `json:"number,string"`
 	Seq    int64  `json:"seq"` // 0: about the head, or the work as a whole
 	What   string `json:"what"`
 	Do     string `json:"do"`

@@ -95,7 +95,7 @@ func listable(status, reason string, review bool, limit int) error {
 
 // headJSON is a work in a list.
 type headJSON struct {
-	Number   int64       `json:"number"` // the cursor: --after
+	Number   int64       `json:"number,string"` // the cursor: --after
 	WorkID   string      `json:"workId"`
 	Saga     string      `json:"saga"`
 	Version  int         `json:"version"`
