@@ -3,7 +3,9 @@ package reconcile
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"time"
 )
 
@@ -44,6 +46,18 @@ type Digest [16]byte
 
 // IsZero reports whether nothing was digested.
 func (d Digest) IsZero() bool { return d == Digest{} }
+
+// MarshalText and UnmarshalText put d into stored documents, in hexadecimal.
+func (d Digest) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, d[:]), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (d *Digest) UnmarshalText(text []byte) error {
+	if len(text) != 2*len(d) {
+		return fmt.Errorf("a digest has %d hexadecimal digits, not %d", 2*len(d), len(text))
+	}
+	_, err := hex.Decode(d[:], text)
+	return err
+}
 
 // DigestOf digests parts, each with its length before it, so that ("ab", "c") and ("a", "bc") differ.
 func DigestOf(parts ...string) Digest {
