@@ -23,7 +23,7 @@ func (a *app) inboxObjects() *cobra.Command {
 when somebody looks at it.
 
 "fetch" means that the source is to be asked, "deliver" that the accepted state is to be handed over to become a
-work, "parked" that changes wait for one that has not come. All go on by themselves. "blocked" is what waits for a
+work, "pending" that changes wait for one that has not come. All go on by themselves. "blocked" is what waits for a
 person: mend the cause, then replay the object's deliveries.`,
 		Example: `  amends inbox objects --blocked                   # what waits for a person
   amends inbox objects --owing                     # what is still to be done
@@ -152,7 +152,7 @@ func owed(e *reconcile.Entry) string {
 		all = append(all, "deliver")
 	}
 	if n := len(e.Parked); n > 0 {
-		all = append(all, fmt.Sprintf("%d parked", n))
+		all = append(all, fmt.Sprintf("%d pending", n))
 	}
 	return strings.Join(all, ", ")
 }
