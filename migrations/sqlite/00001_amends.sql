@@ -230,11 +230,12 @@ CREATE TABLE amends_duplicates (
     count    INTEGER NOT NULL CHECK (count >= 0),
     first_at INTEGER NOT NULL,
     last_at  INTEGER NOT NULL,
-    PRIMARY KEY (saga, work_id, source, counter)
+    PRIMARY KEY (work_id, saga, source, counter)
 ) STRICT, WITHOUT ROWID;
 
--- What is silent, the longest first.
-CREATE INDEX amends_duplicates_last_at ON amends_duplicates (last_at) WHERE counter <> 0;
+-- Where to look for what is silent. A counter speaks for some hours at most, so few of its rows are older and not silent;
+-- and its last time, which every count changes, is in no index.
+CREATE INDEX amends_duplicates_first_at ON amends_duplicates (first_at) WHERE counter <> 0;
 
 -- The inbox: verified deliveries of webhooks and scans, and what is known of each object that they speak of.
 --

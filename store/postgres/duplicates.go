@@ -21,12 +21,13 @@ func (db *DB) count(ctx context.Context, counter int64, totals string) error {
 // are folded. Counters that another process folds right now are left to it; those that are folded, and the sums that they
 // become part of, are never the rows of a counter that still speaks.
 const countText = `WITH
-	clock AS MATERIALIZED (SELECT ` + clock + ` AS now),
+	now AS MATERIALIZED (SELECT ` + clock + ` AS now),
+	clock AS MATERIALIZED (SELECT now, now - $4::bigint * interval '1 microsecond' AS ago FROM now),
 	silent AS (
 		DELETE FROM amends_duplicates WHERE (saga, work_id, source, counter) IN (
 			SELECT saga, work_id, source, counter FROM amends_duplicates
-			WHERE counter <> 0 AND counter <> $2::bigint AND last_at < (SELECT now FROM clock) - $4::bigint * interval '1 microsecond'
-			ORDER BY last_at LIMIT $5 FOR UPDATE SKIP LOCKED)
+			WHERE counter <> 0 AND counter <> $2::bigint AND first_at < (SELECT ago FROM clock) AND last_at < (SELECT ago FROM clock)
+			ORDER BY first_at LIMIT $5 FOR UPDATE SKIP LOCKED)
 		RETURNING saga, work_id, source, count, first_at, last_at),
 	folded AS (
 		INSERT INTO amends_duplicates AS d (saga, work_id, source, counter, count, first_at, last_at)

@@ -29,7 +29,7 @@ func (db *DB) count(ctx context.Context, counter int64, totals string) error {
 // silentCounters takes: $1 before when they spoke last, $2 the counter that speaks now, $3 how many.
 const silentCounters = `
 	SELECT saga, work_id, source, counter FROM amends_duplicates
-	WHERE counter <> 0 AND counter <> $2 AND last_at < $1 ORDER BY last_at, saga, work_id, source, counter LIMIT $3`
+	WHERE counter <> 0 AND counter <> $2 AND first_at < $1 AND last_at < $1 ORDER BY first_at, saga, work_id, source, counter LIMIT $3`
 
 const (
 	countTotals = `INSERT INTO amends_duplicates AS d (saga, work_id, source, counter, count, first_at, last_at)
