@@ -113,7 +113,7 @@ func (c calls) Acts(ctx context.Context, kind ledger.ControlKind, name string, l
 	return within(ctx, c.within, func(ctx context.Context) ([]ledger.Control, error) { return c.Ledger.Acts(ctx, kind, name, limit) })
 }
 
-func (c calls) Count(ctx context.Context, ds []ledger.Duplicate) error {
-	_, err := within(ctx, c.within, nothing(func(ctx context.Context) error { return c.Ledger.Count(ctx, ds) }))
+func (c calls) Count(ctx context.Context, name ledger.Counter, totals []ledger.Duplicate) error {
+	_, err := within(ctx, c.within, nothing(func(ctx context.Context) error { return c.Ledger.Count(ctx, name, totals) }))
 	return err
 }

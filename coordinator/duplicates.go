@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -11,42 +12,86 @@ import (
 	"github.com/amends-dev/amends/saga"
 )
 
-// duplicateCounter gathers blocked duplicates and adds them to the ledger now and then, so that a storm of
+// duplicateCounter gathers blocked duplicates and stores them in the ledger now and then, so that a storm of
 // one key costs one statement a second and never touches the work's head.
+//
+// What is stored is a total under a name of its own, not what has been added: after an error nobody knows whether it is
+// in, so the same total, or a greater one, is stored again. A name is used for an hour; then its totals need not be kept
+// any more, and another process may fold it a day after it spoke last.
 type duplicateCounter struct {
 	flushing chan struct{} // full during a flush: whoever has waited for its end finds his own count written
 
-	mu     sync.Mutex
-	counts map[duplicateKey]*ledger.Duplicate
+	mu      sync.Mutex
+	current *tally
+	old     []*tally // what of them is not stored yet
+	failed  bool     // the latest flush did
 }
 
-// flushEvery is how often a running coordinator adds its counts to the ledger.
-const flushEvery = time.Second
+// tally is what was counted under one name.
+type tally struct {
+	name   ledger.Counter
+	drawn  time.Time
+	totals map[duplicateKey]*total
+}
 
-// flushWithin is how long one call may take. What it carried is lost when it takes longer, so it is generous.
-const flushWithin = 15 * time.Second
+// total is how often a start was sent again, and how much of that is known to be stored.
+type total struct{ counted, stored int64 }
 
 type duplicateKey struct {
 	id     saga.ID
 	source string
 }
 
+const (
+	// flushEvery is how often a running coordinator stores its counts.
+	flushEvery = time.Second
+	// flushWithin is how long one call may take.
+	flushWithin = 15 * time.Second
+	// A name is replaced after tallyAge, or when more than tallySize totals are kept under it. What could not be stored
+	// within tallyLimit is given up: by then others may soon take its silence for an end.
+	tallyAge   = time.Hour
+	tallySize  = 10_000
+	tallyLimit = ledger.CounterSilence / 2
+)
+
 func newDuplicateCounter() *duplicateCounter {
-	return &duplicateCounter{flushing: make(chan struct{}, 1), counts: map[duplicateKey]*ledger.Duplicate{}}
+	return &duplicateCounter{flushing: make(chan struct{}, 1), current: newTally()}
+}
+
+func newTally() *tally {
+	return &tally{name: ledger.Counter(1 + rand.Int64N(1<<62)), drawn: time.Now(), totals: map[duplicateKey]*total{}}
+}
+
+// age is how long ago the name was drawn, by whichever clock says more: the one that stands still while a machine sleeps, or
+// the one that people set.
+func (t *tally) age() time.Duration {
+	return max(time.Since(t.drawn), time.Now().Round(0).Sub(t.drawn.Round(0)))
+}
+
+// unstored are the totals that are not known to be stored.
+func (t *tally) unstored() []ledger.Duplicate {
+	var ds []ledger.Duplicate
+	for k, n := range t.totals {
+		if n.counted > n.stored {
+			ds = append(ds, ledger.Duplicate{ID: k.id, Source: k.source, Count: n.counted})
+		}
+	}
+	return ds
 }
 
 func (d *duplicateCounter) count(id saga.ID, source string) {
-	now := time.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	k := duplicateKey{id, source}
-	n := d.counts[k]
-	if n == nil {
-		n = &ledger.Duplicate{ID: id, Source: source, First: now}
-		d.counts[k] = n
+	if len(d.current.totals) == 0 { // a name is as old as the first that it counted
+		d.current = newTally()
 	}
-	n.Count++
-	n.Last = now
+	k := duplicateKey{id, source[:min(len(source), ledger.MaxText)]} // as it is stored: of two that are one there, one total is
+	n := d.current.totals[k]
+	if n == nil {
+		n = &total{}
+		d.current.totals[k] = n
+	}
+	n.counted++
 }
 
 // countDuplicate counts a start that was answered from the ledger. A process that only starts works has nothing
@@ -64,14 +109,12 @@ func (c *Coordinator) countDuplicate(ctx context.Context, in intake) {
 	}
 }
 
-// flushDuplicates adds the counts to the ledger. It does not end with a caller or with the stop of Run: half a call
-// is a count that nobody knows.
+// flushDuplicates stores the counts. It does not end with a caller or with the stop of Run.
 func (c *Coordinator) flushDuplicates() {
 	c.duplicates.flush(c.life, c.ledger, c.opts.Log)
 }
 
-// flush adds what was gathered to the ledger. After an error nobody knows whether the counts are in; they are
-// dropped rather than counted twice, and the loss is logged.
+// flush stores what was gathered.
 func (d *duplicateCounter) flush(ctx context.Context, l ledger.Ledger, log logrus.FieldLogger) {
 	select {
 	case d.flushing <- struct{}{}:
@@ -81,18 +124,56 @@ func (d *duplicateCounter) flush(ctx context.Context, l ledger.Ledger, log logru
 	}
 	ctx, cancel := context.WithTimeout(ctx, flushWithin)
 	defer cancel()
+	for _, t := range d.tallies(log) {
+		d.mu.Lock()
+		ds := t.unstored()
+		d.mu.Unlock()
+		if len(ds) == 0 {
+			continue
+		}
+		err := l.Count(ctx, t.name, ds)
+		if first := d.stored(t, ds, err); first {
+			log.WithError(err).WithField("works", len(ds)).
+				Warn("counts of blocked duplicates are not known to be stored; they are stored again while this process runs, and the duplicates were blocked all the same")
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// tallies are what a flush stores: the older ones first. A name that has served its time is replaced.
+func (d *duplicateCounter) tallies(log logrus.FieldLogger) []*tally {
 	d.mu.Lock()
-	counts := d.counts
-	d.counts = map[duplicateKey]*ledger.Duplicate{}
-	d.mu.Unlock()
-	if len(counts) == 0 {
-		return
+	defer d.mu.Unlock()
+	if t := d.current; len(t.totals) > 0 && (t.age() > tallyAge || len(t.totals) > tallySize) {
+		d.old, d.current = append(d.old, t), newTally()
 	}
-	ds := make([]ledger.Duplicate, 0, len(counts))
-	for _, n := range counts {
-		ds = append(ds, *n)
+	var left []*tally
+	for _, t := range d.old {
+		switch ds := t.unstored(); {
+		case len(ds) == 0:
+		case t.age() > tallyLimit:
+			log.WithField("works", len(ds)).Warn("counts of blocked duplicates are lost: they could not be stored for half a day; the duplicates were blocked all the same")
+		default:
+			left = append(left, t)
+		}
 	}
-	if err := l.Count(ctx, ds); err != nil {
-		log.WithError(err).WithField("works", len(ds)).Warn("counts of blocked duplicates were lost; the duplicates were blocked all the same")
+	d.old = left
+	return append(append([]*tally{}, left...), d.current)
+}
+
+// stored notes what the ledger has by now. It reports whether this is the first of several calls that failed.
+func (d *duplicateCounter) stored(t *tally, ds []ledger.Duplicate, err error) (first bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err != nil {
+		first, d.failed = !d.failed, true
+		return first
 	}
+	d.failed = false
+	for _, n := range ds {
+		t.totals[duplicateKey{n.ID, n.Source}].stored = n.Count
+	}
+	return false
 }

@@ -209,8 +209,8 @@ func (l *link) Describe(ctx context.Context, spec *saga.Spec) error {
 	return err
 }
 
-func (l *link) Count(ctx context.Context, ds []ledger.Duplicate) error {
-	_, err := onWay(ctx, l, ledgertest.Count, nothing(func(ctx context.Context) error { return l.Ledger.Count(ctx, ds) }))
+func (l *link) Count(ctx context.Context, c ledger.Counter, totals []ledger.Duplicate) error {
+	_, err := onWay(ctx, l, ledgertest.Count, nothing(func(ctx context.Context) error { return l.Ledger.Count(ctx, c, totals) }))
 	return err
 }
 

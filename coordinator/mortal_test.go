@@ -86,8 +86,8 @@ func (m *mortal) Describe(ctx context.Context, spec *saga.Spec) error {
 	return err
 }
 
-func (m *mortal) Count(ctx context.Context, ds []ledger.Duplicate) error {
-	_, err := through(m, none(func() error { return m.ledger.Count(ctx, ds) }))
+func (m *mortal) Count(ctx context.Context, c ledger.Counter, totals []ledger.Duplicate) error {
+	_, err := through(m, none(func() error { return m.ledger.Count(ctx, c, totals) }))
 	return err
 }
 

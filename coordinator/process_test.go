@@ -66,20 +66,29 @@ type hooked struct {
 	ledger.Ledger
 	append func(context.Context, []ledger.Entry) error // before the call; an error is returned instead of an answer
 	renew  func(context.Context) error
-	claim  func([]ledger.Head) // after the call
-	load   func([]saga.ID)     // before the call
-	open   func() error        // before the call
-	count  func()              // before the call
+	claim  func([]ledger.Head)  // after the call
+	load   func([]saga.ID)      // before the call
+	open   func() error         // before the call
+	count  func()               // before the call
+	named  func(ledger.Counter) // before the call of Count
+	forget func() error         // after the call of Count: an error is returned although it was stored
 }
 
-func (h *hooked) Count(ctx context.Context, ds []ledger.Duplicate) error {
+func (h *hooked) Count(ctx context.Context, c ledger.Counter, totals []ledger.Duplicate) error {
 	if h.count != nil {
 		h.count()
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return h.Ledger.Count(ctx, ds)
+	if h.named != nil {
+		h.named(c)
+	}
+	err := h.Ledger.Count(ctx, c, totals)
+	if h.forget != nil && err == nil {
+		err = h.forget()
+	}
+	return err
 }
 
 func (h *hooked) OpenSession(ctx context.Context, ttl time.Duration, label string, knows []ledger.Version) (ledger.Lease, error) {

@@ -181,6 +181,65 @@ func TestDuplicatesAreCountedWithoutRun(t *testing.T) {
 	})
 }
 
+// K15: an answer of the ledger is lost and the duplicate is counted once, because the same total is stored again; and what
+// is counted next comes on top of it.
+func TestALostAnswerCountsNothingTwice(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, w := memory.New(nil), &world{}
+		var lost atomic.Int64
+		p := boot(t, l, w, config{hook: &hooked{forget: func() error {
+			if lost.Add(1) <= 3 {
+				return errors.New("the connection is gone")
+			}
+			return nil
+		}}})
+		synctest.Wait()
+		p.begin("o1")
+		p.want("o1", saga.Completed, "")
+		for want := int64(1); want <= 3; want++ {
+			p.begin("o1")
+			pass(5 * time.Second)
+			if ds, err := l.Duplicates(t.Context(), ledger.Filter{}); err != nil || len(ds) != 1 || ds[0].Count != want {
+				t.Errorf("duplicates: %+v, %v; want one counter at %d", ds, err, want)
+			}
+		}
+		if n := lost.Load(); n != 6 {
+			t.Errorf("%d calls, want three whose answer was lost and one for each duplicate", n)
+		}
+		if err := p.halt(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// K15: a process that runs for long keeps no name that others would take for silent one day, and loses no count when it changes
+// names.
+func TestACounterIsReplaced(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, w := memory.New(nil), &world{}
+		names := map[ledger.Counter]bool{}
+		p := boot(t, l, w, config{hook: &hooked{named: func(c ledger.Counter) { names[c] = true }}})
+		synctest.Wait()
+		p.begin("o1")
+		p.want("o1", saga.Completed, "")
+		for _, quiet := range []time.Duration{61 * time.Minute, 61 * time.Minute, 13 * time.Hour, time.Minute} {
+			p.begin("o1")
+			pass(quiet)
+		}
+		if ds, err := l.Duplicates(t.Context(), ledger.Filter{}); err != nil || len(ds) != 1 || ds[0].Count != 4 {
+			t.Errorf("duplicates: %+v, %v; want one counter at 4", ds, err)
+		}
+		if err := p.halt(); err != nil {
+			t.Error(err)
+		}
+		if len(names) != 4 || names[0] {
+			t.Errorf("counted under %v, want a name for each of them", names)
+		}
+	})
+}
+
 // What was counted is not lost when the stop comes in the middle of counting.
 func TestAStopWaitsForTheCount(t *testing.T) {
 	t.Parallel()

@@ -106,9 +106,11 @@ type Catalogue interface {
 	// and version: [ErrDefinitionChanged] when they differ.
 	Describe(ctx context.Context, spec *saga.Spec) error
 
-	// Count adds blocked duplicates to their counters. It is the one method that is not idempotent: after an
-	// error the counts may be in or not. A source that is longer than [MaxText] is cut.
-	Count(ctx context.Context, ds []Duplicate) error
+	// Count stores how many blocked duplicates a counter has seen of each work and source since it was drawn: not how many
+	// more. The greatest total counts, so a call that comes again, or late, counts nothing twice (K15). A source that is
+	// longer than [MaxText] is cut. A counter that was silent for longer than [CounterSilence] is folded into one with all
+	// others of its work and source, and must not speak again.
+	Count(ctx context.Context, c Counter, totals []Duplicate) error
 
 	// List returns heads in the order of their numbers, at most f.Limit of them, starting behind f.After; or in the order
 	// of their works behind f.AfterWork, see [Filter].
@@ -121,7 +123,7 @@ type Catalogue interface {
 	// Signals returns every signal posted to a work, oldest first.
 	Signals(ctx context.Context, id saga.ID) ([]saga.Signal, error)
 
-	// Duplicates returns the counters of blocked duplicates, the most recent first.
+	// Duplicates returns how many duplicates of each work and source were blocked, by all counters, the most recent first.
 	Duplicates(ctx context.Context, f Filter) ([]Duplicate, error)
 
 	// Definitions returns every definition the ledger has seen, by name and version.
@@ -344,6 +346,12 @@ type Filter struct {
 	ByWork    bool
 	AfterWork string
 }
+
+// Counter is the random name under which a process counts blocked duplicates, for some hours at most. It is positive.
+type Counter int64
+
+// CounterSilence is how long a counter is silent before it counts as gone.
+const CounterSilence = 24 * time.Hour
 
 // Duplicate counts starts of a known work that were answered from the ledger.
 type Duplicate struct {

@@ -78,16 +78,16 @@ type Verdict string
 
 // The verdicts.
 const (
-	Applied    Verdict = "applied"     // newer than what was known: accepted as it is
-	Stale      Verdict = "stale"       // older than what is known
-	Duplicate  Verdict = "duplicate"   // the same version with the same content
-	Tie        Verdict = "tie"         // the same version with another content: the source is asked
-	Hint       Verdict = "hint"        // says that something changed, not to what: the source is asked
-	Parked     Verdict = "parked"      // a change whose predecessor has not come yet
-	Tombstoned Verdict = "tombstoned"  // the object is gone
-	Conflict   Verdict = "id-conflict" // the id of an earlier event with another body: the source is asked
-	Echo       Verdict = "echo"        // our own doing
-	Malformed  Verdict = "malformed"   // verified, and unreadable
-	Unknown    Verdict = "unknown"     // of a tenant or type nobody has set up
-	Ignored    Verdict = "ignored"     // handshakes, and sources switched off
+	Applied    Verdict = "applied"      // newer than what was known: accepted as it is
+	Stale      Verdict = "stale"        // older than what is known
+	Duplicate  Verdict = "duplicate"    // the same version with the same content
+	Tie        Verdict = "tie"          // the same version with another content: the source is asked
+	Hint       Verdict = "hint"         // says that something changed, not to what: the source is asked
+	Parked     Verdict = "out-of-order" // a change whose predecessor has not come yet
+	Tombstoned Verdict = "tombstoned"   // the object is gone
+	Conflict   Verdict = "id-conflict"  // the id of an earlier event with another body: the source is asked
+	Echo       Verdict = "echo"         // our own doing
+	Malformed  Verdict = "malformed"    // verified, and unreadable
+	Unknown    Verdict = "unknown"      // of a tenant or type nobody has set up
+	Ignored    Verdict = "ignored"      // handshakes, and sources switched off
 )

@@ -3,7 +3,9 @@ package reconcile
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"time"
 )
 
@@ -12,7 +14,7 @@ type Payload string
 
 // What an event can carry.
 const (
-	Whole Payload = "whole" // the whole object as it was at the event's version
+	Whole Payload = "full"  // the whole object as it was at the event's version
 	Delta Payload = "delta" // a change to the object as it was at the version before
 	Thin  Payload = "thin"  // nothing, or a part: only that the object changed
 )
@@ -44,6 +46,18 @@ type Digest [16]byte
 
 // IsZero reports whether nothing was digested.
 func (d Digest) IsZero() bool { return d == Digest{} }
+
+// MarshalText and UnmarshalText put d into stored documents, in hexadecimal.
+func (d Digest) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, d[:]), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (d *Digest) UnmarshalText(text []byte) error {
+	if len(text) != 2*len(d) {
+		return fmt.Errorf("a digest has %d hexadecimal digits, not %d", 2*len(d), len(text))
+	}
+	_, err := hex.Decode(d[:], text)
+	return err
+}
 
 // DigestOf digests parts, each with its length before it, so that ("ab", "c") and ("a", "bc") differ.
 func DigestOf(parts ...string) Digest {

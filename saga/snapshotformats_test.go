@@ -66,6 +66,9 @@ func fill(t *testing.T, v reflect.Value, name string) {
 	case *json.RawMessage:
 		*x = json.RawMessage(`"` + name + `"`)
 		return
+	case *signalIDs:
+		*x = signalIDs{7, 1<<62 + 1}
+		return
 	case *Hash:
 		x[0] = 1
 		return

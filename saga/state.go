@@ -33,7 +33,7 @@ type State struct {
 	Input    json.RawMessage `json:"input"`
 	Newer    *Newer          `json:"pendingRevision,omitempty"` // waits for a step boundary
 	Steps    []StepState     `json:"steps,omitempty"`           // in the order of first arming
-	Consumed []int64         `json:"consumedSignals,omitempty"` // the latest signals that were; the ledger knows all
+	Consumed signalIDs       `json:"consumedSignals,omitempty"` // the latest signals that were; the ledger knows all
 	// Unmatched: it was adopted with something that does not match its input, so the next version is news, whatever it says.
 	Unmatched bool `json:"unmatched,omitempty"`
 	// Forgotten is when it was last put on record that the database went back.

@@ -82,7 +82,8 @@
 // There are no colours. What could do harm wants a flag that says so; only reconcile rebuild asks, and where nobody can
 // answer, it refuses.
 //
-// JSON is stable: fields are added, never renamed or removed. Times are RFC 3339 in UTC, null where there is
+// JSON is stable: fields are added, never renamed or removed. Numbers count; what names or numbers a thing is a text, even
+// where it has digits only, because JavaScript and jq lose the end of long numbers. Times are RFC 3339 in UTC, null where there is
 // none. Fields that hold nothing are "", 0, null or [], except where a line says "only".
 //
 //	status      at (the ledger's clock), sessions[]: session, label, openedAt, renewedAt, expiresAt, holds (works),
@@ -112,13 +113,13 @@
 //	            duplicates[]: as below
 //	            waitsFor: as in list
 //	            unknown: no live process knows the definition that it waits for
-//	            heard: the fields of inbox objects, of the object the work is named by; null when nothing was heard
+//	            sourceObject: the fields of inbox objects, of the object the work is named by; null when nothing is known
 //	history     workId, saga
 //	            records[]: seq, hash, session, at, kind, version and revision (only where a version of the source
 //	            is spoken of), nonce (only of the first record), step, direction, attempt, externalId,
 //	            body: sha256, bytes, content (only with --bodies),
-//	            bodyDropped, class, error, signals[] (the ids it consumed), status, reason, dueAt,
-//	            arm (null, or the attempt it set in motion): step, direction, attempt, key, reissue, deadline,
+//	            bodyDropped, errorClass, error, signals[] (the ids it consumed), status, reason, dueAt,
+//	            dispatch (null, or the attempt it set in motion): step, direction, attempt, key, reissue, deadlineAt,
 //	            snapshot: as body
 //	duplicates  items[]: saga (empty where no work was started), workId, source, by (start, receiver, version: what
 //	            stopped it), count, firstAt, lastAt
@@ -136,47 +137,48 @@
 //	            the minute), waiting (works in the ledger, up to 1000), oldestDueAt, parts (of its limit, 0: none),
 //	            shares: session to parts
 //	            paused[]: sagas, or all: scope, at, actor, reason
-//	inbox list  items[]: number, receivedAt, workId, object: source, tenant, type, id; topic, eventId, at (by the
-//	            event's own word), payload (whole, delta, thin), deleted, version, secret (its name), copies,
-//	            lastAt (of the latest copy), judgedAt, verdict (while judgedAt is null the former one, or ""),
-//	            because, body: as in history, null where none is kept
+//	inbox list  items[]: number, receivedAt, workId, object: source, tenant, type, id; topic, eventId, occurredAt
+//	            (by the event's own word), payloadKind (full, delta, thin), deleted, version, signedBy (the secret's
+//	            name), copies, lastAt (of the latest copy), processedAt, disposition (while processedAt is null the
+//	            former one, or ""), reason, body: as in history, null where none is kept
 //	            next: what to give to --before; null on the last page
 //	inbox show  the fields of inbox list
 //	            entry (null: nothing is known of the object): the fields of inbox objects
 //	            works[]: the fields of list, of the works named by the object
 //	            next: what happens by itself, and what is safe to do
 //	inbox objects  items[]: workId, object, state (known, gone, not known, blocked), version, newestVersion (that
-//	            anybody spoke of), learned (event, fetch), fingerprint, body, accepted and delivered (counts of
-//	            states), fetchOwed, deliveryOwed, parked (a count), dueAt, holder, leaseUntil, attempts (failed in
-//	            a row), error, blocked (why), firstAt, updatedAt
+//	            anybody spoke of), origin (event, fetch), fingerprint, body, accepted and delivered (counts of
+//	            states), fetchOwed, deliveryOwed, pendingEvents (a count), dueAt, leaseHolder, leasedUntil,
+//	            failedAttempts (in a row), lastError, blockedReason, firstSeenAt, updatedAt
 //	            next: what to give to --after; null on the last page
-//	inbox counts   items[]: source, verdict ("": to be judged), count, lastAt
-//	inbox replay   deliveries (selected), objects (they are about), verdicts (an object: how many had which; "":
+//	inbox counts   items[]: source, disposition ("": not processed yet), count, lastAt
+//	inbox replay   deliveries (selected), objects (they are about), dispositions (an object: how many had which; "":
 //	            none yet), actor, reason, dryRun, replayed
 //	reconcile plan  findings[], and the plan, as the package reconcile/drift writes them: equal plans are equal bytes. With
 //	            --no-wait, or when no plan was made: the fields of a run
-//	reconcile show  plan: as above; number, madeAt, approved (the bounds were lifted; null, or at, actor, reason),
-//	            items[]: key, class, do, why, changes[], revision, applied (in the ledger), documents[], propose (of
-//	            these, from changes on, only those that hold something); outcome ("": nothing yet), error, at
+//	reconcile show  plan: as above; number, finishedAt, approved (the bounds were lifted; null, or at, actor, reason),
+//	            items[]: key, class, action, reason, changes[], sourceRevision, ledgerRevision, documents[], suggestion
+//	            (of these, from changes on, only those that hold something); outcome ("": nothing yet), error,
+//	            outcomeAt
 //	            next: what to give to --after; null on the last page
-//	reconcile apply  plan (its id), withheld (some of it is over a bound), run: the fields of a run, null when nothing was
+//	reconcile apply  plan (its id), overLimit (some of it is), run: the fields of a run, null when nothing was
 //	            left to do
-//	reconcile runs  items[]: number, job, instant, plannedAt, fromAt and instants (it stands for), dueAt, createdAt, ask
-//	            ("": what the schedule does), actor ("": the schedule), reason, status (waiting, running or the
-//	            verdict), verdict, beganAt, endedAt, attempts, crashes, holder, leaseUntil, cursorBefore, cursorAfter,
-//	            seen, planned, applied, refused, failed, calls, plan (an id), note, error
+//	reconcile runs  items[]: number, job, scheduledFor, scheduledAt, firstScheduledAt and scheduledTimes (it stands for), dueAt,
+//	            createdAt, requested ("": what the schedule does), actor ("": the schedule), reason, status (waiting,
+//	            running or the result), result, startedAt, endedAt, attempts, crashes, leaseHolder, leasedUntil,
+//	            cursorBefore, cursorAfter, seen, planned, applied, overLimit, errors, calls, plan (an id), note, error
 //	            next: what to give to --before; null on the last page
 //	reconcile rebuild, schedule run  the fields of a run
 //	reconcile approve  job, approved, before: at, actor, reason; before is null when nobody had
-//	drift list  items[]: job, the fields of a finding as in reconcile show, firstAt, lastAt, times (in a row)
+//	drift list  items[]: job, the fields of a finding as in reconcile show, firstAt, lastAt, runs (in a row)
 //	            next: what to give to --after; null on the last page
 //	schedule list  now (by the database's clock), paused (all jobs: null, or at, actor, reason)
-//	            items[]: job, schedule, zone, next[] (five, with the offset of the zone, as if it were not paused),
-//	            overlap, catchUpSeconds, firstAt, describedAt, plannedAt, lastOkInstant, lastOkAt,
-//	            otherwiseSince (runs), watermark, alarm (why a person should look), paused, approved
+//	            items[]: job, schedule, timeZone, next[] (five, with the offset of the zone, as if it were not paused),
+//	            overlap, catchUpSeconds, createdAt, describedAt, plannedUntil, lastSuccess, lastSuccessEndedAt,
+//	            failures (runs since then), watermark, alarm (why a person should look), paused, approved
 //	schedule pause  job ("": all), paused (now), before, all (the pause of all jobs): null, or at, actor, reason
 //	schedule unpause
-//	schedule check  schedule, zone, next[], warnings[]
+//	schedule check  schedule, timeZone, next[], warnings[]
 //	check       sound, works, records, moving (works that never stood still, whose head was not compared)
 //	            findings[]: saga, workId, number, seq (0: about the work as a whole), what, do
 //	migrate     ledger, database, before, after; status: ledger, database, version, latest, upToDate

@@ -140,7 +140,7 @@ type driftJSON struct {
 	drift.Finding
 	First *time.Time `json:"firstAt"`
 	Last  *time.Time `json:"lastAt"`
-	Times int        `json:"times"` // runs in a row that found it
+	Times int        `json:"runs"` // runs in a row that found it
 }
 
 func driftToJSON(d *drift.Drift) driftJSON {

@@ -150,20 +150,20 @@ type recordJSON struct {
 	Kind       saga.Kind      `json:"kind"`
 	Version    int            `json:"version,omitempty"` // of the definition: started, heard and revised
 	Revision   string         `json:"revision,omitempty"`
-	Nonce      int64          `json:"nonce,omitempty"`
+	Nonce      int64          `json:"nonce,string,omitempty"`
 	Step       string         `json:"step"`
 	Direction  saga.Direction `json:"direction"`
 	Attempt    int            `json:"attempt"`
 	ExternalID string         `json:"externalId"`
 	Body       *bodyJSON      `json:"body"`
 	Dropped    bool           `json:"bodyDropped"`
-	Class      saga.Class     `json:"class"`
+	Class      saga.Class     `json:"errorClass"`
 	Error      string         `json:"error"`
-	Signals    []int64        `json:"signals"`
+	Signals    []string       `json:"signals"`
 	Status     saga.Status    `json:"status"`
 	Reason     saga.Reason    `json:"reason"`
 	Due        *time.Time     `json:"dueAt"`
-	Arm        *armJSON       `json:"arm"`
+	Arm        *armJSON       `json:"dispatch"`
 	Snapshot   *bodyJSON      `json:"snapshot"`
 }
 
@@ -179,7 +179,7 @@ type armJSON struct {
 	Attempt   int            `json:"attempt"`
 	Key       string         `json:"key"`
 	Reissue   int            `json:"reissue"`
-	Deadline  *time.Time     `json:"deadline"`
+	Deadline  *time.Time     `json:"deadlineAt"`
 }
 
 type historyJSON struct {
@@ -201,8 +201,11 @@ func recordToJSON(r *saga.Record, bodies bool) recordJSON {
 		Seq: r.Seq, Hash: r.Hash, Session: session(r.Session), At: utc(r.At), Kind: r.Kind, Version: r.Version,
 		Revision: r.Revision, Nonce: r.Nonce, Step: r.Step, Direction: r.Direction, Attempt: r.Attempt,
 		ExternalID: r.ExternalID, Body: bodyToJSON(r.Body, bodies), Dropped: r.BodyDropped, Class: r.Class,
-		Error: r.Error, Signals: append([]int64{}, r.Signals...), Status: r.Status, Reason: r.Reason,
+		Error: r.Error, Signals: make([]string, len(r.Signals)), Status: r.Status, Reason: r.Reason,
 		Snapshot: bodyToJSON(r.Snapshot, bodies),
+	}
+	for i, id := range r.Signals {
+		j.Signals[i] = strconv.FormatInt(id, 10)
 	}
 	if r.Wait > 0 {
 		j.Due = utc(r.At.Add(r.Wait))

@@ -16,7 +16,7 @@ func (a *app) inboxCounts() *cobra.Command {
 		Long: `Count the deliveries that are kept, by source and by what the gate made of them. Copies of one event are counted
 once.`,
 		Example: `  amends inbox counts
-  amends inbox counts -o json | jq '[.items[] | select(.verdict == "malformed") | .count] | add'`,
+  amends inbox counts -o json | jq '[.items[] | select(.disposition == "malformed") | .count] | add'`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var counts []reconcile.Count
 			err := a.listening(cmd.Context(), func(e ear) (err error) {
@@ -34,7 +34,7 @@ once.`,
 // countJSON is a count as JSON.
 type countJSON struct {
 	Source  string            `json:"source"`
-	Verdict reconcile.Verdict `json:"verdict"` // "": to be judged
+	Verdict reconcile.Verdict `json:"disposition"` // "": to be judged
 	Count   int64             `json:"count"`
 	Last    *time.Time        `json:"lastAt"`
 }

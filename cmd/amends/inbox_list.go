@@ -24,7 +24,7 @@ When there are more than --limit, the last line (stderr) is the command for the 
 		Example: `  amends inbox list --object shop:order:10492
   amends inbox list --source shop --verdict malformed --since 24h
   amends inbox list --pending                      # stored and not yet judged
-  amends inbox list --since 1d -o json | jq -r '.items[] | [.number, .workId, .verdict] | @tsv'`,
+  amends inbox list --since 1d -o json | jq -r '.items[] | [.number, .workId, .disposition] | @tsv'`,
 	}
 	s.flags(cmd)
 	fl := cmd.Flags()
@@ -105,22 +105,22 @@ type objectJSON struct {
 
 // deliveryJSON is a delivery as JSON.
 type deliveryJSON struct {
-	Number   int64             `json:"number"` // the cursor: --before
+	Number   int64             `json:"number,string"` // the cursor: --before
 	Received *time.Time        `json:"receivedAt"`
 	WorkID   string            `json:"workId"` // the object as works are named by it
 	Object   objectJSON        `json:"object"`
 	Topic    string            `json:"topic"`
 	EventID  string            `json:"eventId"`
-	At       *time.Time        `json:"at"` // by the event's own word
-	Payload  reconcile.Payload `json:"payload"`
+	At       *time.Time        `json:"occurredAt"` // by the event's own word
+	Payload  reconcile.Payload `json:"payloadKind"`
 	Deleted  bool              `json:"deleted"`
 	Version  string            `json:"version"`
-	Secret   string            `json:"secret"` // the name of the one that signed, never the secret
+	Secret   string            `json:"signedBy"` // the name of the one that signed, never the secret
 	Copies   int               `json:"copies"`
 	Last     *time.Time        `json:"lastAt"` // when the latest copy came
-	Judged   *time.Time        `json:"judgedAt"`
-	Verdict  reconcile.Verdict `json:"verdict"` // while judgedAt is null, of an earlier judgement
-	Because  string            `json:"because"`
+	Judged   *time.Time        `json:"processedAt"`
+	Verdict  reconcile.Verdict `json:"disposition"` // while judgedAt is null, of an earlier judgement
+	Because  string            `json:"reason"`
 	Body     *bodyJSON         `json:"body"` // null: there was none, or it is not kept any more
 }
 

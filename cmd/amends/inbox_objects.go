@@ -23,7 +23,7 @@ func (a *app) inboxObjects() *cobra.Command {
 when somebody looks at it.
 
 "fetch" means that the source is to be asked, "deliver" that the accepted state is to be handed over to become a
-work, "parked" that changes wait for one that has not come. All go on by themselves. "blocked" is what waits for a
+work, "pending" that changes wait for one that has not come. All go on by themselves. "blocked" is what waits for a
 person: mend the cause, then replay the object's deliveries.`,
 		Example: `  amends inbox objects --blocked                   # what waits for a person
   amends inbox objects --owing                     # what is still to be done
@@ -152,7 +152,7 @@ func owed(e *reconcile.Entry) string {
 		all = append(all, "deliver")
 	}
 	if n := len(e.Parked); n > 0 {
-		all = append(all, fmt.Sprintf("%d parked", n))
+		all = append(all, fmt.Sprintf("%d pending", n))
 	}
 	return strings.Join(all, ", ")
 }
@@ -172,21 +172,21 @@ type entryJSON struct {
 	State       string     `json:"state"` // known, gone, not known, blocked
 	Version     string     `json:"version"`
 	Newest      string     `json:"newestVersion"` // that anybody spoke of
-	Learned     string     `json:"learned"`       // event, or fetch
+	Learned     string     `json:"origin"`        // event, or fetch
 	Fingerprint string     `json:"fingerprint"`
 	Body        *bodyJSON  `json:"body"`
 	Accepted    int64      `json:"accepted"`  // states
 	Delivered   int64      `json:"delivered"` // of them
 	Fetch       bool       `json:"fetchOwed"`
 	Deliver     bool       `json:"deliveryOwed"`
-	Parked      int        `json:"parked"`
+	Parked      int        `json:"pendingEvents"`
 	Due         *time.Time `json:"dueAt"`
-	Holder      string     `json:"holder"` // the process that works on it
-	Until       *time.Time `json:"leaseUntil"`
-	Attempts    int        `json:"attempts"` // failed in a row
-	Error       string     `json:"error"`
-	Blocked     string     `json:"blocked"`
-	First       *time.Time `json:"firstAt"`
+	Holder      string     `json:"leaseHolder"` // the process that works on it
+	Until       *time.Time `json:"leasedUntil"`
+	Attempts    int        `json:"failedAttempts"` // failed in a row
+	Error       string     `json:"lastError"`
+	Blocked     string     `json:"blockedReason"`
+	First       *time.Time `json:"firstSeenAt"`
 	Updated     *time.Time `json:"updatedAt"`
 }
 

@@ -56,9 +56,9 @@ func (s *selection) empty() bool {
 
 // replayJSON is what became of a replay.
 type replayJSON struct {
-	Deliveries int                       `json:"deliveries"` // selected
-	Objects    int                       `json:"objects"`    // they are about
-	Verdicts   map[reconcile.Verdict]int `json:"verdicts"`   // they have; "": none yet
+	Deliveries int                       `json:"deliveries"`   // selected
+	Objects    int                       `json:"objects"`      // they are about
+	Verdicts   map[reconcile.Verdict]int `json:"dispositions"` // they have; "": none yet
 	Actor      string                    `json:"actor"`
 	Reason     string                    `json:"reason"`
 	DryRun     bool                      `json:"dryRun"`

@@ -231,7 +231,7 @@ func reconciled(ctx context.Context, d desk) error {
 				ended(row("orders", "2026-03-01T02:30:00 Europe/Vienna", 1), schedule.Outcome{
 					Verdict: schedule.OK, Seen: 1000, Planned: 3, Applied: 3, Calls: 17, Before: "a", After: "b",
 				}),
-				ended(byHand(row("orders", "hand:1", 2), "plan"), schedule.Outcome{
+				ended(byHand(row("orders", "manual:1", 2), "plan"), schedule.Outcome{
 					Verdict: schedule.Refused, Seen: 1000, Planned: 3, Refused: 1, Plan: plan.ID, Note: "1 withheld",
 				}),
 				skipped,
@@ -242,7 +242,7 @@ func reconciled(ctx context.Context, d desk) error {
 			described(s, "@every 5m", "")
 			s.First, s.Described, s.Planned, s.Asked, s.Fresh = now, now, now, 1, -1
 			s.Paused = schedule.Mark{At: march(4), By: "bob", Why: "the carrier is on strike"}
-			a.New = []schedule.RunRow{byHand(row("parcels", "hand:1", 4), "")}
+			a.New = []schedule.RunRow{byHand(row("parcels", "manual:1", 4), "")}
 		}),
 		turn("stock", func(_ time.Time, a *schedule.Agenda) {
 			s := &a.State

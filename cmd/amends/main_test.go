@@ -259,7 +259,7 @@ var changing = []struct {
 	{regexp.MustCompile(`(?m)^(took      )\S+$`), "${1}SPAN"},
 	{regexp.MustCompile(`("hash": )"[0-9a-f]{32}"`), `$1"HASH"`},
 	{regexp.MustCompile(`("session": )"[0-9a-f]{16}"`), `$1"SESSION"`},
-	{regexp.MustCompile(`("nonce": )-?\d+`), `$1"NONCE"`},
+	{regexp.MustCompile(`("nonce": )"-?\d+"`), `$1"NONCE"`},
 	{regexp.MustCompile(`("number": )"\d+"`), `$1"REF"`},
 	{regexp.MustCompile(`("records": )\d+`), `$1"RECORDS"`},
 	{regexp.MustCompile(`conflict:[0-9a-f]{32}`), `conflict:IDENTITY`},

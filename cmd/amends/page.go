@@ -1,23 +1,25 @@
 package main
 
+import "fmt"
+
 // page cuts off what lies behind the limit, and reports whether there was anything: whoever lists asks for one more.
 func page[T any](items []T, limit int) ([]T, bool) {
 	return items[:min(len(items), limit)], len(items) > limit
 }
 
 // listing is one page as JSON. Next is what the next page is asked for with; null on the last one.
-type listing[J, K any] struct {
-	Items []J `json:"items"`
-	Next  *K  `json:"next"`
+type listing[J any] struct {
+	Items []J     `json:"items"`
+	Next  *string `json:"next"`
 }
 
-func listed[T, J, K any](items []T, more bool, toJSON func(*T) J, key func(*T) K) listing[J, K] {
-	l := listing[J, K]{Items: make([]J, len(items))}
+func listed[T, J, K any](items []T, more bool, toJSON func(*T) J, key func(*T) K) listing[J] {
+	l := listing[J]{Items: make([]J, len(items))}
 	for i := range items {
 		l.Items[i] = toJSON(&items[i])
 	}
 	if more {
-		next := key(&items[len(items)-1])
+		next := fmt.Sprint(key(&items[len(items)-1])) // a text, whatever it is (K18)
 		l.Next = &next
 	}
 	return l

@@ -113,8 +113,8 @@ func (a *app) lift(ctx context.Context, d desk, p *drift.Stored, r *request) err
 // appliedJSON is what became of a plan.
 type appliedJSON struct {
 	Plan     string   `json:"plan"`
-	Withheld bool     `json:"withheld"` // some of it is over a bound
-	Run      *runJSON `json:"run"`      // null: nothing was left to do
+	Withheld bool     `json:"overLimit"` // some of it is over a bound
+	Run      *runJSON `json:"run"`       // null: nothing was left to do
 }
 
 // nothingLeft tells that everything which is done by itself was done already.

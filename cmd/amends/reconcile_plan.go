@@ -25,7 +25,7 @@ The plan goes to stdout, as text with the first findings of each class, or with 
 same plan, byte for byte, under the same id.`,
 		Example: `  amends reconcile plan orders
   amends reconcile plan orders --exit-code         # 6 when anything differs
-  amends reconcile plan orders -o json | jq -r '.findings[] | select(.do == "review") | .key'`,
+  amends reconcile plan orders -o json | jq -r '.findings[] | select(.action == "review") | .key'`,
 	}
 	r.flags(cmd, `why (default: "a plan was asked for")`)
 	cmd.Flags().BoolVar(&exitCode, "exit-code", false, "end with 6 when anything differs")

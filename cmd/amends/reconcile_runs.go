@@ -23,7 +23,7 @@ func (a *app) reconcileRuns() *cobra.Command {
 		Use: "runs [JOB] [flags]", Args: atMostOneJob,
 		Short: "List runs of jobs, newest first",
 		Long: `List the runs of jobs, the newest first: by schedule and by hand, those that wait or are at work, and those that were
-skipped, with the reason. "failed" is how many actions failed, "refused" how many were withheld.
+skipped, with the reason. "errors" is how many actions failed, "over limit" how many wait for an approval.
 
 When there are more than --limit, the last line (stderr) is the command for the next page; with -o json
 "next" is the number to give to --before, null on the last page.`,
@@ -89,7 +89,7 @@ func (a *app) runRuns(cmd *cobra.Command, f schedule.Filter) error {
 }
 
 func (a *app) printRuns(runs []schedule.RunRow) {
-	g := grid{header: []string{"number", "job", "instant", "ask", "began", "took", "verdict", "seen", "planned", "applied", "refused", "failed", "plan", "by", "note"}}
+	g := grid{header: []string{"number", "job", "scheduled for", "requested", "started", "took", "result", "seen", "planned", "applied", "over limit", "errors", "plan", "by", "note"}}
 	for i := range runs {
 		r := &runs[i]
 		g.add(strconv.FormatInt(r.Number, 10), r.Job, r.Instant, r.Ask, a.when(r.Began), a.took(r), r.Status(), tally(r.Seen), tally(r.Planned),

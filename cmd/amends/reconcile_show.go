@@ -165,10 +165,10 @@ func (a *app) runShowPlan(cmd *cobra.Command, d desk, p *drift.Stored, s *showin
 // planJSON is a plan and a page of its findings as JSON.
 type planJSON struct {
 	Plan     drift.Plan `json:"plan"`
-	Number   int64      `json:"number"`
-	Made     *time.Time `json:"madeAt"`
+	Number   int64      `json:"number,string"`
+	Made     *time.Time `json:"finishedAt"`
 	Approved *markJSON  `json:"approved"` // the bounds were lifted; null: they were not
-	listing[rowJSON, string]
+	listing[rowJSON]
 }
 
 // rowJSON is a finding and what became of it as JSON.
@@ -176,7 +176,7 @@ type rowJSON struct {
 	drift.Finding
 	Outcome drift.Outcome `json:"outcome"` // "": nothing yet
 	Error   string        `json:"error"`
-	At      *time.Time    `json:"at"` // of the outcome
+	At      *time.Time    `json:"outcomeAt"` // of the outcome
 }
 
 func planToJSON(p *drift.Stored, rows []drift.Row, more bool) planJSON {

@@ -11,32 +11,32 @@ import (
 
 // runJSON is a run of a job as JSON.
 type runJSON struct {
-	Number   int64            `json:"number"` // the cursor: --before
+	Number   int64            `json:"number,string"` // the cursor: --before
 	Job      string           `json:"job"`
-	Instant  string           `json:"instant"`
-	At       *time.Time       `json:"plannedAt"`
-	From     *time.Time       `json:"fromAt"`   // the first instant it stands for
-	Instants int64            `json:"instants"` // it stands for
+	Instant  string           `json:"scheduledFor"`
+	At       *time.Time       `json:"scheduledAt"`
+	From     *time.Time       `json:"firstScheduledAt"` // the first instant it stands for
+	Instants int64            `json:"scheduledTimes"`   // it stands for
 	Due      *time.Time       `json:"dueAt"`
 	Created  *time.Time       `json:"createdAt"`
-	Ask      string           `json:"ask"`
+	Ask      string           `json:"requested"`
 	Actor    string           `json:"actor"` // "": the schedule
 	Reason   string           `json:"reason"`
-	Status   string           `json:"status"`  // waiting, running, or the verdict
-	Verdict  schedule.Verdict `json:"verdict"` // "": it has not ended
-	Began    *time.Time       `json:"beganAt"`
+	Status   string           `json:"status"` // waiting, running, or the verdict
+	Verdict  schedule.Verdict `json:"result"` // "": it has not ended
+	Began    *time.Time       `json:"startedAt"`
 	Ended    *time.Time       `json:"endedAt"`
 	Attempts int              `json:"attempts"`
 	Crashes  int              `json:"crashes"`
-	Holder   string           `json:"holder"`
-	Until    *time.Time       `json:"leaseUntil"`
+	Holder   string           `json:"leaseHolder"`
+	Until    *time.Time       `json:"leasedUntil"`
 	Before   string           `json:"cursorBefore"`
 	After    string           `json:"cursorAfter"`
 	Seen     int64            `json:"seen"`
 	Planned  int64            `json:"planned"`
 	Applied  int64            `json:"applied"`
-	Refused  int64            `json:"refused"`
-	Errors   int64            `json:"failed"`
+	Refused  int64            `json:"overLimit"`
+	Errors   int64            `json:"errors"`
 	Calls    int64            `json:"calls"`
 	Plan     string           `json:"plan"`
 	Note     string           `json:"note"`

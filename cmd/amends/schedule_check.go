@@ -49,7 +49,7 @@ func oneText(cmd *cobra.Command, args []string) error {
 // expressionJSON is a schedule as JSON.
 type expressionJSON struct {
 	Schedule string   `json:"schedule"`
-	Zone     string   `json:"zone"`
+	Zone     string   `json:"timeZone"`
 	Next     []string `json:"next"` // with the offset of the zone
 	Warnings []string `json:"warnings"`
 }

@@ -136,16 +136,16 @@ func markToJSON(m schedule.Mark) *markJSON {
 type jobJSON struct {
 	Job       string           `json:"job"`
 	Schedule  string           `json:"schedule"`
-	Zone      string           `json:"zone"`
+	Zone      string           `json:"timeZone"`
 	Next      []string         `json:"next"` // as if it were not paused
 	Overlap   schedule.Overlap `json:"overlap"`
 	CatchUp   float64          `json:"catchUpSeconds"`
-	First     *time.Time       `json:"firstAt"`     // described
-	Described *time.Time       `json:"describedAt"` // as it is now
-	Planned   *time.Time       `json:"plannedAt"`   // the last instant that is a run
-	Good      string           `json:"lastOkInstant"`
-	GoodAt    *time.Time       `json:"lastOkAt"` // its end
-	Failures  int              `json:"otherwiseSince"`
+	First     *time.Time       `json:"createdAt"`    // described
+	Described *time.Time       `json:"describedAt"`  // as it is now
+	Planned   *time.Time       `json:"plannedUntil"` // the last instant that is a run
+	Good      string           `json:"lastSuccess"`
+	GoodAt    *time.Time       `json:"lastSuccessEndedAt"` // its end
+	Failures  int              `json:"failures"`
 	Watermark string           `json:"watermark"`
 	Alarm     string           `json:"alarm"` // why a person should look; "": nothing
 	Paused    *markJSON        `json:"paused"`

@@ -18,7 +18,7 @@ func (a *app) show() *cobra.Command {
 		Short: "Show one work: its input, its steps, and what is safe to do next",
 		Long: `Show one work: what came in (hash and size, never the input itself), what was attempted step by step, what
 succeeded with which external ids, what was said to it and is not yet read, how many duplicates were blocked,
-and what is safe to do next. Where the work is named by an object that webhooks spoke of, "heard" is the object's
+and what is safe to do next. Where the work is named by an object that webhooks spoke of, "object" is its
 accepted version, and what is owed to it.
 
 A step's KEY is the idempotency key the destination was given: look for it in the destination's own log.`,
@@ -64,13 +64,13 @@ type viewJSON struct {
 	Finished   *time.Time      `json:"finishedAt"`
 	Signals    []signalJSON    `json:"pendingSignals"`
 	Duplicates []duplicateJSON `json:"duplicates"`
-	Unknown    bool            `json:"unknown"` // no live process knows the definition that it waits for
-	Heard      *entryJSON      `json:"heard"`   // of the object the work is named by; null: nothing
+	Unknown    bool            `json:"unknown"`      // no live process knows the definition that it waits for
+	Heard      *entryJSON      `json:"sourceObject"` // of the object the work is named by; null: nothing
 }
 
 // signalJSON is a signal without the output it may carry.
 type signalJSON struct {
-	ID         int64           `json:"id"`
+	ID         int64           `json:"id,string"`
 	At         *time.Time      `json:"at"`
 	Kind       saga.SignalKind `json:"kind"`
 	Key        string          `json:"key"`
@@ -143,7 +143,7 @@ func (a *app) printView(v *view) {
 		a.field("newer", v.newer())
 	}
 	if v.heard != nil {
-		a.field("heard", v.news(a.db))
+		a.field("object", v.news(a.db))
 	}
 	a.field("input", fmt.Sprintf("%d bytes, sha256 %s", s.Input.Bytes, s.Input.Hash))
 	a.field("key", s.Key+" (the root of the steps' keys)")

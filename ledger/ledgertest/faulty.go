@@ -231,8 +231,8 @@ func (f *FaultyLedger) Describe(ctx context.Context, spec *saga.Spec) error {
 }
 
 // Count passes the call on, or not.
-func (f *FaultyLedger) Count(ctx context.Context, ds []ledger.Duplicate) error {
-	_, err := call(f, Count, nothing(func() error { return f.inner.Count(ctx, ds) }))
+func (f *FaultyLedger) Count(ctx context.Context, c ledger.Counter, totals []ledger.Duplicate) error {
+	_, err := call(f, Count, nothing(func() error { return f.inner.Count(ctx, c, totals) }))
 	return err
 }
 

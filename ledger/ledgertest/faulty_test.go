@@ -113,7 +113,7 @@ func TestFaultyEveryMethod(t *testing.T) {
 		ledgertest.CatchUp:     func() error { _, _, err := f.CatchUp(ctx); return err },
 		ledgertest.Post:        func() error { return f.Post(ctx, saga.ID{}, saga.Signal{}) },
 		ledgertest.Describe:    func() error { return f.Describe(ctx, &saga.Spec{}) },
-		ledgertest.Count:       func() error { return f.Count(ctx, nil) },
+		ledgertest.Count:       func() error { return f.Count(ctx, 1, nil) },
 		ledgertest.Controls:    func() error { _, _, err := f.Controls(ctx); return err },
 		ledgertest.SetControl:  func() error { _, err := f.SetControl(ctx, 1, ledger.Control{}); return err },
 		ledgertest.Acts:        func() error { _, err := f.Acts(ctx, "", "", 1); return err },

@@ -174,16 +174,22 @@ CREATE TABLE amends_definitions (
     PRIMARY KEY (saga, version)
 );
 
--- Blocked duplicates, counted beside the instances so that a storm of one key locks none.
+-- Blocked duplicates, counted beside the instances so that a storm of one key locks none. Each process stores the greatest
+-- total that it has seen, under a counter of its own, so that storing it twice changes nothing; readers sum.
 CREATE TABLE amends_duplicates (
     saga     text        NOT NULL COLLATE "C",
     work_id  text        NOT NULL COLLATE "C",
     source   text        NOT NULL,
+    counter  bigint      NOT NULL, -- a random name; 0: those that are silent for a day, folded into one
     count    bigint      NOT NULL CHECK (count >= 0),
     first_at timestamptz NOT NULL,
     last_at  timestamptz NOT NULL,
-    PRIMARY KEY (saga, work_id, source)
+    PRIMARY KEY (work_id, saga, source, counter)
 ) WITH (fillfactor = 70);
+
+-- Where to look for what is silent. A counter speaks for some hours at most, so few of its rows are older and not silent;
+-- and its last time, which every count changes, is in no index.
+CREATE INDEX amends_duplicates_first_at ON amends_duplicates (first_at) WHERE counter <> 0;
 
 -- For people and reports: grant SELECT on the two views, and on no table. What a document leaves out is filled in; the key
 -- of a dispatch is there only when it is not the one that derives from saga, work id, revision, step and direction.

@@ -165,16 +165,22 @@ CREATE TABLE amends_definitions (
     PRIMARY KEY (saga, version)
 ) STRICT;
 
--- Blocked duplicates, counted beside the instances so that a storm of one key locks none.
+-- Blocked duplicates, counted beside the instances so that a storm of one key locks none. Each process stores the greatest
+-- total that it has seen, under a counter of its own, so that storing it twice changes nothing; readers sum.
 CREATE TABLE amends_duplicates (
     saga     TEXT    NOT NULL,
     work_id  TEXT    NOT NULL,
     source   TEXT    NOT NULL,
+    counter  INTEGER NOT NULL, -- a random name; 0: those that are silent for a day, folded into one
     count    INTEGER NOT NULL CHECK (count >= 0),
     first_at INTEGER NOT NULL,
     last_at  INTEGER NOT NULL,
-    PRIMARY KEY (saga, work_id, source)
-) STRICT;
+    PRIMARY KEY (work_id, saga, source, counter)
+) STRICT, WITHOUT ROWID;
+
+-- Where to look for what is silent. A counter speaks for some hours at most, so few of its rows are older and not silent;
+-- and its last time, which every count changes, is in no index.
+CREATE INDEX amends_duplicates_first_at ON amends_duplicates (first_at) WHERE counter <> 0;
 
 -- For people and reports. What a document leaves out is filled in; the key of a dispatch is there only when it is not the
 -- one that derives from saga, work id, revision, step and direction.

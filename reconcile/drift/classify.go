@@ -38,13 +38,13 @@ const (
 	Nothing  Verb = "nothing"
 	Start    Verb = "start"    // the saga, for an object that has none
 	Revise   Verb = "revise"   // the saga, at the object's version
-	Again    Verb = "again"    // run the ended work once more, at the revision it has
+	Again    Verb = "rerun"    // run the ended work once more, at the revision it has
 	Adopt    Verb = "adopt"    // record in the ledger what the destination has
 	Resume   Verb = "resume"   // wake a work that should have moved
 	Withdraw Verb = "withdraw" // undo what was done for a cancelled object
-	Look     Verb = "look"     // ask the destination once more before anything is said
+	Look     Verb = "verify"   // ask the destination once more before anything is said
 	Ask      Verb = "review"   // a person decides
-	Halt     Verb = "halt"     // stop the job: what was found cannot be
+	Halt     Verb = "stop"     // stop the job: what was found cannot be
 )
 
 // Acts reports whether the verb is carried out by itself. The others are words to a person, or nothing.
@@ -61,14 +61,14 @@ func (v Verb) Acts() bool {
 type Finding struct {
 	Key     string   `json:"key"`
 	Class   Class    `json:"class"`
-	Do      Verb     `json:"do"`
-	Why     string   `json:"why"`
+	Do      Verb     `json:"action"`
+	Why     string   `json:"reason"`
 	Changes []Change `json:"changes,omitempty"`
 	// Evidence: the versions and ids the finding rests on. An action is dropped when they are others by then.
-	Revision  string   `json:"revision,omitempty"`  // at the source
-	Applied   string   `json:"applied,omitempty"`   // in the ledger
-	Documents []string `json:"documents,omitempty"` // live, at the destination
-	Propose   string   `json:"propose,omitempty"`   // to the person who is asked
+	Revision  string   `json:"sourceRevision,omitempty"` // at the source
+	Applied   string   `json:"ledgerRevision,omitempty"` // in the ledger
+	Documents []string `json:"documents,omitempty"`      // live, at the destination
+	Propose   string   `json:"suggestion,omitempty"`     // to the person who is asked
 }
 
 // Rule says what is done about fields of ours that somebody changed at the destination.

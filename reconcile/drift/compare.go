@@ -68,7 +68,7 @@ type Share struct {
 	Count int64 `json:"count"`
 	// Newer is of the others. There a difference is the source's news. It is the mapping's if that has changed, and
 	// the source counts our own mark on the object as a new version.
-	Newer int64 `json:"newer,omitempty"`
+	Newer int64 `json:"newerAtSource,omitempty"`
 }
 
 // Compare merges the three sides, in the order of keys and in one pass, and yields what is not plainly in sync. What

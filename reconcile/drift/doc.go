@@ -33,7 +33,7 @@
 //	unreadable        unclear      any                 ended, or none      review; the document is left alone
 //	dup-ledger        wanted       any                 two works           stop the job: it cannot be
 //
-// [Classify] is total: whatever the three sides say, there is a class, with words. To run a work "again" is to run it
+// [Classify] is total: whatever the three sides say, there is a class, with words. To "rerun" a work is to run it
 // once more at the version it has; a revise at the same version would be a repetition, which the saga answers with
 // what it did before.
 //

@@ -57,7 +57,7 @@ func ExampleComparison_Compare() {
 		fmt.Println(err)
 	}
 	// Output:
-	// Plan f2fb32a2cd66411053a6069fd64d765a of orders, mapping 1, generation 1
+	// Plan b066f5762ec0cf046d7c7f8794aa0fd5 of orders, mapping 1, generation 1
 	// 3 keys: the source has 3, the destination 3, the ledger 2
 	//
 	// class        to be done  keys

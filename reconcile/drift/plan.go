@@ -7,14 +7,14 @@ import "slices"
 type Plan struct {
 	ID         string   `json:"id"` // over every finding and all below but the listing it rests on; an approval names it
 	Job        string   `json:"job"`
-	Mapping    string   `json:"mapping"`                 // version of what Want makes of objects
-	Before     string   `json:"mappingBefore,omitempty"` // of the job's plan before this one
-	Generation int64    `json:"generation"`
-	Census     Census   `json:"census"`
-	Spread     Spread   `json:"spread"`
-	Tallies    []Tally  `json:"tallies"`            // in the order of the table of classes; what is in sync, too
-	Withheld   []Excess `json:"withheld,omitempty"` // what the bounds keep from being done without an approval
-	Refused    string   `json:"refused,omitempty"`  // why nothing of it may be done: the diagnosis
+	Mapping    string   `json:"mappingVersion"`                   // version of what Want makes of objects
+	Before     string   `json:"previousMappingVersion,omitempty"` // of the job's plan before this one
+	Generation int64    `json:"scan"`
+	Census     Census   `json:"counts"`
+	Spread     Spread   `json:"differences"`
+	Tallies    []Tally  `json:"classes"`                 // in the order of the table of classes; what is in sync, too
+	Withheld   []Excess `json:"overLimit,omitempty"`     // what the bounds keep from being done without an approval
+	Refused    string   `json:"refusedReason,omitempty"` // why nothing of it may be done: the diagnosis
 }
 
 // Census counts the sides.
@@ -22,14 +22,14 @@ type Census struct {
 	Source      int64 `json:"source"`
 	Destination int64 `json:"destination"`
 	Ledger      int64 `json:"ledger"`
-	Keys        int64 `json:"keys"`             // that any side has
-	Before      int64 `json:"before,omitempty"` // objects of the source in the last complete listing
+	Keys        int64 `json:"keys"`                     // that any side has
+	Before      int64 `json:"previousSource,omitempty"` // objects of the source in the last complete listing
 }
 
 // Tally counts the findings of one class for which one thing is to be done.
 type Tally struct {
 	Class Class `json:"class"`
-	Do    Verb  `json:"do"`
+	Do    Verb  `json:"action"`
 	Risk  Risk  `json:"risk,omitempty"` // Harmless is left out
 	Count int64 `json:"count"`
 }
@@ -39,7 +39,7 @@ type Excess struct {
 	Risk  Risk   `json:"risk"`
 	Count int64  `json:"count"`
 	Limit int64  `json:"limit"`
-	Why   string `json:"why"`
+	Why   string `json:"reason"`
 }
 
 // Count returns how many findings the plan has for which f is true.

@@ -96,8 +96,8 @@ func (i *Item) live() []Document {
 // Change is one field that is not what it should be.
 type Change struct {
 	Field string `json:"field"`
-	Is    string `json:"is"`
-	Want  string `json:"want"`
+	Is    string `json:"actual"`
+	Want  string `json:"desired"`
 }
 
 // diff returns what differs, by the names of the fields. A field that want does not have is not ours.

@@ -82,12 +82,12 @@ type Outcome string
 
 // The outcomes.
 const (
-	Pending    Outcome = ""           // nothing yet
-	Applied    Outcome = "applied"    //
-	Superseded Outcome = "superseded" // it was not so any more right before the action; nothing was done
-	Failed     Outcome = "failed"     // see Row.Error; it is planned again by the next run
-	Withheld   Outcome = "withheld"   // over a bound
-	ForPerson  Outcome = "person"     // a person decides
+	Pending    Outcome = ""             // nothing yet
+	Applied    Outcome = "applied"      //
+	Superseded Outcome = "superseded"   // it was not so any more right before the action; nothing was done
+	Failed     Outcome = "failed"       // see Row.Error; it is planned again by the next run
+	Withheld   Outcome = "over-limit"   // over a bound
+	ForPerson  Outcome = "needs-review" // a person decides
 )
 
 // Row is a finding with what became of it.

@@ -22,17 +22,17 @@ const (
 type Report struct {
 	Job     string  `json:"job"`
 	Plan    string  `json:"plan,omitempty"` // its id
-	Verdict Verdict `json:"verdict"`
-	Words   string  `json:"words,omitempty"` // why it is not ok, or what is left to whom
+	Verdict Verdict `json:"result"`
+	Words   string  `json:"message,omitempty"` // why it is not ok, or what is left to whom
 
-	Seen       int64 `json:"seen"`       // keys that any side has
-	Planned    int64 `json:"planned"`    // actions in the plan
-	Applied    int64 `json:"applied"`    // of those, done
-	Superseded int64 `json:"superseded"` // it was not so any more, and nothing was done
-	Withheld   int64 `json:"withheld"`   // over a bound
-	Failed     int64 `json:"failed"`     // tried in vain, or not looked at
-	Person     int64 `json:"person"`     // for a person to decide
-	Left       int64 `json:"left"`       // not tried: the breaker, a first action that came back wrong, a pause
+	Seen       int64 `json:"seen"`         // keys that any side has
+	Planned    int64 `json:"planned"`      // actions in the plan
+	Applied    int64 `json:"applied"`      // of those, done
+	Superseded int64 `json:"superseded"`   // it was not so any more, and nothing was done
+	Withheld   int64 `json:"overLimit"`    // over a bound
+	Failed     int64 `json:"failed"`       // tried in vain, or not looked at
+	Person     int64 `json:"needsReview"`  // for a person to decide
+	Left       int64 `json:"notAttempted"` // not tried: the breaker, a first action that came back wrong, a pause
 
 	short []string // what the plan could not take into account
 }

@@ -55,7 +55,7 @@ func Request(ctx context.Context, s Store, job string, ask Ask) (RunRow, error) 
 		}
 		a.State.Asked++
 		a.New = append(a.New, RunRow{
-			Job: job, Instant: fmt.Sprintf("hand:%d", a.State.Asked), At: now, From: now, Instants: 1, Due: now, Created: now,
+			Job: job, Instant: fmt.Sprintf("manual:%d", a.State.Asked), At: now, From: now, Instants: 1, Due: now, Created: now,
 			Ask: ask.What, By: ask.By, Why: ask.Why,
 		})
 		asked = &a.New[len(a.New)-1] // the store numbers it there

@@ -33,9 +33,9 @@ func TestByHand(t *testing.T) {
 			t.Errorf("asked for twice, there are the runs %d and %d", first.Number, again.Number)
 		}
 		s.until("2026-06-15T10:09:30Z")
-		s.want("2026-06-15T10:05:00Z ok", "hand:1 ok", "hand:2 running")
+		s.want("2026-06-15T10:05:00Z ok", "manual:1 ok", "manual:2 running")
 		s.until("2026-06-15T10:11:30Z")
-		s.want("2026-06-15T10:05:00Z ok", "hand:1 ok", "hand:2 ok", "2026-06-15T10:10:00Z skipped")
+		s.want("2026-06-15T10:05:00Z ok", "manual:1 ok", "manual:2 ok", "2026-06-15T10:10:00Z skipped")
 		c := s.called()
 		if len(c) != 3 || c[1].Ask != "plan" || c[1].By != "ann" || c[1].Why != "to see" || c[2].Ask != "apply 4" {
 			t.Errorf("the calls are %+v", c)
@@ -54,7 +54,7 @@ func TestByHandGoesFirst(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.until("2026-06-15T10:18:00Z")
-		s.want("2026-06-15T10:05:00Z ok", "2026-06-15T10:10:00Z waiting", "hand:1 running", "2026-06-15T10:15:00Z skipped")
+		s.want("2026-06-15T10:05:00Z ok", "2026-06-15T10:10:00Z waiting", "manual:1 running", "2026-06-15T10:15:00Z skipped")
 	})
 }
 
@@ -66,7 +66,7 @@ func TestByHandIsNoGoodRun(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.pass(time.Minute)
-		s.want("hand:1 ok")
+		s.want("manual:1 ok")
 		if g := s.board().Good; !g.Ended.IsZero() {
 			t.Errorf("the last good run is %+v", g)
 		}
@@ -76,7 +76,7 @@ func TestByHandIsNoGoodRun(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.pass(time.Minute)
-		if g := s.board().Good; g.Instant != "hand:2" {
+		if g := s.board().Good; g.Instant != "manual:2" {
 			t.Errorf("run by hand as by the schedule, the last good run is %+v", g)
 		}
 	})

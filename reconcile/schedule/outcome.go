@@ -3,7 +3,7 @@ package schedule
 // Outcome is what a run came to, or has done so far. Numbers mean what the job says they mean; the words are those of
 // a reconciliation.
 type Outcome struct {
-	Verdict Verdict `json:"verdict"` // of the whole run; nothing else ends well by default
+	Verdict Verdict `json:"result"` // of the whole run; nothing else ends well by default
 
 	Before string `json:"cursorBefore,omitempty"` // where the job's cursor stood
 	After  string `json:"cursorAfter,omitempty"`  // where it stands now: the watermark
@@ -11,7 +11,7 @@ type Outcome struct {
 	Seen    int64 `json:"seen"`    // objects looked at
 	Planned int64 `json:"planned"` // actions
 	Applied int64 `json:"applied"`
-	Refused int64 `json:"refused"` // actions that were withheld
+	Refused int64 `json:"overLimit"` // actions that were withheld
 	Errors  int64 `json:"errors"`
 	Calls   int64 `json:"calls"` // to other systems
 

@@ -51,7 +51,7 @@ func (m Mark) Is() bool { return !m.At.IsZero() }
 type RunRow struct {
 	Number  int64 // in the order in which they were recorded; given by the store
 	Job     string
-	Instant string // [Schedule.Instant] of At; "hand:3" for the third that was asked for
+	Instant string // [Schedule.Instant] of At; "manual:3" for the third that was asked for
 
 	At       time.Time // the planned time
 	From     time.Time // the first of the instants it stands for: earlier than At when several are made up for, or skipped, at once

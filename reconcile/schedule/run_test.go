@@ -156,16 +156,16 @@ func TestTooLateToBegin(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.until("2026-06-15T00:00:30Z")
-		s.want("hand:1 running", "2026-06-15T00:00:00Z waiting")
+		s.want("manual:1 running", "2026-06-15T00:00:00Z waiting")
 		stop()
 		s.until("2026-06-15T12:00:00Z")
 		s.run(j)
-		s.want("hand:1 running", "2026-06-15T00:00:00Z skipped")
+		s.want("manual:1 running", "2026-06-15T00:00:00Z skipped")
 		if r := s.last(); !strings.Contains(r.Note, "nobody began it within the 1h0m0s") {
 			t.Errorf("it was skipped because %q", r.Note)
 		}
 		s.until("2026-06-16T12:00:00Z")
-		s.want("hand:1 ok", "2026-06-15T00:00:00Z skipped", "2026-06-16T00:00:00Z ok")
+		s.want("manual:1 ok", "2026-06-15T00:00:00Z skipped", "2026-06-16T00:00:00Z ok")
 	})
 }
 

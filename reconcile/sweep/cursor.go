@@ -10,37 +10,37 @@ import (
 // cursor is the state of an incremental sweep: how far it has come, and the pass under way. All times but Asked,
 // Began, Wanted.At and Blank are by the source's clock. Its methods decide; they neither ask nor store.
 type cursor struct {
-	High   time.Time     `json:"high,omitzero"`  // the newest change of a pass that came to its end; it never goes back
-	Ahead  time.Duration `json:"ahead,omitzero"` // how far ahead of ours the source's clock was seen
-	Tie    time.Time     `json:"tie,omitzero"`   // more objects of this time than a page can have
-	Floor  time.Time     `json:"floor,omitzero"` // what is older was seen by a full sweep
-	Blank  time.Time     `json:"blank,omitzero"` // when a pass last found nothing where something was
-	Wanted *wanted       `json:"wanted,omitempty"`
-	Pass   *pass         `json:"pass,omitempty"`
+	High   time.Time     `json:"watermarkAt,omitzero"`            // the newest change of a pass that came to its end; it never goes back
+	Ahead  time.Duration `json:"clockAheadNanos,string,omitzero"` // how far ahead of ours the source's clock was seen
+	Tie    time.Time     `json:"tiedAt,omitzero"`                 // more objects of this time than a page can have
+	Floor  time.Time     `json:"listedFromAt,omitzero"`           // what is older was seen by a full sweep
+	Blank  time.Time     `json:"emptyAt,omitzero"`                // when a pass last found nothing where something was
+	Wanted *wanted       `json:"fullScanWanted,omitempty"`
+	Pass   *pass         `json:"sync,omitempty"`
 
-	By string `json:"by,omitempty"` // who wrote it, so that two who write the same are told apart
+	By string `json:"writer,omitempty"` // who wrote it, so that two who write the same are told apart
 }
 
 // pass is one way through what changed since a time.
 type pass struct {
-	Began  time.Time        `json:"began"`
-	Since  time.Time        `json:"since,omitzero"`
-	Until  time.Time        `json:"until"`
-	Cursor string           `json:"cursor,omitempty"` // the provider's, of the next page
-	Limit  int              `json:"limit,omitempty"`  // of the next page, where a page was too small to get past one time
-	Page   reconcile.Digest `json:"page,omitzero"`    // the page before
-	Last   time.Time        `json:"last,omitzero"`    // the change of the last object, in an ordered listing
-	Newest time.Time        `json:"newest,omitzero"`  // the newest change that is believed, up to Until
+	Began  time.Time        `json:"startedAt"`
+	Since  time.Time        `json:"changedFromAt,omitzero"`
+	Until  time.Time        `json:"changedUntil"`
+	Cursor string           `json:"cursor,omitempty"`         // the provider's, of the next page
+	Limit  int              `json:"pageLimit,omitempty"`      // of the next page, where a page was too small to get past one time
+	Page   reconcile.Digest `json:"pageDigest,omitzero"`      // the page before
+	Last   time.Time        `json:"lastChangedAt,omitzero"`   // the change of the last object, in an ordered listing
+	Newest time.Time        `json:"newestChangedAt,omitzero"` // the newest change that is believed, up to Until
 	Seen   int64            `json:"seen,omitempty"`
 
-	Disorder bool `json:"disorder,omitempty"` // it is not in the order of changes
-	Failed   int  `json:"failed,omitempty"`   // runs in a row that ended at Cursor
+	Disorder bool `json:"unordered,omitempty"`  // it is not in the order of changes
+	Failed   int  `json:"failedRuns,omitempty"` // runs in a row that ended at Cursor
 }
 
 // wanted is a reason why a full sweep is wanted.
 type wanted struct {
-	Why string    `json:"why"`
-	At  time.Time `json:"at"`
+	Why string    `json:"reason"`
+	At  time.Time `json:"wantedAt"`
 }
 
 // want notes that only a full sweep can tell that begins after a time.

@@ -10,24 +10,24 @@ import (
 
 // generation is the state of the full listings of one side.
 type generation struct {
-	Number   int64     `json:"number"` // the newest
-	Open     bool      `json:"open,omitempty"`
-	Mapping  string    `json:"mapping,omitempty"` // by which its rows were made
-	Started  time.Time `json:"started,omitzero"`
-	Complete *Complete `json:"complete,omitempty"` // the newest that is
-	Before   int64     `json:"before,omitempty"`   // rows of the complete one before that
+	Number   int64     `json:"scan"` // the newest
+	Open     bool      `json:"running,omitempty"`
+	Mapping  string    `json:"mappingVersion,omitempty"` // by which its rows were made
+	Started  time.Time `json:"startedAt,omitzero"`
+	Complete *Complete `json:"lastComplete,omitempty"` // the newest that is
+	Before   int64     `json:"previousRows,omitempty"` // rows of the complete one before that
 
-	By string `json:"by,omitempty"`
+	By string `json:"writer,omitempty"`
 }
 
 // Complete is a listing in which every part came to its end without an error, and held what the provider counted.
 type Complete struct {
-	Generation int64     `json:"generation"`
-	Started    time.Time `json:"started"` // by our clock: what was made or changed later proves nothing by its absence
-	Ended      time.Time `json:"ended"`
+	Generation int64     `json:"scan"`
+	Started    time.Time `json:"startedAt"` // by our clock: what was made or changed later proves nothing by its absence
+	Ended      time.Time `json:"endedAt"`
 	Rows       int64     `json:"rows"` // objects or documents
-	Parts      int       `json:"parts"`
-	Mapping    string    `json:"mapping,omitempty"` // Config.Mapping, by which its rows were made
+	Parts      int       `json:"partitions"`
+	Mapping    string    `json:"mappingVersion,omitempty"` // Config.Mapping, by which its rows were made
 }
 
 // Progress says how far the full listing of one side has come.
@@ -72,19 +72,19 @@ func (g *generation) complete(now time.Time, rows int64, parts int) {
 
 // part is the state of one part of a full listing.
 type part struct {
-	Generation int64            `json:"generation"` // in which it is being listed, or was last
+	Generation int64            `json:"scan"` // in which it is being listed, or was last
 	Cursor     string           `json:"cursor,omitempty"`
-	Page       reconcile.Digest `json:"page,omitzero"` // the page before
-	Count      int64            `json:"count"`         // what it held by the provider's word when its listing began
+	Page       reconcile.Digest `json:"pageDigest,omitzero"` // the page before
+	Count      int64            `json:"expectedCount"`       // what it held by the provider's word when its listing began
 	Seen       int64            `json:"seen,omitempty"`
-	Others     int64            `json:"others,omitempty"` // of them, without our mark
-	Ended      bool             `json:"ended,omitempty"`  // the listing came to its end
-	Done       bool             `json:"done,omitempty"`   // and held what it should
-	Held       int64            `json:"held,omitempty"`   // what it held at its end by the provider's word
-	Failed     int              `json:"failed,omitempty"` // runs in a row that ended at Cursor
-	Error      string           `json:"error,omitempty"`  // of the last one
+	Others     int64            `json:"unmarked,omitempty"`   // of them, without our mark
+	Ended      bool             `json:"listed,omitempty"`     // the listing came to its end
+	Done       bool             `json:"complete,omitempty"`   // and held what it should
+	Held       int64            `json:"countAtEnd,omitempty"` // what it held at its end by the provider's word
+	Failed     int              `json:"failedRuns,omitempty"` // runs in a row that ended at Cursor
+	Error      string           `json:"error,omitempty"`      // of the last one
 
-	By string `json:"by,omitempty"`
+	By string `json:"writer,omitempty"`
 }
 
 // enter makes the part one of a generation. What was listed for it in that generation stays.

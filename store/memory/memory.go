@@ -77,6 +77,7 @@ type work struct {
 type counter struct {
 	id     saga.ID
 	source string
+	name   ledger.Counter
 }
 
 var errClosed = errors.New("the database is closed")
@@ -273,24 +274,51 @@ func (db *DB) Describe(ctx context.Context, spec *saga.Spec) error {
 	return nil
 }
 
-// Count adds blocked duplicates to their counters, stamped by the ledger's clock.
-func (db *DB) Count(ctx context.Context, ds []ledger.Duplicate) error {
+// Count stores what a counter has seen, stamped by the ledger's clock, and folds what is silent into the counter 0.
+func (db *DB) Count(ctx context.Context, c ledger.Counter, totals []ledger.Duplicate) error {
 	now, unlock, err := db.enter(ctx)
 	if err != nil {
 		return fmt.Errorf("count duplicates: %w", err)
 	}
 	defer unlock()
-	for _, d := range ds {
-		key := counter{d.ID, valid.Cut(d.Source)}
-		sum, ok := db.duplicates[key]
+	sums := make(map[counter]int64, len(totals))
+	for _, d := range totals {
+		sums[counter{d.ID, valid.Cut(d.Source), c}] += d.Count
+	}
+	for key, total := range sums {
+		d, ok := db.duplicates[key]
 		if !ok {
-			sum = ledger.Duplicate{ID: d.ID, Source: key.source, First: now}
+			d = ledger.Duplicate{ID: key.id, Source: key.source, First: now}
 		}
-		sum.Count += d.Count
-		sum.Last = now
-		db.duplicates[key] = sum
+		if total > d.Count {
+			d.Count, d.Last = total, now
+		}
+		db.duplicates[key] = d
+	}
+	for key, d := range db.duplicates {
+		if key.name == 0 || key.name == c || now.Sub(d.Last) <= ledger.CounterSilence {
+			continue
+		}
+		delete(db.duplicates, key)
+		key.name = 0
+		db.duplicates[key] = join(db.duplicates[key], d)
 	}
 	return nil
+}
+
+// join is what two counters of one work and source have seen together. The first may be none.
+func join(a, b ledger.Duplicate) ledger.Duplicate {
+	if a.Count == 0 {
+		return b
+	}
+	a.Count += b.Count
+	if b.First.Before(a.First) {
+		a.First = b.First
+	}
+	if b.Last.After(a.Last) {
+		a.Last = b.Last
+	}
+	return a
 }
 
 func identity() string { return fmt.Sprintf("memory-%016x", uint64(random())) }

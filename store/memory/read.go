@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -91,20 +92,20 @@ func (db *DB) Signals(ctx context.Context, id saga.ID) ([]saga.Signal, error) {
 	return nil, fmt.Errorf("signals of %s: %w", id, ledger.ErrNotFound)
 }
 
-// Duplicates returns the counters of blocked duplicates, the most recent first.
+// Duplicates returns "how many duplicates of each work and source were blocked, by all counters, the most recent first".
 func (db *DB) Duplicates(ctx context.Context, f ledger.Filter) ([]ledger.Duplicate, error) {
 	_, unlock, err := db.enter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list duplicates: %w", err)
 	}
 	defer unlock()
-	var ds []ledger.Duplicate
-	for _, d := range db.duplicates {
-		if matchesID(&f, d.ID) {
-			ds = append(ds, d)
+	sums := make(map[counter]ledger.Duplicate)
+	for key, d := range db.duplicates {
+		if key.name = 0; matchesID(&f, d.ID) {
+			sums[key] = join(sums[key], d)
 		}
 	}
-	slices.SortFunc(ds, byLast)
+	ds := slices.SortedFunc(maps.Values(sums), byLast)
 	return ds[:min(len(ds), limit(f))], nil
 }
 

@@ -104,6 +104,13 @@ func (v variant) harness() storetest.Harness {
 			t.Helper()
 			postgres.SetClock(of(t, s).DB, at)
 		},
+		Counters: func(t storetest.T, s storetest.Store) (n int) {
+			t.Helper()
+			if err := connect(t, where(t, s)).GetContext(t.Context(), &n, `SELECT count(*) FROM amends_duplicates`); err != nil {
+				t.Fatalf("count the counters: %v", err)
+			}
+			return n
+		},
 	}
 }
 

@@ -29,6 +29,7 @@ func (db *DB) dialect() *sqlstore.Dialect {
 		Claim:      db.claim,
 		GiveBack:   db.giveBack,
 		Post:       db.post,
+		Count:      db.count,
 		SetControl: db.setControl,
 		Bind:       func(query string) string { return sqlx.Rebind(sqlx.DOLLAR, query) },
 		Now: func(ctx context.Context, q sqlstore.Queries) (now time.Time, err error) {

@@ -55,7 +55,7 @@ func methods(l *store, token saga.Token, e ledger.Entry, head int64) map[string]
 		"Definitions": func(ctx context.Context) error { _, err := l.Definitions(ctx); return err },
 		"Describe":    func(ctx context.Context) error { return l.Describe(ctx, &saga.Spec{Saga: "s", Version: 1}) },
 		"Count": func(ctx context.Context) error {
-			return l.Count(ctx, []ledger.Duplicate{{ID: e.ID, Source: "x", Count: 1}})
+			return l.Count(ctx, 7, []ledger.Duplicate{{ID: e.ID, Source: "x", Count: 1}})
 		},
 		"Duplicates": func(ctx context.Context) error { _, err := l.Duplicates(ctx, ledger.Filter{}); return err },
 		"Bury":       func(ctx context.Context) error { return l.Bury(ctx, 77) },

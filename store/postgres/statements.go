@@ -12,8 +12,6 @@ var words = map[string]string{
 	"ms":      `interval '1 millisecond'`,
 	"numbers": `(SELECT value::bigint FROM json_array_elements_text($?::json) AS value)`,
 	"works":   `(SELECT value ->> 0 AS saga, value ->> 1 AS work FROM json_array_elements($?::json) AS value)`,
-	"counts": `(SELECT value ->> 0 AS saga, value ->> 1 AS work, value ->> 2 AS source, (value ->> 3)::bigint AS count
-		FROM json_array_elements($?::json) AS value)`,
 }
 
 const clock = `coalesce('epoch'::timestamptz + $1::bigint * interval '1 microsecond', clock_timestamp())`

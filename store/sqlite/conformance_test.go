@@ -106,6 +106,18 @@ func harness() storetest.Harness {
 			}
 			sqlite.SetClock(db, at)
 		},
+		Counters: func(t storetest.T, s storetest.Store) int {
+			t.Helper()
+			db, ok := s.(*sqlite.DB)
+			if !ok {
+				t.Fatalf("a store of the suite is a %T", s)
+			}
+			n, err := sqlite.Counters(t.Context(), db)
+			if err != nil {
+				t.Fatalf("count the counters: %v", err)
+			}
+			return n
+		},
 	}
 }
 

@@ -31,6 +31,7 @@ func (db *DB) dialect() *sqlstore.Dialect {
 		Claim:      db.claim,
 		GiveBack:   db.giveBack,
 		Post:       db.post,
+		Count:      db.count,
 		SetControl: db.setControl,
 		Bind:       func(query string) string { return query },
 		Now: func(context.Context, sqlstore.Queries) (time.Time, error) {

@@ -12,7 +12,6 @@ var words = map[string]string{
 	"ms":      `1000`,
 	"numbers": `(SELECT value FROM json_each($?))`,
 	"works":   `(SELECT value ->> 0 AS saga, value ->> 1 AS work FROM json_each($?))`,
-	"counts":  `(SELECT value ->> 0 AS saga, value ->> 1 AS work, value ->> 2 AS source, value ->> 3 AS count FROM json_each($?))`,
 }
 
 // statements are prepared for appending.

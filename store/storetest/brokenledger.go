@@ -238,3 +238,9 @@ type forgetful struct{ Store }
 func (f forgetful) OpenSession(ctx context.Context, ttl time.Duration, label string, _ []ledger.Version) (ledger.Lease, error) {
 	return f.Store.OpenSession(ctx, ttl, label, nil)
 }
+
+type adder struct{ Store }
+
+func (a adder) Count(ctx context.Context, _ ledger.Counter, totals []ledger.Duplicate) error {
+	return a.Store.Count(ctx, ledger.Counter(nonces.Add(1)), totals)
+}

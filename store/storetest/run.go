@@ -55,6 +55,9 @@ type Harness struct {
 
 	// SetClock stops the clock of the ledger in s at a time.
 	SetClock func(t T, s Store, at time.Time)
+
+	// Counters says how many counters of duplicates are kept in s.
+	Counters func(t T, s Store) int
 }
 
 // Run runs the suite on the stores of h. Every case has a store of its own, and all run in parallel.

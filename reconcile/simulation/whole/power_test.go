@@ -108,8 +108,8 @@ func (l *ledgerPort) Describe(ctx context.Context, s *saga.Spec) error {
 	return err
 }
 
-func (l *ledgerPort) Count(ctx context.Context, ds []ledger.Duplicate) error {
-	_, err := write(l.p, void(func() error { return l.Ledger.Count(ctx, ds) }))
+func (l *ledgerPort) Count(ctx context.Context, c ledger.Counter, totals []ledger.Duplicate) error {
+	_, err := write(l.p, void(func() error { return l.Ledger.Count(ctx, c, totals) }))
 	return err
 }
 

@@ -181,12 +181,12 @@ func long(b json.RawMessage) any {
 type parked struct {
 	Topic       string            `json:"topic,omitempty"`
 	ID          string            `json:"eventId,omitempty"`
-	Dedupe      []byte            `json:"dedupeKey,omitempty"`
+	Dedupe      reconcile.Digest  `json:"dedupeKey,omitzero"`
 	Payload     reconcile.Payload `json:"payloadKind"`
 	Deleted     bool              `json:"deleted,omitempty"`
 	Version     parkedVersion     `json:"version"`
 	Body        string            `json:"body,omitempty"`
-	Fingerprint []byte            `json:"fingerprint,omitempty"`
+	Fingerprint reconcile.Digest  `json:"fingerprint,omitzero"`
 	At          time.Time         `json:"occurredAt,omitzero"`
 	Received    time.Time         `json:"receivedAt,omitzero"`
 	SignedBy    string            `json:"signedBy,omitempty"`
@@ -210,7 +210,7 @@ func park(events []reconcile.Event) (any, error) {
 	for i := range events {
 		e := &events[i]
 		ps[i] = parked{
-			e.Topic, e.ID, e.Dedupe[:], e.Payload, e.Deleted, parkedVersion(e.Version), string(e.Body), e.Fingerprint[:],
+			e.Topic, e.ID, e.Dedupe, e.Payload, e.Deleted, parkedVersion(e.Version), string(e.Body), e.Fingerprint,
 			known(e.At), known(e.Received), e.Secret, e.Verdict, e.Why,
 		}
 	}
@@ -232,8 +232,8 @@ func unpark(list string, o reconcile.Object) ([]reconcile.Event, error) {
 	events := make([]reconcile.Event, len(ps))
 	for i, p := range ps {
 		events[i] = reconcile.Event{
-			Object: o, Topic: p.Topic, ID: p.ID, Dedupe: asDigest(p.Dedupe), Payload: p.Payload, Deleted: p.Deleted,
-			Version: reconcile.Version(p.Version), Body: body(column.Text(p.Body)), Fingerprint: asDigest(p.Fingerprint), At: p.At, Received: p.Received,
+			Object: o, Topic: p.Topic, ID: p.ID, Dedupe: p.Dedupe, Payload: p.Payload, Deleted: p.Deleted,
+			Version: reconcile.Version(p.Version), Body: body(column.Text(p.Body)), Fingerprint: p.Fingerprint, At: p.At, Received: p.Received,
 			Secret: p.SignedBy, Verdict: p.Verdict, Why: p.Why,
 		}
 	}

@@ -119,9 +119,9 @@ func TestPendingEventsAreAFormat(t *testing.T) {
 		Body:    json.RawMessage(`{"a": 1}`), Fingerprint: reconcile.Digest{2}, At: at, Received: at.Add(time.Second),
 		Secret: "2026-11", Verdict: reconcile.Hint, Why: "the receiver said so",
 	}
-	const want = `[{"topic":"order.updated","eventId":"evt_1","dedupeKey":"AQAAAAAAAAAAAAAAAAAAAA==","payloadKind":"delta","deleted":true,` +
+	const want = `[{"topic":"order.updated","eventId":"evt_1","dedupeKey":"01000000000000000000000000000000","payloadKind":"delta","deleted":true,` +
 		`"version":{"epoch":"2","kind":"time","number":"4611686018427387905","precision":"1000000000"},"body":"{\"a\": 1}",` +
-		`"fingerprint":"AgAAAAAAAAAAAAAAAAAAAA==","occurredAt":"2026-03-01T12:00:00Z","receivedAt":"2026-03-01T12:00:01Z",` +
+		`"fingerprint":"02000000000000000000000000000000","occurredAt":"2026-03-01T12:00:00Z","receivedAt":"2026-03-01T12:00:01Z",` +
 		`"signedBy":"2026-11","receiverDisposition":"hint","receiverReason":"the receiver said so"}]`
 	list, err := park([]reconcile.Event{e})
 	if err != nil || list != want {

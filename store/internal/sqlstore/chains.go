@@ -34,7 +34,7 @@ type chains struct {
 type texts struct {
 	openSession, renewSession, burySession, buryOthers, catchUpWorks, catchUpSessions string
 	loadHeads, loadRecords, loadSignals, elsewhere, stray                             string
-	addDefinition, countDuplicates, thisControl                                       string
+	addDefinition, thisControl                                                        string
 }
 
 func newChains(db *Dialect) *chains {
@@ -51,7 +51,6 @@ func newChains(db *Dialect) *chains {
 		elsewhere:       db.Text(elsewhere),
 		stray:           db.Text(stray),
 		addDefinition:   db.Text(addDefinition),
-		countDuplicates: db.Text(countDuplicates),
 		thisControl:     db.Text(thisControl),
 	}}
 }

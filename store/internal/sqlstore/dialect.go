@@ -71,6 +71,10 @@ type Dialect struct {
 	// Post stores a signal. It reports whether there is such a work.
 	Post func(ctx context.Context, p PostArgs) (found bool, err error)
 
+	// Count stores the totals of a counter, a JSON list of [saga, work, source, count], and folds at most [MaxFold] counters
+	// that have been silent for [ledger.CounterSilence].
+	Count func(ctx context.Context, counter int64, totals string) error
+
 	// SetControl stores a control if it still has the version it was decided on and its session is live, and draws its new
 	// version. It reports whether that was so.
 	SetControl func(ctx context.Context, c ControlArgs) (version int64, at Moment, stored bool, err error)
@@ -159,6 +163,9 @@ type PostArgs struct {
 	Kind, Key, Actor, Reason string
 	Doc                      any // JSON, or nil
 }
+
+// MaxFold is how many silent counters of duplicates one call folds.
+const MaxFold = 100
 
 // MaxRelease is how many works of dead sessions one claim releases.
 const MaxRelease = 1000

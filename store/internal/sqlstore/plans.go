@@ -110,7 +110,7 @@ func (s *plans) Findings(ctx context.Context, q drift.FindingQuery) ([]drift.Row
 }
 
 // acting is [drift.Row.Acting]. Who asks goes through the plan once, page by page, so it has no index.
-const acting = `automatic = 1 AND (outcome IS NULL OR outcome = 'withheld')`
+const acting = `automatic = 1 AND (outcome IS NULL OR outcome = 'over-limit')`
 
 func limit(n int) int { return cmp.Or(max(n, 0), pageSize) }
 

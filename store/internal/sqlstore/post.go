@@ -94,29 +94,26 @@ func (s *chains) Describe(ctx context.Context, spec *saga.Spec) error {
 	return s.failed(ctx, err, "describe %s version %d", spec.Saga, spec.Version)
 }
 
-// Count adds blocked duplicates to their counters, in the order of their keys so that two processes which
-// count the same keys do not wait for each other in a circle.
-func (s *chains) Count(ctx context.Context, ds []ledger.Duplicate) error {
-	if len(ds) == 0 {
+// Count stores what a counter has seen, in the order of the keys: two processes that fold the same counters do not wait for
+// each other in a circle. Sources that are cut to the same one are one.
+func (s *chains) Count(ctx context.Context, c ledger.Counter, totals []ledger.Duplicate) error {
+	if len(totals) == 0 {
 		return nil
 	}
-	type counter struct{ saga, work, source string }
-	sums := make(map[counter]int64, len(ds))
-	for _, d := range ds {
-		sums[counter{valid.Cut(d.ID.Saga), valid.Cut(d.ID.Work), valid.Cut(d.Source)}] += d.Count
+	type key struct{ saga, work, source string }
+	sums := make(map[key]int64, len(totals))
+	for _, d := range totals {
+		sums[key{valid.Cut(d.ID.Saga), valid.Cut(d.ID.Work), valid.Cut(d.Source)}] += d.Count
 	}
 	rows := make([][4]any, 0, len(sums))
-	for _, k := range slices.SortedFunc(maps.Keys(sums), func(a, b counter) int {
+	for _, k := range slices.SortedFunc(maps.Keys(sums), func(a, b key) int {
 		return cmp.Or(cmp.Compare(a.saga, b.saga), cmp.Compare(a.work, b.work), cmp.Compare(a.source, b.source))
 	}) {
 		rows = append(rows, [4]any{k.saga, k.work, k.source, sums[k]})
 	}
 	list, err := json.Marshal(rows)
 	if err == nil {
-		err = s.db.Plain(ctx, func(ctx context.Context, q Queries) error {
-			_, err := q.ExecContext(ctx, s.text.countDuplicates, s.db.Clock(), string(list))
-			return err
-		})
+		err = s.db.Count(Again(ctx), int64(c), string(list))
 	}
-	return s.failed(ctx, err, "count %d duplicates", len(ds))
+	return s.failed(ctx, err, "count %d duplicates", len(totals))
 }

@@ -93,7 +93,7 @@ func ofWork[R, T any](ctx context.Context, s *chains, what string, id saga.ID, q
 	return out, nil
 }
 
-// duplicateRow is a row of amends_duplicates.
+// duplicateRow is all rows of amends_duplicates of one work and source.
 type duplicateRow struct {
 	Saga    string
 	WorkID  string `db:"work_id"`
@@ -103,12 +103,11 @@ type duplicateRow struct {
 	LastAt  Moment `db:"last_at"`
 }
 
-// Duplicates returns the counters of blocked duplicates, the most recent first.
+// Duplicates returns how many duplicates of each work and source were blocked, the most recent first.
 func (s *chains) Duplicates(ctx context.Context, f ledger.Filter) ([]ledger.Duplicate, error) {
 	var w filter
 	w.work(&f)
-	query := `SELECT h.saga, h.work_id, h.source, h.count, h.first_at, h.last_at FROM amends_duplicates AS h` +
-		w.text.String() + ` ORDER BY h.last_at DESC, h.saga, h.work_id, h.source` + w.limit(f.Limit)
+	query := duplicates + w.text.String() + ` ORDER BY h.last_at DESC, h.saga, h.work_id, h.source` + w.limit(f.Limit)
 	var rows []duplicateRow
 	err := s.db.View(ctx, func(ctx context.Context, q Queries) error {
 		rows = rows[:0]

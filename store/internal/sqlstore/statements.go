@@ -98,11 +98,11 @@ const (
 
 	controlColumns = `c.version, c.at, c.session, c.nonce, c.kind, c.name, c.body, c.actor, c.reason`
 
-	countDuplicates = `
-		INSERT INTO amends_duplicates AS d (saga, work_id, source, count, first_at, last_at)
-		SELECT n.saga, n.work, n.source, n.count, clock.now, clock.now
-		FROM (SELECT {now} AS now) AS clock CROSS JOIN {counts:2} AS n WHERE true
-		ON CONFLICT (saga, work_id, source) DO UPDATE SET count = d.count + excluded.count, last_at = excluded.last_at`
+	// duplicates are the counters of each work and source, summed up.
+	duplicates = `
+		SELECT h.saga, h.work_id, h.source, h.count, h.first_at, h.last_at FROM (
+			SELECT saga, work_id, source, CAST(sum(count) AS bigint) AS count, min(first_at) AS first_at, max(last_at) AS last_at
+			FROM amends_duplicates GROUP BY saga, work_id, source) AS h`
 )
 
 // recordColumns are the columns of a record.

@@ -2,6 +2,8 @@ package saga
 
 import (
 	"encoding/json"
+	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -66,5 +68,34 @@ func (r *Retry) UnmarshalJSON(b []byte) error {
 	}
 	*r = Retry(stored.plainRetry)
 	r.Within, r.Initial, r.Max = time.Duration(stored.Within), time.Duration(stored.Initial), time.Duration(stored.Max)
+	return nil
+}
+
+// signalIDs are ids of signals in a stored document: texts, as every id is in JSON (K18).
+type signalIDs []int64
+
+func (ids signalIDs) MarshalJSON() ([]byte, error) {
+	b := []byte{'['}
+	for i, id := range ids {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendQuote(b, strconv.FormatInt(id, 10))
+	}
+	return append(b, ']'), nil
+}
+
+func (ids *signalIDs) UnmarshalJSON(b []byte) error {
+	var texts []string
+	if err := json.Unmarshal(b, &texts); err != nil {
+		return err
+	}
+	*ids = make(signalIDs, len(texts))
+	for i, text := range texts {
+		var err error
+		if (*ids)[i], err = strconv.ParseInt(text, 10, 64); err != nil {
+			return fmt.Errorf("the id of a signal: %w", err)
+		}
+	}
 	return nil
 }

@@ -1,0 +1,42 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/store/internal/sqlstore"
+)
+
+// count stores the totals of a counter of blocked duplicates, and folds what is silent: one statement, so that no connection
+// can go silent in the middle of it.
+func (db *DB) count(ctx context.Context, counter int64, totals string) error {
+	return db.writes.do(ctx, func(ctx context.Context) error {
+		_, err := db.work.ExecContext(ctx, countText, db.now(), counter, totals, int64(ledger.CounterSilence/time.Microsecond), sqlstore.MaxFold)
+		return err
+	})
+}
+
+// countText takes: $1 the clock, $2 the counter, $3 its totals, $4 how long a counter is silent that is folded, $5 how many
+// are folded. Counters that another process folds right now are left to it; those that are folded, and the sums that they
+// become part of, are never the rows of a counter that still speaks.
+const countText = `WITH
+	now AS MATERIALIZED (SELECT ` + clock + ` AS now),
+	clock AS MATERIALIZED (SELECT now, now - $4::bigint * interval '1 microsecond' AS ago FROM now),
+	silent AS (
+		DELETE FROM amends_duplicates WHERE (saga, work_id, source, counter) IN (
+			SELECT saga, work_id, source, counter FROM amends_duplicates
+			WHERE counter <> 0 AND counter <> $2::bigint AND first_at < (SELECT ago FROM clock) AND last_at < (SELECT ago FROM clock)
+			ORDER BY first_at LIMIT $5 FOR UPDATE SKIP LOCKED)
+		RETURNING saga, work_id, source, count, first_at, last_at),
+	folded AS (
+		INSERT INTO amends_duplicates AS d (saga, work_id, source, counter, count, first_at, last_at)
+		SELECT saga, work_id, source, 0, sum(count), min(first_at), max(last_at) FROM silent
+		GROUP BY saga, work_id, source ORDER BY saga, work_id, source
+		ON CONFLICT (saga, work_id, source, counter) DO UPDATE SET count = d.count + excluded.count,
+			first_at = least(d.first_at, excluded.first_at), last_at = greatest(d.last_at, excluded.last_at))
+	INSERT INTO amends_duplicates AS d (saga, work_id, source, counter, count, first_at, last_at)
+	SELECT value ->> 0, value ->> 1, value ->> 2, $2::bigint, (value ->> 3)::bigint, clock.now, clock.now
+	FROM clock CROSS JOIN json_array_elements($3::json) AS value
+	ON CONFLICT (saga, work_id, source, counter) DO UPDATE SET count = excluded.count, last_at = excluded.last_at
+	WHERE d.count < excluded.count`
