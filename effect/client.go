@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"time"
-
-	"github.com/amends-dev/amends/saga"
 )
 
 // Client sends the requests of actions, undos and lookups to one destination. It is safe for concurrent use;
@@ -43,22 +41,22 @@ func (c *Client) Close() { c.transport.CloseIdleConnections() }
 func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 	ctx, cancel := c.bounded(ctx)
 	defer cancel()
+	this := newCall(ctx, r)
 	req, err := c.build(ctx, r)
 	if err != nil {
-		return nil, saga.NotSent(&sendError{request: r, state: notSent, err: err, ours: true})
+		return nil, this.unsent(&sendError{request: r, state: notSent, err: err, ours: true})
 	}
-
-	x, ctx := begin(ctx, r.Method)
+	x, ctx := begin(ctx, r.reads())
 	defer x.finish()
 	answer, err := c.transport.RoundTrip(req.WithContext(ctx))
 	if err != nil {
-		return nil, failed(r, x, err)
+		return nil, this.failed(x, err)
 	}
 	defer func() { _ = answer.Body.Close() }()
 	if !x.hasLeft() {
-		return nil, failed(r, x, errUnasked)
+		return nil, this.failed(x, errUnasked)
 	}
-	return c.read(r, answer)
+	return c.read(this, answer)
 }
 
 // bounded gives a context without a deadline the client's own.

@@ -30,11 +30,22 @@
 // nothing. Before Do concludes "not sent" it shuts the request for good, so that a write which is still on
 // its way in another goroutine is refused, and the conclusion stays true.
 //
-// GET, HEAD and OPTIONS do not pass the gate: reading has no effect, and an action that looks first and
-// writes second is in doubt only from the second on. So lookups work with and without a gate.
-//
 // The class speaks of one request. An action should send one request that has an effect; two effects are two
-// steps. In an action that sends several, "not sent" about the second says nothing about the first.
+// steps. In an action that sends several, a request that did not leave says nothing about those before it, so its error is
+// then unknown.
+//
+// # Reading
+//
+// GET, HEAD and OPTIONS have no effect. Nor has what is said to have none by Request.Reads: a GraphQL query, a method of
+// JSON-RPC that reads, a search by POST.
+//
+//	_, err := client.Do(ctx, effect.Request{Method: "POST", Path: "/graphql", Reads: true, Body: query, Into: &orders})
+//
+// Such a request does not pass the gate, needs no key, and works with and without a gate. Whatever goes wrong with it, no
+// answer, a 5xx or an answer that cannot be read, nothing has happened: the error is [saga.NotSent], and the step may look
+// again. Only a refusal stays one. So an action that looks first and writes second is in doubt only from the second on.
+// Behind a write it is the other way round: what a failed read says is no word about the write, so the error is unknown,
+// also where the read was refused.
 //
 // # One attempt, one send
 //
@@ -71,6 +82,8 @@
 //	1xx, 3xx                  unknown    a redirect after a POST often means that it was done; see below
 //	timeout, cut, not HTTP    unknown
 //	2xx, but unreadable       unknown    see below
+//
+// The table is that of a request that writes; where it says unknown, one that only reads is not sent.
 //
 // "Not sent", "refused" and "unknown" are [saga.Unsent], [saga.Refused] and [saga.Unknown].
 //

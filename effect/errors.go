@@ -26,19 +26,22 @@ type sendError struct {
 const (
 	notSent = "not sent"
 	inDoubt = "sent, outcome unknown"
+	unread  = "a read without an answer"
 )
 
 // failed judges a request that got no answer.
-func failed(r Request, x *exchange, err error) error {
+func (c call) failed(x *exchange, err error) error {
 	ours := errors.Is(err, errUnasked) || errors.Is(err, context.Cause(x.ctx))
 	left, refusal := x.outcome()
-	if left {
-		return &sendError{request: r, state: inDoubt, err: err, ours: ours}
-	}
-	if refusal != nil {
+	switch {
+	case left && c.reads():
+		return c.mark(saga.Unknown, &sendError{request: c.Request, state: unread, err: err, ours: ours})
+	case left:
+		return &sendError{request: c.Request, state: inDoubt, err: err, ours: ours}
+	case refusal != nil:
 		err, ours = refusal, true
 	}
-	return saga.NotSent(&sendError{request: r, state: notSent, err: err, ours: ours})
+	return c.unsent(&sendError{request: c.Request, state: notSent, err: err, ours: ours})
 }
 
 func (e *sendError) Unwrap() error { return e.err }

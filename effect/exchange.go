@@ -20,7 +20,7 @@ var (
 type exchange struct {
 	ctx   context.Context //nolint:containedctx // the request's own: an exchange lives exactly as long
 	abort context.CancelCauseFunc
-	safe  bool // reading has no effect: no gate to pass
+	reads bool // reading has no effect: no gate to pass
 
 	mu      sync.Mutex
 	conn    *conn // the only connection it may be written to; nil before its first byte
@@ -29,9 +29,9 @@ type exchange struct {
 }
 
 // begin returns an exchange and the context to send its request with.
-func begin(ctx context.Context, method string) (*exchange, context.Context) {
+func begin(ctx context.Context, reads bool) (*exchange, context.Context) {
 	ctx, abort := context.WithCancelCause(ctx)
-	x := &exchange{ctx: ctx, abort: abort, safe: isSafe(method)}
+	x := &exchange{ctx: ctx, abort: abort, reads: reads}
 	return x, httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: x.gotConn})
 }
 
@@ -80,7 +80,7 @@ func (x *exchange) mayStart() error {
 	if deadline, ok := x.ctx.Deadline(); ok && !time.Now().Before(deadline) {
 		return context.DeadlineExceeded
 	}
-	if x.safe {
+	if x.reads {
 		return nil
 	}
 	return saga.Sending(x.ctx)

@@ -57,20 +57,13 @@ func Status(err error) int {
 	return 0
 }
 
-func (c *Client) statusError(r Request, resp *Response) error {
+func (c *Client) statusError(this call, resp *Response) error {
 	answer := &StatusError{
-		Method: r.Method, Path: r.Path, Status: resp.Status,
+		Method: this.Method, Path: this.Path, Status: resp.Status,
 		RequestID: requestID(resp.Header), Header: resp.Header, Body: resp.Body,
 	}
 	answer.Said = oneLine(c.opts.Explain(answer))
-	var err error = answer
-	switch c.classify(resp.Status, r.Key != "") {
-	case saga.Unsent:
-		err = saga.NotSent(err)
-	case saga.Refused:
-		err = saga.Permanent(err)
-	case saga.Unknown, saga.Fault: // a plain error is unknown; an answer is never a fault
-	}
+	err := this.mark(c.classify(resp.Status, this.Key != ""), answer)
 	if !slices.Contains(gaveUp, resp.Status) {
 		err = saga.Answered(err)
 	}
