@@ -26,17 +26,9 @@ func (c call) unsent(err error) error {
 	return c.mark(saga.Unsent, err)
 }
 
-// mark gives an error of this request its class. Reading has no effect, so whatever went wrong with it the attempt has none,
-// unless a request of it that writes has left: of that one a read says nothing. Err has no mark of its own.
+// mark gives an error of this request its class. Err has no mark of its own.
 func (c call) mark(class saga.Class, err error) error {
-	switch {
-	case !c.reads():
-	case c.gate != nil && c.gate.Passed():
-		return err
-	case class != saga.Refused:
-		class = saga.Unsent
-	}
-	switch class {
+	switch c.class(class) {
 	case saga.Unsent:
 		return saga.NotSent(err)
 	case saga.Refused:
@@ -44,6 +36,20 @@ func (c call) mark(class saga.Class, err error) error {
 	case saga.Unknown, saga.Fault: // a plain error is unknown; an answer is never a fault
 	}
 	return err
+}
+
+// class is what the class of this request says about its attempt. Reading has no effect, so whatever went wrong with it the
+// attempt has none, unless a request of it that writes has left: of that one a read says nothing.
+func (c call) class(class saga.Class) saga.Class {
+	switch {
+	case !c.reads():
+		return class
+	case c.gate != nil && c.gate.Passed():
+		return saga.Unknown
+	case class == saga.Refused:
+		return saga.Refused
+	}
+	return saga.Unsent
 }
 
 // gateOf returns the gate that ctx carries, nil without one.

@@ -96,7 +96,30 @@
 // success would lose the external id. The [Response] is returned beside the error, so an action whose
 // destination puts the id in a header can finish anyway.
 //
-// An answer of 200 with an error in its body is a success here. Only the action knows that format.
+// An error inside a 200, as GraphQL, JSON-RPC and many home-grown ends have it, is found by Options.CheckResponse. It is
+// asked about every answer that came whole, before Request.Into is decoded; what it returns counts, and where it returns nil
+// the table does.
+//
+//	CheckResponse: func(r *effect.Response) error {
+//		var a struct{ Errors []struct{ Message string; Extensions struct{ Code string } } }
+//		if json.Unmarshal(r.Body, &a) != nil || len(a.Errors) == 0 {
+//			return nil
+//		}
+//		err := errors.New(a.Errors[0].Message)
+//		switch a.Errors[0].Extensions.Code {
+//		case "BAD_USER_INPUT":
+//			return saga.Permanent(err)
+//		case "THROTTLED":
+//			return saga.HoldBack(saga.RetryAfter(2*time.Second, saga.NotSent(err)))
+//		}
+//		return err // unknown
+//	},
+//	NotExecutedCodes: []string{"THROTTLED"},
+//
+// The request was sent, so "not sent" is believed only where the destination itself says that it did nothing: by a status
+// of the table, or by a code of Options.NotExecutedCodes that stands in the answer. Else it is unknown, and the error says
+// why. On 408, 499, 502 and 504 the hook is not asked: they come from who gave up waiting for the destination. An answer
+// whose errors stand beside data was executed in part: that is unknown.
 //
 // Retry-After is honoured on every answer that is not a success, in seconds or as a date. A date is taken
 // relative to the answer's own Date header, so that clocks need not agree. The wait is capped at one hour; a

@@ -39,9 +39,15 @@ func (c *Client) read(this call, answer *http.Response) (*Response, error) {
 		body = body[:c.opts.MaxAnswer]
 	}
 	resp := &Response{Status: answer.StatusCode, Header: answer.Header, Body: body}
+	success, whole := resp.Status >= 200 && resp.Status <= 299, err == nil && !tooLarge
+	if whole {
+		if found := c.check(resp); found != nil {
+			return resp, c.statusError(this, resp, found)
+		}
+	}
 	switch {
-	case resp.Status < 200 || resp.Status > 299:
-		return resp, c.statusError(this, resp) // the status says it all, even if the body was cut
+	case !success:
+		return resp, c.statusError(this, resp, nil) // the status says it all, even if the body was cut
 	case err != nil:
 		return resp, this.unusable(&sendError{state: "answered " + resp.String() + ", but its body was cut", err: err})
 	case tooLarge:
