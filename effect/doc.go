@@ -62,7 +62,26 @@
 // Idle connections are closed after four seconds, sooner than servers usually do. A request that meets a
 // connection just closed by the other side is in doubt, and doubt costs more than a handshake.
 //
-// A proxy, an address check against SSRF or a pinned address goes into [Options.Dial].
+// A proxy, an address check against SSRF or a pinned address goes into [Options.Dial]; a client's certificate for mTLS into
+// [Options.TLS]; a token into [Options.Authorize], which may fetch it.
+//
+// # A RoundTripper of yours
+//
+// [Options.WrapTransport] puts one around the client's, for tracing or for a library that signs:
+//
+//	WrapTransport: func(next http.RoundTripper) http.RoundTripper { return otelhttp.NewTransport(next) },
+//
+// The request leaves by next, whatever is around it, so these hold as without:
+//
+//   - The gate is passed at the first byte. Behind a closed gate, or after its deadline, nothing leaves; nor when the
+//     RoundTripper comes late, and Do has returned.
+//   - The request is sent once. net/http does not send it again by itself, also where the RoundTripper gave it a body that can
+//     be rewound. A second call of next, to retry, to answer a challenge or to follow a redirect, is refused.
+//   - Method, host and path are those of the request.
+//
+// What it does besides cannot be watched. So an answer that did not come from next is no success, but unknown. An error of
+// its own is unknown, too, unless it is marked [saga.NotSent] and next sent nothing; its text is shown only then. Where the
+// error comes from next it has to wrap that error, or "not sent" is lost.
 //
 // # What an answer means
 //

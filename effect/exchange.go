@@ -3,6 +3,7 @@ package effect
 import (
 	"context"
 	"errors"
+	"net/http"
 	"net/http/httptrace"
 	"sync"
 	"time"
@@ -22,16 +23,22 @@ type exchange struct {
 	abort context.CancelCauseFunc
 	reads bool // reading has no effect: no gate to pass
 
+	request *http.Request // as it was built
+
 	mu      sync.Mutex
 	conn    *conn // the only connection it may be written to; nil before its first byte
 	left    bool  // at least one byte may have left
 	refusal error // why it may not be sent (any more)
+
+	entered  bool // it was given to the transport
+	answered bool // the transport has an answer to it
 }
 
 // begin returns an exchange and the context to send its request with.
-func begin(ctx context.Context, reads bool) (*exchange, context.Context) {
+func begin(ctx context.Context, req *http.Request, reads bool) (*exchange, context.Context) {
 	ctx, abort := context.WithCancelCause(ctx)
-	x := &exchange{ctx: ctx, abort: abort, reads: reads}
+	x := &exchange{ctx: ctx, abort: abort, reads: reads, request: req}
+	ctx = context.WithValue(ctx, exchangeKey{}, x)
 	return x, httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: x.gotConn})
 }
 

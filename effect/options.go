@@ -64,6 +64,10 @@ type Options struct {
 	// MaxHeader bounds an answer's header. Default: 64 KiB.
 	MaxHeader int
 
+	// WrapTransport puts a RoundTripper of yours around the one that sends: for tracing, or for OAuth where Authorize does not
+	// do. It has to send by the RoundTripper it is given, once, with the request's context, method and address: see the
+	// package comment. For mTLS, TLS is enough.
+	WrapTransport func(http.RoundTripper) http.RoundTripper
 	// TLS configures https. It is cloned; TLS 1.2 is the least version accepted, and ALPN offers HTTP/1.1 only.
 	TLS *tls.Config
 	// Dial opens connections: the place for an address check, a tunnel or a pinned address. Default: net.Dialer.

@@ -181,7 +181,7 @@ func (c *Client) authorize(ctx context.Context, req *http.Request, body []byte) 
 	if err := c.opts.Authorize(signed); err != nil {
 		return fmt.Errorf("no credentials: %w", err)
 	}
-	if signed.Method != req.Method || signed.URL.Scheme != req.URL.Scheme || signed.URL.Host != req.URL.Host || signed.URL.EscapedPath() != req.URL.EscapedPath() {
+	if !sameTarget(signed, req) {
 		return errors.New("Options.Authorize changed the method or the address of the request")
 	}
 	req.URL, req.Header = signed.URL, signed.Header

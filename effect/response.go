@@ -58,7 +58,7 @@ func (c *Client) read(this call, answer *http.Response) (*Response, error) {
 	return resp, nil
 }
 
-// unusable is a success whose body cannot be used: of class unknown, so that nobody takes it for a refusal.
+// unusable is a success whose body cannot be used: of class unknown, so that it is not taken for a refusal.
 func (c call) unusable(err *sendError) error {
 	err.request = c.Request
 	return c.mark(saga.Unknown, err)

@@ -10,8 +10,9 @@ import (
 	"github.com/amends-dev/amends/saga"
 )
 
-// StatusError is an answer that is not a success: by its status, or by what Options.CheckResponse found in it. Its text holds method, path, status, request id and one line of what the
-// destination said; header and body are for the action that wants to judge by them, and are never printed.
+// StatusError is an answer that is not a success: by its status, or by what Options.CheckResponse found in it. Its text
+// holds method, path, status, request id and one line of what the destination said; header and body are for the action that
+// wants to judge by them, and are never printed.
 type StatusError struct {
 	Method string
 	Path   string // without the base URL and without a query
