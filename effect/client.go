@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"time"
-
-	"github.com/amends-dev/amends/saga"
 )
 
 // Client sends the requests of actions, undos and lookups to one destination. It is safe for concurrent use;
@@ -17,18 +15,26 @@ type Client struct {
 	base      *url.URL
 	opts      Options
 	transport *http.Transport
+	sender    http.RoundTripper // Options.WrapTransport's, or that of the transport
 	now       func() time.Time
 }
 
-// New returns a client for the destination at base, for example "https://books.example/api/v1". Options may
+// New returns a client for the destination at address, for example "https://books.example/api/v1". Options may
 // be nil. The error names everything that is wrong.
-func New(base string, options *Options) (*Client, error) {
+func New(address string, options *Options) (*Client, error) {
 	opts := options.withDefaults()
-	u, err := parseBase(base)
+	u, err := parseBase(address)
 	if err := errors.Join(err, opts.validate()); err != nil {
 		return nil, fmt.Errorf("effect client: %w", err)
 	}
-	return &Client{base: u, opts: opts, transport: newTransport(&opts), now: time.Now}, nil
+	c := &Client{base: u, opts: opts, transport: newTransport(&opts), now: time.Now}
+	c.sender = &base{c.transport}
+	if opts.WrapTransport != nil {
+		if c.sender = opts.WrapTransport(c.sender); c.sender == nil {
+			return nil, errors.New("effect client: WrapTransport returned no RoundTripper")
+		}
+	}
+	return c, nil
 }
 
 // Close closes idle connections. Requests in flight finish, and the client stays usable.
@@ -43,22 +49,19 @@ func (c *Client) Close() { c.transport.CloseIdleConnections() }
 func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 	ctx, cancel := c.bounded(ctx)
 	defer cancel()
+	this := newCall(ctx, r)
 	req, err := c.build(ctx, r)
 	if err != nil {
-		return nil, saga.NotSent(&sendError{request: r, state: notSent, err: err, ours: true})
+		return nil, this.unsent(&sendError{request: r, state: notSent, err: err, ours: true})
 	}
-
-	x, ctx := begin(ctx, r.Method)
+	x, ctx := begin(ctx, req, r.reads())
 	defer x.finish()
-	answer, err := c.transport.RoundTrip(req.WithContext(ctx))
+	answer, err := c.roundTrip(ctx, x, req)
 	if err != nil {
-		return nil, failed(r, x, err)
+		return nil, this.failed(x, err)
 	}
 	defer func() { _ = answer.Body.Close() }()
-	if !x.hasLeft() {
-		return nil, failed(r, x, errUnasked)
-	}
-	return c.read(r, answer)
+	return c.read(this, answer)
 }
 
 // bounded gives a context without a deadline the client's own.

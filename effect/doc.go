@@ -30,11 +30,22 @@
 // nothing. Before Do concludes "not sent" it shuts the request for good, so that a write which is still on
 // its way in another goroutine is refused, and the conclusion stays true.
 //
-// GET, HEAD and OPTIONS do not pass the gate: reading has no effect, and an action that looks first and
-// writes second is in doubt only from the second on. So lookups work with and without a gate.
-//
 // The class speaks of one request. An action should send one request that has an effect; two effects are two
-// steps. In an action that sends several, "not sent" about the second says nothing about the first.
+// steps. In an action that sends several, a request that did not leave says nothing about those before it, so its error is
+// then unknown.
+//
+// # Reading
+//
+// GET, HEAD and OPTIONS have no effect. Nor has what is said to have none by Request.Reads: a GraphQL query, a method of
+// JSON-RPC that reads, a search by POST.
+//
+//	_, err := client.Do(ctx, effect.Request{Method: "POST", Path: "/graphql", Reads: true, Body: query, Into: &orders})
+//
+// Such a request does not pass the gate, needs no key, and works with and without a gate. Whatever goes wrong with it, no
+// answer, a 5xx or an answer that cannot be read, nothing has happened: the error is [saga.NotSent], and the step may look
+// again. Only a refusal stays one. So an action that looks first and writes second is in doubt only from the second on.
+// Behind a write it is the other way round: what a failed read says is no word about the write, so the error is unknown,
+// also where the read was refused.
 //
 // # One attempt, one send
 //
@@ -51,7 +62,26 @@
 // Idle connections are closed after four seconds, sooner than servers usually do. A request that meets a
 // connection just closed by the other side is in doubt, and doubt costs more than a handshake.
 //
-// A proxy, an address check against SSRF or a pinned address goes into [Options.Dial].
+// A proxy, an address check against SSRF or a pinned address goes into [Options.Dial]; a client's certificate for mTLS into
+// [Options.TLS]; a token into [Options.Authorize], which may fetch it.
+//
+// # A RoundTripper of yours
+//
+// [Options.WrapTransport] puts one around the client's, for tracing or for a library that signs:
+//
+//	WrapTransport: func(next http.RoundTripper) http.RoundTripper { return otelhttp.NewTransport(next) },
+//
+// The request leaves by next, whatever is around it, so these hold as without:
+//
+//   - The gate is passed at the first byte. Behind a closed gate, or after its deadline, nothing leaves; nor when the
+//     RoundTripper comes late, and Do has returned.
+//   - The request is sent once. net/http does not send it again by itself, also where the RoundTripper gave it a body that can
+//     be rewound. A second call of next, to retry, to answer a challenge or to follow a redirect, is refused.
+//   - Method, host and path are those of the request.
+//
+// What it does besides cannot be watched. So an answer that did not come from next is no success, but unknown. An error of
+// its own is unknown, too, unless it is marked [saga.NotSent] and next sent nothing; its text is shown only then. Where the
+// error comes from next it has to wrap that error, or "not sent" is lost.
 //
 // # What an answer means
 //
@@ -72,6 +102,8 @@
 //	timeout, cut, not HTTP    unknown
 //	2xx, but unreadable       unknown    see below
 //
+// The table is that of a request that writes; where it says unknown, one that only reads is not sent.
+//
 // "Not sent", "refused" and "unknown" are [saga.Unsent], [saga.Refused] and [saga.Unknown].
 //
 // Redirects: a 303 answers a POST that was executed, a 308 one that was not, and a 302 either. Nothing can be
@@ -83,7 +115,30 @@
 // success would lose the external id. The [Response] is returned beside the error, so an action whose
 // destination puts the id in a header can finish anyway.
 //
-// An answer of 200 with an error in its body is a success here. Only the action knows that format.
+// An error inside a 200, as GraphQL, JSON-RPC and many home-grown ends have it, is found by Options.CheckResponse. It is
+// asked about every answer that came whole, before Request.Into is decoded; what it returns counts, and where it returns nil
+// the table does.
+//
+//	CheckResponse: func(r *effect.Response) error {
+//		var a struct{ Errors []struct{ Message string; Extensions struct{ Code string } } }
+//		if json.Unmarshal(r.Body, &a) != nil || len(a.Errors) == 0 {
+//			return nil
+//		}
+//		err := errors.New(a.Errors[0].Message)
+//		switch a.Errors[0].Extensions.Code {
+//		case "BAD_USER_INPUT":
+//			return saga.Permanent(err)
+//		case "THROTTLED":
+//			return saga.HoldBack(saga.RetryAfter(2*time.Second, saga.NotSent(err)))
+//		}
+//		return err // unknown
+//	},
+//	NotExecutedCodes: []string{"THROTTLED"},
+//
+// The request was sent, so "not sent" is believed only where the destination itself says that it did nothing: by a status
+// of the table, or by a code of Options.NotExecutedCodes that stands in the answer. Else it is unknown, and the error says
+// why. On 408, 499, 502 and 504 the hook is not asked: they come from who gave up waiting for the destination. An answer
+// whose errors stand beside data was executed in part: that is unknown.
 //
 // Retry-After is honoured on every answer that is not a success, in seconds or as a date. A date is taken
 // relative to the answer's own Date header, so that clocks need not agree. The wait is capped at one hour; a

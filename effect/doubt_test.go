@@ -149,7 +149,7 @@ func TestTimeoutWithoutDeadline(t *testing.T) {
 	release := make(chan struct{})
 	w := serve(t, func(*wire, net.Conn, arrival) bool { <-release; return false })
 	defer close(release)
-	_, err := dial(t, w.URL(), &effect.Options{Timeout: 500 * time.Millisecond}).Do(t.Context(), effect.Request{Method: "GET"})
+	_, err := dial(t, w.URL(), &effect.Options{Timeout: 500 * time.Millisecond}).Do(t.Context(), post)
 	wantClass(t, err, saga.Unknown)
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v, want a deadline", err)

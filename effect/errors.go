@@ -26,19 +26,37 @@ type sendError struct {
 const (
 	notSent = "not sent"
 	inDoubt = "sent, outcome unknown"
+	unread  = "a read without an answer"
+	perhaps = "perhaps sent, outcome unknown"
 )
 
-// failed judges a request that got no answer.
-func failed(r Request, x *exchange, err error) error {
-	ours := errors.Is(err, errUnasked) || errors.Is(err, context.Cause(x.ctx))
+// failed judges a request that got no answer. "Not sent" is what base knows, or what a RoundTripper around it says of itself.
+func (c call) failed(x *exchange, err error) error {
+	e := &sendError{request: c.Request, state: notSent}
+	unsent := false
+	if b, ok := errors.AsType[*baseError](err); ok {
+		e.err, e.ours, unsent = b.err, isOurs(b.err) || errors.Is(b.err, context.Cause(x.ctx)), true
+	} else {
+		e.ours = true
+		if e.err = err; !errors.Is(err, errBypassed) && !errors.Is(err, errNothing) {
+			e.err, unsent = wrapped(err)
+		}
+	}
 	left, refusal := x.outcome()
-	if left {
-		return &sendError{request: r, state: inDoubt, err: err, ours: ours}
+	switch {
+	case (left || !unsent) && c.reads():
+		e.state = unread
+		return c.mark(saga.Unknown, e)
+	case left:
+		e.state = inDoubt
+		return e
+	case !unsent:
+		e.state = perhaps
+		return e
+	case refusal != nil:
+		e.err, e.ours = refusal, true
 	}
-	if refusal != nil {
-		err, ours = refusal, true
-	}
-	return saga.NotSent(&sendError{request: r, state: notSent, err: err, ours: ours})
+	return c.unsent(e)
 }
 
 func (e *sendError) Unwrap() error { return e.err }

@@ -2,9 +2,12 @@ package effect_test
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"time"
 
 	"github.com/amends-dev/amends/effect"
 	"github.com/amends-dev/amends/saga"
@@ -65,4 +68,64 @@ func Example() {
 	// false <nil>
 	// inv_5530 <nil>
 	// POST /invoices answered 400 Bad Request is refused
+}
+
+// A GraphQL end: queries are sent by POST and only read, and errors come inside a 200.
+func Example_graphQL() {
+	shop := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Idempotency-Key") == "" {
+			fmt.Fprint(w, `{"data":{"order":{"id":"10492"}}}`)
+			return
+		}
+		fmt.Fprint(w, `{"errors":[{"message":"slow down","extensions":{"code":"THROTTLED"}}]}`)
+	}))
+	defer shop.Close()
+
+	client, err := effect.New(shop.URL, &effect.Options{
+		CheckResponse: func(r *effect.Response) error {
+			var a struct {
+				Errors []struct {
+					Message    string
+					Extensions struct{ Code string }
+				}
+			}
+			if json.Unmarshal(r.Body, &a) != nil || len(a.Errors) == 0 {
+				return nil
+			}
+			err := errors.New(a.Errors[0].Message)
+			switch a.Errors[0].Extensions.Code {
+			case "BAD_USER_INPUT":
+				return saga.Permanent(err)
+			case "THROTTLED":
+				return saga.HoldBack(saga.RetryAfter(2*time.Second, saga.NotSent(err)))
+			}
+			return err // unknown
+		},
+		NotExecutedCodes: []string{"THROTTLED"}, // by which this destination promises that it did nothing
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer client.Close()
+
+	type graphQL struct {
+		Query string `json:"query"`
+	}
+	var found struct {
+		Data struct{ Order struct{ ID string } }
+	}
+	_, err = client.Do(context.Background(), effect.Request{
+		Method: "POST", Path: "/graphql", Reads: true, Body: graphQL{`{ order(id: "10492") { id } }`}, Into: &found,
+	})
+	fmt.Println(found.Data.Order.ID, err)
+
+	_, err = client.Do(context.Background(), effect.Request{
+		Method: "POST", Path: "/graphql", Key: "k-10492", Body: graphQL{`mutation { ship(id: "10492") { id } }`},
+	})
+	class, wait := saga.Classify(err)
+	fmt.Println(err, "is", class, "and waits", wait)
+	// Output:
+	// 10492 <nil>
+	// POST /graphql answered 200 OK: slow down is not-sent and waits 2s
 }

@@ -3,6 +3,7 @@ package effect
 import (
 	"context"
 	"errors"
+	"net/http"
 	"net/http/httptrace"
 	"sync"
 	"time"
@@ -20,18 +21,24 @@ var (
 type exchange struct {
 	ctx   context.Context //nolint:containedctx // the request's own: an exchange lives exactly as long
 	abort context.CancelCauseFunc
-	safe  bool // reading has no effect: no gate to pass
+	reads bool // reading has no effect: no gate to pass
+
+	request *http.Request // as it was built
 
 	mu      sync.Mutex
 	conn    *conn // the only connection it may be written to; nil before its first byte
 	left    bool  // at least one byte may have left
 	refusal error // why it may not be sent (any more)
+
+	entered  bool // it was given to the transport
+	answered bool // the transport has an answer to it
 }
 
 // begin returns an exchange and the context to send its request with.
-func begin(ctx context.Context, method string) (*exchange, context.Context) {
+func begin(ctx context.Context, req *http.Request, reads bool) (*exchange, context.Context) {
 	ctx, abort := context.WithCancelCause(ctx)
-	x := &exchange{ctx: ctx, abort: abort, safe: isSafe(method)}
+	x := &exchange{ctx: ctx, abort: abort, reads: reads, request: req}
+	ctx = context.WithValue(ctx, exchangeKey{}, x)
 	return x, httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: x.gotConn})
 }
 
@@ -80,7 +87,7 @@ func (x *exchange) mayStart() error {
 	if deadline, ok := x.ctx.Deadline(); ok && !time.Now().Before(deadline) {
 		return context.DeadlineExceeded
 	}
-	if x.safe {
+	if x.reads {
 		return nil
 	}
 	return saga.Sending(x.ctx)

@@ -31,7 +31,7 @@ func (p *pipe) Write(b []byte) (int, error) {
 func start(t *testing.T) (*exchange, context.Context, *saga.Gate) {
 	t.Helper()
 	gate := saga.NewGate(nil)
-	x, ctx := begin(saga.WithGate(t.Context(), gate), "POST")
+	x, ctx := begin(saga.WithGate(t.Context(), gate), nil, false)
 	return x, ctx, gate
 }
 
@@ -130,7 +130,7 @@ func TestCancelledBeforeTheFirstByte(t *testing.T) {
 	t.Parallel()
 	gate := saga.NewGate(nil)
 	ctx, cancel := context.WithCancel(saga.WithGate(t.Context(), gate))
-	x, _ := begin(ctx, "POST")
+	x, _ := begin(ctx, nil, false)
 	p := &pipe{}
 	c := &conn{Conn: p}
 	x.bind(c)
@@ -150,7 +150,7 @@ func (lateTimer) Deadline() (time.Time, bool) { return time.Now().Add(-time.Mill
 // A1: "a request's first byte leaves before its recorded deadline or never", also when a timer is late.
 func TestDeadlineIsComparedItself(t *testing.T) {
 	t.Parallel()
-	x, _ := begin(lateTimer{t.Context()}, "POST")
+	x, _ := begin(lateTimer{t.Context()}, nil, false)
 	p := &pipe{}
 	c := &conn{Conn: p}
 	x.bind(c)

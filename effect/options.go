@@ -30,6 +30,17 @@ type Options struct {
 	// list replaces the default: []int{429, 503} trusts both, an empty list that is not nil trusts none.
 	NotExecuted []int
 
+	// CheckResponse finds the errors that the destination puts into answers: GraphQL's errors in a 200, the error of
+	// JSON-RPC, {"ok":false}. It is asked about every answer that came whole, and before Request.Into is decoded. Nil: the
+	// status counts, as the table says. An error: its class counts ([saga.Permanent], [saga.NotSent], else unknown) and its
+	// [saga.RetryAfter], up to an hour, and [saga.HoldBack]; one line of its text, at most 200 bytes, is shown and kept as
+	// Explain's is. It must not call anything not sent that was sent: see NotExecutedCodes.
+	CheckResponse func(*Response) error
+	// NotExecutedCodes lists the words by which this destination promises, in the JSON of an answer, that it did nothing:
+	// THROTTLED. Where CheckResponse says saga.NotSent of a request that writes, one of them has to be a string or number of
+	// the body, or the status has to be one of NotExecuted, or 401, 403, 407, 421, 423 or 425. Otherwise it is unknown.
+	NotExecutedCodes []string
+
 	// Explain tells the words of an answer that errors show, and with them logs, the ledger and `amends show`: of its
 	// result one line is shown, at most 200 bytes. The ledger keeps it, so answer "" where a destination repeats personal
 	// data in its errors. Default: the message, detail, error or title of a JSON answer, else its first line, or that of
@@ -53,6 +64,10 @@ type Options struct {
 	// MaxHeader bounds an answer's header. Default: 64 KiB.
 	MaxHeader int
 
+	// WrapTransport puts a RoundTripper of yours around the one that sends: for tracing, or for OAuth where Authorize does not
+	// do. It has to send by the RoundTripper it is given, once, with the request's context, method and address: see the
+	// package comment. For mTLS, TLS is enough.
+	WrapTransport func(http.RoundTripper) http.RoundTripper
 	// TLS configures https. It is cloned; TLS 1.2 is the least version accepted, and ALPN offers HTTP/1.1 only.
 	TLS *tls.Config
 	// Dial opens connections: the place for an address check, a tunnel or a pinned address. Default: net.Dialer.
@@ -85,6 +100,7 @@ func (o *Options) withDefaults() Options {
 	}
 	d.Header = d.Header.Clone()
 	d.NotExecuted = slices.Clone(d.NotExecuted)
+	d.NotExecutedCodes = slices.Clone(d.NotExecutedCodes)
 	return d
 }
 
@@ -116,6 +132,12 @@ func (o *Options) validate() error {
 		if status < 300 || status > 599 {
 			errs = append(errs, fmt.Errorf("NotExecuted lists %d: only answers from 300 to 599 can say that nothing was done", status))
 		}
+	}
+	if slices.Contains(o.NotExecutedCodes, "") {
+		errs = append(errs, errors.New("NotExecutedCodes lists an empty code"))
+	}
+	if len(o.NotExecutedCodes) > 0 && o.CheckResponse == nil {
+		errs = append(errs, errors.New("NotExecutedCodes says what CheckResponse may call not sent, and there is no CheckResponse"))
 	}
 	return errors.Join(append(errs, checkHeader("Header", o.Header, o.KeyHeader))...)
 }

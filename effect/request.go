@@ -22,6 +22,9 @@ type Request struct {
 	Path string
 	// Query is sent in sorted order.
 	Query url.Values
+	// Reads says that the request has no effect although it is no GET: a GraphQL query, a method of JSON-RPC that reads, a
+	// search by POST. It is treated as a GET is: see the package comment. It has no key.
+	Reads bool
 	// Key is the idempotency key of the effect: saga.Call.Key. Empty means that no key is sent.
 	Key string
 	// Header is added to, and wins over, Options.Header.
@@ -116,6 +119,12 @@ func (c *Client) build(ctx context.Context, r Request) (*http.Request, error) {
 	if !isMethod(r.Method) {
 		return nil, fmt.Errorf("the method is %q: it must be GET, POST, PUT, PATCH, DELETE or another, in capitals", r.Method)
 	}
+	if r.Reads && !mayRead(r.Method) {
+		return nil, fmt.Errorf("a %s that only reads: Request.Reads is for queries that are sent by POST", r.Method)
+	}
+	if r.Reads && r.Key != "" {
+		return nil, errors.New("the request only reads and has a key: a key is for an effect that must not happen twice")
+	}
 	if !isHeaderValue(r.Key) {
 		return nil, errors.New("the key holds a line break or another control character")
 	}
@@ -172,7 +181,7 @@ func (c *Client) authorize(ctx context.Context, req *http.Request, body []byte) 
 	if err := c.opts.Authorize(signed); err != nil {
 		return fmt.Errorf("no credentials: %w", err)
 	}
-	if signed.Method != req.Method || signed.URL.Scheme != req.URL.Scheme || signed.URL.Host != req.URL.Host || signed.URL.EscapedPath() != req.URL.EscapedPath() {
+	if !sameTarget(signed, req) {
 		return errors.New("Options.Authorize changed the method or the address of the request")
 	}
 	req.URL, req.Header = signed.URL, signed.Header
@@ -203,6 +212,14 @@ func (spent) Close() error             { return nil }
 func isMethod(m string) bool {
 	return m != "" && m != http.MethodConnect && m != http.MethodTrace &&
 		strings.IndexFunc(m, func(r rune) bool { return r < 'A' || r > 'Z' }) < 0
+}
+
+// reads reports whether the request has no effect.
+func (r Request) reads() bool { return r.Reads || isSafe(r.Method) }
+
+// mayRead reports whether a request of the method may be one that only reads. PUT, PATCH and DELETE say what they do.
+func mayRead(method string) bool {
+	return method != http.MethodPut && method != http.MethodPatch && method != http.MethodDelete
 }
 
 func isSafe(method string) bool {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+
+	"github.com/amends-dev/amends/saga"
 )
 
 var (
@@ -30,27 +32,34 @@ func (r *Response) String() string { return fmt.Sprintf("%d %s", r.Status, http.
 func (r *Response) GoString() string { return r.String() }
 
 // read takes the answer's body and judges the answer.
-func (c *Client) read(r Request, answer *http.Response) (*Response, error) {
+func (c *Client) read(this call, answer *http.Response) (*Response, error) {
 	body, err := io.ReadAll(io.LimitReader(answer.Body, int64(c.opts.MaxAnswer)+1))
 	tooLarge := len(body) > c.opts.MaxAnswer
 	if tooLarge {
 		body = body[:c.opts.MaxAnswer]
 	}
 	resp := &Response{Status: answer.StatusCode, Header: answer.Header, Body: body}
+	success, whole := resp.Status >= 200 && resp.Status <= 299, err == nil && !tooLarge
+	if whole {
+		if found := c.check(resp); found != nil {
+			return resp, c.statusError(this, resp, found)
+		}
+	}
 	switch {
-	case resp.Status < 200 || resp.Status > 299:
-		return resp, c.statusError(r, resp) // the status says it all, even if the body was cut
+	case !success:
+		return resp, c.statusError(this, resp, nil) // the status says it all, even if the body was cut
 	case err != nil:
-		return resp, &sendError{request: r, state: "answered " + resp.String() + ", but its body was cut", err: err}
+		return resp, this.unusable(&sendError{state: "answered " + resp.String() + ", but its body was cut", err: err})
 	case tooLarge:
-		return resp, unusable(r, resp, ErrTooLarge)
-	case r.Into != nil && json.Unmarshal(body, r.Into) != nil: // its error may quote the body
-		return resp, unusable(r, resp, ErrNotJSON)
+		return resp, this.unusable(&sendError{state: "answered " + resp.String(), err: ErrTooLarge, ours: true})
+	case this.Into != nil && json.Unmarshal(body, this.Into) != nil: // its error may quote the body
+		return resp, this.unusable(&sendError{state: "answered " + resp.String(), err: ErrNotJSON, ours: true})
 	}
 	return resp, nil
 }
 
-// unusable is a success whose body cannot be used: a plain error, so that nobody takes it for a refusal.
-func unusable(r Request, resp *Response, why error) error {
-	return &sendError{request: r, state: "answered " + resp.String(), err: why, ours: true}
+// unusable is a success whose body cannot be used: of class unknown, so that it is not taken for a refusal.
+func (c call) unusable(err *sendError) error {
+	err.request = c.Request
+	return c.mark(saga.Unknown, err)
 }

@@ -10,20 +10,28 @@ import (
 	"github.com/amends-dev/amends/saga"
 )
 
-// StatusError is an answer that is not a success. Its text holds method, path, status, request id and one line of what the
-// destination said; header and body are for the action that wants to judge by them, and are never printed.
+// StatusError is an answer that is not a success: by its status, or by what Options.CheckResponse found in it. Its text
+// holds method, path, status, request id and one line of what the destination said; header and body are for the action that
+// wants to judge by them, and are never printed.
 type StatusError struct {
 	Method string
 	Path   string // without the base URL and without a query
 	Status int
 	// RequestID is how the destination names this exchange in its own logs, if it says so.
 	RequestID string
-	// Said is one line of the answer, as Options.Explain tells it: at most 200 bytes, without control characters.
+	// Said is one line of the answer, as Options.CheckResponse or Options.Explain tells it: at most 200 bytes, without
+	// control characters.
 	Said   string
 	Header http.Header `json:"-"`
 	// Body holds at most Options.MaxAnswer bytes.
 	Body []byte `json:"-"`
+
+	found   error // by Options.CheckResponse, and believed
+	doubted bool  // CheckResponse called it not sent, and the destination did not
 }
+
+// Unwrap returns what Options.CheckResponse found, for an action that looks for an error of its own.
+func (e *StatusError) Unwrap() error { return e.found }
 
 func (e *StatusError) Error() string {
 	text := fmt.Sprintf("%s %s answered %d", e.Method, e.Path, e.Status)
@@ -42,6 +50,10 @@ func (e *StatusError) Error() string {
 	case e.Status == 401 || e.Status == 403 || e.Status == 407:
 		text += "; check the client's credentials"
 	}
+	if e.doubted {
+		text += "; CheckResponse calls it not sent, and nothing in the answer does: if the destination promises that by a code, " +
+			"list it in Options.NotExecutedCodes"
+	}
 	return text
 }
 
@@ -57,24 +69,26 @@ func Status(err error) int {
 	return 0
 }
 
-func (c *Client) statusError(r Request, resp *Response) error {
+// statusError marks an answer that is not a success with its class. found is what CheckResponse said of it, if anything.
+func (c *Client) statusError(this call, resp *Response, found error) error {
 	answer := &StatusError{
-		Method: r.Method, Path: r.Path, Status: resp.Status,
+		Method: this.Method, Path: this.Path, Status: resp.Status,
 		RequestID: requestID(resp.Header), Header: resp.Header, Body: resp.Body,
 	}
-	answer.Said = oneLine(c.opts.Explain(answer))
-	var err error = answer
-	switch c.classify(resp.Status, r.Key != "") {
-	case saga.Unsent:
-		err = saga.NotSent(err)
-	case saga.Refused:
-		err = saga.Permanent(err)
-	case saga.Unknown, saga.Fault: // a plain error is unknown; an answer is never a fault
+	class, wait := c.classify(resp.Status, this.Key != ""), retryAfter(resp.Header, c.now())
+	if found == nil {
+		answer.Said = oneLine(c.opts.Explain(answer))
+	} else {
+		class = c.believe(this, answer, found)
+		if _, asked := saga.Classify(found); asked > 0 {
+			wait = min(asked, maxRetryAfter)
+		}
 	}
+	err := this.mark(class, answer)
 	if !slices.Contains(gaveUp, resp.Status) {
 		err = saga.Answered(err)
 	}
-	if wait := retryAfter(resp.Header, c.now()); wait > 0 {
+	if wait > 0 {
 		err = saga.RetryAfter(wait, err)
 	}
 	if resp.Status == http.StatusTooManyRequests || resp.Status == http.StatusServiceUnavailable {

@@ -40,22 +40,23 @@ func hint(e *reconcile.Event, why string) {
 // A body that tells no time may come again word for word when the same has happened again, as a second deletion: so it
 // is the same event only within a minute.
 func (s *source) identity(e *reconcile.Event) reconcile.Digest {
-	d := e.Dedupe
+	tenant, d, minute := e.Object.Tenant, e.Dedupe, ""
+	if e.Verdict == "" && e.Version.Clock == reconcile.NoClock && e.At.IsZero() && (d.IsZero() || s.Provider.HeadersUnsigned) {
+		minute = strconv.FormatInt(e.Received.Truncate(time.Minute).Unix(), 10)
+	}
 	if d.IsZero() {
 		d = byContent(e)
 	}
-	tenant := e.Object.Tenant
-	if !s.Provider.HeadersUnsigned {
-		return reconcile.DigestOf("event", tenant, string(d[:]))
+	switch {
+	case s.Provider.HeadersUnsigned:
+		if !s.knows(tenant) {
+			tenant = "\x00" // no name of a tenant
+		}
+		return reconcile.DigestOf("signed", tenant, e.Object.Type, e.Object.ID, string(e.Payload), minute, string(d[:]))
+	case minute != "":
+		return reconcile.DigestOf("event", tenant, string(d[:]), minute)
 	}
-	if !s.knows(tenant) {
-		tenant = "\x00" // no name of a tenant
-	}
-	var minute string
-	if e.Verdict == "" && e.Version.Clock == reconcile.NoClock && e.At.IsZero() {
-		minute = strconv.FormatInt(e.Received.Truncate(time.Minute).Unix(), 10)
-	}
-	return reconcile.DigestOf("signed", tenant, e.Object.Type, e.Object.ID, string(e.Payload), minute, string(d[:]))
+	return reconcile.DigestOf("event", tenant, string(d[:]))
 }
 
 // knows reports whether a tenant is set up. Without one, the only tenant is meant.

@@ -53,6 +53,9 @@
 //	Xero               HMAC, base64, over body    no           tenant, object, time and type
 //	QuickBooks         HMAC, base64, over body    no           event id; before CloudEvents tenant, object,
 //	                                                           operation and time
+//	Custom             as Auth says: an HMAC, or  as Auth      event id as the Mapping says, else content
+//	                   a bearer or basic          says
+//	                   credential
 //
 //	provider           version of an object       a deletion is
 //	Standard Webhooks  as the Mapping says        as the Mapping says
@@ -61,6 +64,7 @@
 //	Shopify            updated_at, 1 s            an id only: a hint
 //	GitHub             updated_at, 1 s            a hint
 //	Xero, QuickBooks   none: a hint               a hint
+//	Custom             as the Mapping says        as the Mapping says
 //
 //	provider           waits      repeats                     and then
 //	Standard Webhooks  15 to 30 s about 10 times in 75 h      may disable us
@@ -80,6 +84,15 @@
 //
 // Where no time is signed a captured delivery is genuine for ever. Inbox and gate then know it by digest,
 // version and fingerprint, so the gate has to remember longer than the inbox.
+//
+// # Other senders
+//
+// [Custom] is for senders without a provider here, for tools as n8n, Make, Zapier and Typeform, and for a system of one's
+// own: [Auth] says how a delivery proves where it comes from, and [Mapping] where its fields are. Neither needs code.
+//
+// A credential (bearer, basic) proves less than a signature. It comes with every delivery and covers nothing of it, so who
+// sees one, in a proxy's log or in the tool's own history, can make any other, at any time. Use it over TLS only, keep it
+// long, and prefer a signature over a time where the sender can make one.
 //
 // # Headers are not signed
 //

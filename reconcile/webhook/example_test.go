@@ -55,3 +55,59 @@ func Example() {
 	}
 	// Output: 200 order.paid shop:order:10492 version 3 signed with 2026-11
 }
+
+// A form of Typeform and a flow of n8n: neither needs code.
+func ExampleCustom() {
+	form, err := webhook.Custom(
+		webhook.Auth{Method: "hmac", Header: "Typeform-Signature", Prefix: "sha256=", Encoding: "base64"},
+		webhook.Mapping{
+			Topic: "event_type", Type: "response", Body: "form_response", ID: "form_response.token",
+			EventID: "event_id", At: "form_response.submitted_at",
+		},
+	)
+	if err != nil {
+		log.Fatal(err)
+	}
+	flow, err := webhook.Custom(
+		webhook.Auth{Method: "bearer", Header: "X-API-Key"},
+		webhook.Mapping{Topic: "event", Type: "order", Body: "."},
+	)
+	if err != nil {
+		log.Fatal(err)
+	}
+	const secret, key = "a-secret-for-tests-only", "another-secret-for-tests"
+	store := memory.New(nil)
+	door, err := webhook.New(store, []webhook.Source{
+		{Name: "form", Provider: form, Secrets: []webhook.Secret{{Name: "2026-11", Text: secret}}},
+		{Name: "flow", Provider: flow, Secrets: []webhook.Secret{{Name: "2026-11", Text: key}}},
+	}, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	send := func(source, header, value, body string) {
+		req := httptest.NewRequest(http.MethodPost, "/webhooks/"+source, strings.NewReader(body))
+		req.Header.Set(header, value)
+		answer := httptest.NewRecorder()
+		door.ServeHTTP(answer, req)
+		fmt.Println(source, "answered", answer.Code)
+	}
+	send("form", "Typeform-Signature", "sha256=GhNJ/pFE2yVOHoH9gUhq2VXHEJQoh9HuAla3ommTO9I=",
+		`{"event_id":"e1","event_type":"form_response","form_response":{"token":"9cb5b9bb","submitted_at":"2026-11-20T11:59:50Z"}}`)
+	send("flow", "X-API-Key", key, `{"event":"order.paid","id":"10492"}`)
+	send("flow", "X-API-Key", "a-wrong-one-of-any-kind", `{"event":"order.paid","id":"10493"}`)
+
+	deliveries, err := store.Deliveries(context.Background(), reconcile.DeliveryFilter{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, d := range deliveries {
+		fmt.Println(d.Topic, d.Object)
+	}
+	// Output:
+	// form answered 200
+	// flow answered 200
+	// flow answered 401
+	// order.paid flow:order:10492
+	// form_response form:response:9cb5b9bb
+}

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -114,6 +115,41 @@ func FuzzXero(f *testing.F) {
 
 func FuzzQuickBooks(f *testing.F) {
 	fuzzParser(f, QuickBooks(), "X", "Y", seeds(f, "quickbooks.json", "quickbooks-cloudevents.json")...)
+}
+
+func FuzzCustom(f *testing.F) {
+	p, err := Custom(Auth{Method: "bearer"}, Mapping{
+		Topic: "event", Body: ".", Type: "order", EventID: "event_id", Version: "version", Clock: reconcile.CounterClock,
+	})
+	if err != nil {
+		f.Fatal(err)
+	}
+	fuzzParser(f, p, "Authorization", "X", append(seeds(f, "homegrown.json", "typeform.json"), `{"id":1}`, `{"event":"a","id":"1","event_id":7}`)...)
+}
+
+// Whatever a header shows, only the secret itself is believed, however HTTP lets it be written.
+func FuzzCredential(f *testing.F) {
+	const token, login = "a-secret-for-tests-only", "shop:a-secret-for-tests-only"
+	basic := "Basic " + base64.StdEncoding.EncodeToString([]byte(login))
+	for _, seed := range []string{"", "Bearer", "Bearer ", "Bearer " + token, "bearer " + token, "Bearer  " + token, token, basic, "Basic " + login, "Basic !"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, shown string) {
+		for method, secret := range map[string]string{"bearer": token, "basic": login} {
+			s, err := newSource(Source{Name: "s", Provider: custom(t, Auth{Method: method}), Secrets: []Secret{{"only", secret}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			k, why := s.verify(http.Header{"Authorization": {shown}}, []byte("{}"), noon)
+			genuine := len(shown) == 7+len(token) && strings.EqualFold(shown[:7], "Bearer ") && shown[7:] == token
+			if method == "basic" {
+				genuine = len(shown) == len(basic) && strings.EqualFold(shown[:6], "Basic ") && shown[6:] == basic[6:]
+			}
+			if (k != nil) != genuine || (why == nil) != genuine {
+				t.Fatalf("%s: %q: believed %v, want %v", method, shown, k != nil, genuine)
+			}
+		}
+	})
 }
 
 // Whatever stands in the header of whichever scheme, reading it neither panics nor makes more work than sixteen

@@ -16,12 +16,15 @@ import (
 type Mapping struct {
 	// Topic is the path of what happened: order.updated. Default: type.
 	Topic string
-	// Body is the path of the object. Default: data.
+	// Body is the path of the object; a dot is the whole body. Default: data.
 	Body string
 	// Type is the type of all objects. Default: the topic up to its last dot.
 	Type string
 	// ID is the path of the object's id. Default: id within Body.
 	ID string
+	// EventID is the path of the event's own id, by which its repetitions are known. Default: none; it is known by its
+	// content. Standard Webhooks have it in a header.
+	EventID string
 	// Tenant is the path of the account. Default: there is only one. With a path, an event without is malformed.
 	Tenant string
 	// Version is the path of the object's version. Default: it has none, and every event is a hint.
@@ -41,10 +44,13 @@ type Mapping struct {
 	Volatile []string
 }
 
+// wholeBody as Mapping.Body says that the body is the object.
+const wholeBody = "."
+
 func (m Mapping) withDefaults() Mapping {
 	orElse(&m.Topic, "type")
 	orElse(&m.Body, "data")
-	orElse(&m.ID, m.Body+".id")
+	orElse(&m.ID, strings.TrimPrefix(m.Body+".id", wholeBody+"."))
 	orElse(&m.At, "timestamp")
 	orElse(&m.Payload, reconcile.Whole)
 	m.Deleted, m.Volatile = slices.Clone(m.Deleted), slices.Clone(m.Volatile)
@@ -55,9 +61,9 @@ func (m Mapping) withDefaults() Mapping {
 func (m *Mapping) validate() error {
 	var f faults
 	for field, path := range map[string]string{
-		"Topic": m.Topic, "Body": m.Body, "ID": m.ID, "Tenant": m.Tenant, "Version": m.Version, "At": m.At,
+		"Topic": m.Topic, "Body": m.Body, "ID": m.ID, "EventID": m.EventID, "Tenant": m.Tenant, "Version": m.Version, "At": m.At,
 	} {
-		broken := path != "" && slices.Contains(strings.Split(path, "."), "")
+		broken := path != "" && (field != "Body" || path != wholeBody) && slices.Contains(strings.Split(path, "."), "")
 		f.whenf(broken, "%s is %q; a path is names with dots between them", field, path)
 	}
 	clocks := []reconcile.Clock{reconcile.NoClock, reconcile.CounterClock, reconcile.ObjectClock, reconcile.EventClock}
@@ -90,8 +96,10 @@ func (m *Mapping) event(body raw) (reconcile.Event, error) {
 			return reconcile.Event{}, errors.New("it names no tenant")
 		}
 	}
+	e.ID = wordAt(body, m.EventID)
+	e.Dedupe = byID(e.ID)
 	var ok bool
-	if e.Body, ok = at(body, m.Body); !ok {
+	if e.Body, ok = at(body, strings.TrimPrefix(m.Body, wholeBody)); !ok {
 		e.Body, e.Payload = body, reconcile.Thin // a notice without the object
 	}
 	return e, nil

@@ -5,8 +5,10 @@ import (
 	"crypto/ed25519"
 	"crypto/hmac"
 	"crypto/sha256"
+	"crypto/subtle"
 	"errors"
 	"fmt"
+	"hash"
 	"net/http"
 	"slices"
 	"strings"
@@ -52,7 +54,7 @@ type Message struct {
 	Types    []string // Source.Types: what may be believed of a header that is not signed
 }
 
-// Claim is what a delivery says about its signatures.
+// Claim is what a delivery says about its signatures. A credential is a signature of nothing.
 type Claim struct {
 	Signed     [][]byte // the signed bytes, in pieces
 	Signatures []Signature
@@ -144,23 +146,51 @@ const minSecret = 16
 // uniform reports whether a key is one byte over and over: a placeholder.
 func uniform(key []byte) bool { return bytes.Count(key, key[:1]) == len(key) }
 
-// hmacKey returns the key for HMAC-SHA256 signatures of one scheme. The sum is computed once, and every candidate
-// is compared with it in constant time.
-func hmacKey(scheme string, secret []byte) (Key, error) {
-	if len(secret) < minSecret {
-		return nil, fmt.Errorf("it has %d bytes; at least %d are needed, because a signature can be tried against guesses", len(secret), minSecret)
+// guessable says why a secret is none, if it is none.
+func guessable(secret []byte) error {
+	switch {
+	case len(secret) < minSecret:
+		return fmt.Errorf("it has %d bytes; at least %d are needed, because a signature can be tried against guesses", len(secret), minSecret)
+	case uniform(secret):
+		return errors.New("it is one byte over and over, which can be guessed")
 	}
-	if uniform(secret) {
-		return nil, errors.New("it is one byte over and over, which can be guessed")
+	return nil
+}
+
+// hmacKey returns the key for HMAC-SHA256 signatures of one scheme.
+func hmacKey(scheme string, secret []byte) (Key, error) { return hmacKeyOf(sha256.New, scheme, secret) }
+
+// hmacKeyOf returns the key for HMAC signatures of one scheme. The sum is computed once, and every candidate is compared
+// with it in constant time.
+func hmacKeyOf(hash func() hash.Hash, scheme string, secret []byte) (Key, error) {
+	if err := guessable(secret); err != nil {
+		return nil, err
 	}
 	return func(c Claim) bool {
-		mac := hmac.New(sha256.New, secret)
+		mac := hmac.New(hash, secret)
 		for _, piece := range c.Signed {
 			mac.Write(piece)
 		}
 		sum, found := mac.Sum(nil), false
 		for _, s := range c.Signatures {
 			found = s.Scheme == scheme && hmac.Equal(s.Bytes, sum) || found
+		}
+		return found
+	}, nil
+}
+
+// credentialKey returns the key for a secret that is shown as it is. Digests are compared, so the time does not depend on
+// how much of it is right, nor on its length.
+func credentialKey(secret string) (Key, error) {
+	if err := guessable([]byte(secret)); err != nil {
+		return nil, err
+	}
+	want := sha256.Sum256([]byte(secret))
+	return func(c Claim) bool {
+		found := false
+		for _, s := range c.Signatures {
+			shown := sha256.Sum256(s.Bytes)
+			found = subtle.ConstantTimeCompare(shown[:], want[:]) == 1 || found
 		}
 		return found
 	}, nil

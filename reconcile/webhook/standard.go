@@ -16,7 +16,9 @@ import (
 // The convention leaves open what a body says, so m tells. The error names everything that is wrong with m.
 func Standard(m Mapping) (Provider, error) {
 	m = m.withDefaults()
-	if err := m.validate(); err != nil {
+	var f faults
+	f.whenf(m.EventID != "", "EventID is %q, but the id of an event is its header webhook-id", m.EventID)
+	if err := errors.Join(m.validate(), f.err()); err != nil {
 		return Provider{}, err
 	}
 	return Provider{

@@ -17,7 +17,7 @@ type vector struct {
 	at       time.Time
 }
 
-// Signatures that providers published: what Standard Webhooks and GitHub print in their documentation.
+// Signatures that providers published: what Standard Webhooks, GitHub and Slack print in their documentation.
 func published(tb testing.TB) []vector {
 	tb.Helper()
 	const payload = `{"test": 2432232314}`
@@ -34,7 +34,27 @@ func published(tb testing.TB) []vector {
 		{"github", GitHub(), "It's a Secret to Everybody", map[string]string{
 			"X-Hub-Signature-256": "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17",
 		}, "Hello, World!", noon},
+		{"github by Custom", custom(tb, Auth{Method: "hmac", Header: "X-Hub-Signature-256", Prefix: "sha256="}), "It's a Secret to Everybody",
+			map[string]string{"X-Hub-Signature-256": "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"}, "Hello, World!", noon},
+		{"slack by Custom", custom(tb, Auth{
+			Method: "hmac", Header: "X-Slack-Signature", Prefix: "v0=", TimeHeader: "X-Slack-Request-Timestamp", Signed: "v0:{time}:{body}",
+		}), "8f742231b10e8888abcd99yyyzzz85a5", map[string]string{
+			"X-Slack-Request-Timestamp": "1531420618",
+			"X-Slack-Signature":         "v0=a2114d57b48eac39b9ad189dd8316235a7b4a8d21a10bd27519666489c69b503",
+		}, "token=xyzz0WbapA4vBCDEFasx0q6G&team_id=T1DC2JH3J&team_domain=testteamnow&channel_id=G8PSS9T3V&channel_name=foobar&" +
+			"user_id=U2CERLKJA&user_name=roadrunner&command=%2Fwebhook-collect&text=&response_url=https%3A%2F%2Fhooks.slack.com%2F" +
+			"commands%2FT1DC2JH3J%2F397700885554%2F96rGlfmibIGlgcZRskXaIFfN&trigger_id=398738663015.47445629121.803a0bc887a14d10d2c447fce8b6703c",
+			time.Unix(1531420618, 0)},
 	}
+}
+
+func custom(tb testing.TB, a Auth) Provider {
+	tb.Helper()
+	p, err := Custom(a, Mapping{Topic: "event", Body: ".", Type: "order"})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return p
 }
 
 // Signatures made with openssl by testdata/vectors.sh.
@@ -56,6 +76,19 @@ func independent(tb testing.TB) []vector {
 		{"quickbooks", QuickBooks(), plain, header("intuit-signature", "ZrkDI2efvTLy1DMmVFNEmPF5GfEcEvF/ZBdZZgaA/OA="), fixture(tb, "quickbooks.json"), noon},
 		{"quickbooks cloud events", QuickBooks(), plain, header("intuit-signature", "ta1jjeGXWTng7bFeTwea4M6U7D/NHUVIRdeSweVcYA4="), fixture(tb, "quickbooks-cloudevents.json"), noon},
 		{"github", GitHub(), plain, header("X-Hub-Signature-256", "sha256=a0f70d31009c2e197e2984241c9d2bd6dd8d16be847e0e355ec4974c3b627be3"), fixture(tb, "github.json"), noon},
+		{"custom, base64", custom(tb, Auth{Method: "hmac", Header: "Typeform-Signature", Prefix: "sha256=", Encoding: "base64"}), plain,
+			header("Typeform-Signature", "sha256=Uyp+I21k0CoOeKRUIk/TdqhuxnAbHMoqvpJPPK3LT2Q="), fixture(tb, "typeform.json"), noon},
+		{"custom, time in its header", custom(tb, Auth{Method: "hmac", Header: "X-Signature", TimePart: "t", Prefix: "v1="}), plain,
+			header("X-Signature", "t=1795176000,v1=0ca857538a1065aae592583a71923f22587747de1fbbfef22932cc1a946cb5fa"), fixture(tb, "homegrown.json"), noon},
+		{"custom, milliseconds and sha512", custom(tb, Auth{
+			Method: "hmac", Header: "X-Signature", TimePart: "ts", Prefix: "h1=", Hash: "sha512", Signed: "{time}:{body}",
+		}), plain, header("X-Signature", "ts=1795176000000;h1=c5d3b36738d801a1abe7c4c5bc9e2075ceb60e915c78d290f396bf13dbc2c34b2fcb8027a93cdce611188732b9ccbc80dd38b3dcabbeb709c20548246ac4bdd2"),
+			fixture(tb, "homegrown.json"), noon},
+		{"custom, sha1", custom(tb, Auth{Method: "hmac", Header: "X-Hub-Signature", Prefix: "sha1=", Hash: "sha1"}), plain,
+			header("X-Hub-Signature", "sha1=a10393e2913d64599a9f44159a2ddc8880467e26"), fixture(tb, "homegrown.json"), noon},
+		{"custom, time behind the body", custom(tb, Auth{Method: "hmac", Header: "X-Signature", TimeHeader: "X-Timestamp", Signed: "{body}|{time}"}), plain,
+			map[string]string{"X-Signature": "5f3039d0bdd64972602c91993767021ccfcb382f1a526843578298fdd5760ae2", "X-Timestamp": "1795176000"},
+			fixture(tb, "homegrown.json"), noon},
 		{"standard v1", orders(tb), "whsec_YS1zZWNyZXQtZm9yLXRlc3RzLW9ubHkh", standard("v1,w4bXWrbh6GJVWNvVF7WT2Fp0LNC3DvH/f+HRseol7j0="), fixture(tb, "standard.json"), at},
 		{"standard v1a", orders(tb), "whpk_6kpsY+KcUgq+9VB7Ey7F+ZVHdq6+vnuSQh7qaRRG0iw=",
 			standard("v1a,dhozk4+Q5ziPzToWDAYV+Xv6+K2cmuxhMT8b6WfUzwx60j+VAj8XwfPhvZp4lyhNzUQPXTfi8OsK1Et98YOACA=="), fixture(tb, "standard.json"), at},

@@ -13,6 +13,14 @@ for p in woocommerce shopify xero quickbooks quickbooks-cloudevents; do
 done
 echo "github      sha256=$(hmachex key:a-secret-for-tests-only <github.json)"
 
+# Senders that Custom serves: in base64, inside the signature's own header, in two headers, with other hashes.
+hmacof() { openssl dgst "-$1" -mac HMAC -macopt key:a-secret-for-tests-only -binary | od -An -tx1 | tr -d ' \n'; }
+echo "typeform    sha256=$(hmac64 key:a-secret-for-tests-only <typeform.json)"
+echo "homegrown   t=1795176000,v1=$({ printf '1795176000.'; cat homegrown.json; } | hmacof sha256)"
+echo "homegrown   ts=1795176000000;h1=$({ printf '1795176000000:'; cat homegrown.json; } | hmacof sha512)"
+echo "homegrown   sha1=$(hmacof sha1 <homegrown.json)"
+echo "homegrown   $({ cat homegrown.json; printf '|1795176000'; } | hmacof sha256)"
+
 # Standard Webhooks: the bytes behind whsec_ are "a-secret-for-tests-only!" (24 of them).
 echo "standard    whsec_$(printf 'a-secret-for-tests-only!' | base64)"
 echo "standard    v1,$({ printf 'msg_1.1763634600.'; cat standard.json; } | hmac64 key:a-secret-for-tests-only!)"
