@@ -127,7 +127,7 @@ func runWorker(ctx context.Context, address string) error {
 	o := fast()
 	o.Log = log
 	o.Destinations = map[string]coordinator.Limit{"books": {Concurrent: 8}, "shop": {Concurrent: 8}, "post": {Concurrent: 8}}
-	c, err := coordinator.New(ledger.Ledger(l), &o)
+	c, err := coordinator.New(l, &o)
 	if err != nil {
 		return err
 	}

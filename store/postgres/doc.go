@@ -45,6 +45,15 @@
 // nothing is known has no row to lock: its entry is inserted at the end, and when another batch was first, the
 // transaction is rolled back and done again with the other's entry. No insert waits for a lock of the gate.
 //
+// # What errors mean
+//
+// The pools ask for READ COMMITTED whatever the database's default is; every statement is right at REPEATABLE READ and
+// SERIALIZABLE, too. 40001 and 40P01 prove that nothing was stored: the call runs again from its beginning, with jitter, up
+// to fifty times and for a few seconds. After 40003, or when the connection is gone, nothing is known: what only reads, and
+// what leaves and answers the same when it is done twice, runs again up to six times. Claims, counters, deliveries, purges
+// and what has a callback do not: their caller gets the error. Only a start in the caller's transaction keeps the caller's
+// level; an error there that says so asks for the transaction to be repeated.
+//
 // # Who the database is
 //
 // Every connection that is opened asks for the system identifier and the timeline. When they are not what they were when a

@@ -148,10 +148,10 @@ func (c *faultyConn) ResetSession(ctx context.Context) error {
 
 // behind is the error behind what was done in full.
 func (c *faultyConn) behind(what fault) error {
-	switch what {
-	case unknown:
+	if what == unknown {
 		return errUnknown
-	case cut:
+	}
+	if what == cut {
 		c.gone = true
 		return errCut
 	}
@@ -169,10 +169,10 @@ func (c *faultyConn) ExecContext(ctx context.Context, query string, args []drive
 // query runs a statement that returns rows.
 func (c *faultyConn) query(ctx context.Context, text string, do func() (driver.Rows, error)) (driver.Rows, error) {
 	what := c.faults.next(ctx, text, c.inTx, c.readOnly)
-	switch what {
-	case none:
+	if what == none {
 		return do()
-	case undone:
+	}
+	if what == undone {
 		return nil, errUndone
 	}
 	var back driver.Tx

@@ -12,7 +12,7 @@ import (
 var appendCases = []testCase{
 	{name: "empty batch", run: appendEmpty},
 	{name: "answers at their index", run: appendAnswers},
-	{name: "mine", run: appendMine},
+	{name: "mine", run: appendMine, breaks: broken{"mine-known": func(s Store) Store { return estranged{s} }}},
 	{name: "mine outlives the session", run: appendMineDead},
 	{name: "stale", run: appendStale, breaks: broken{"predecessor": func(s Store) Store { return forker{s} }}},
 	{name: "missing", run: appendMissing},

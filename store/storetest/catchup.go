@@ -9,7 +9,7 @@ import (
 )
 
 var catchUpCases = []testCase{
-	{name: "what was ahead", run: catchUpAhead, needs: hasClock},
+	{name: "what was ahead", run: catchUpAhead, needs: hasClock, breaks: broken{"ahead-told": func(s Store) Store { return unaware{s} }}},
 	{name: "many works", run: catchUpMany, needs: hasClock},
 }
 

@@ -15,7 +15,10 @@ var loadCases = []testCase{
 	{name: "from the latest snapshot on", run: loadBounded},
 	{name: "unread signals", run: loadSignals, breaks: broken{"read-once": func(s Store) Store { return signalRepeater{s} }}},
 	{name: "unknown works", run: loadUnknown},
-	{name: "another database since", run: loadChanged, needs: func(h Harness) bool { return h.Change != nil }},
+	{name: "one moment", run: loadMoment, breaks: broken{"one-moment": func(s Store) Store { return tornLoad{s} }}},
+	{name: "behind a stale answer", run: loadBehindStale, breaks: broken{"load-current": func(s Store) Store { return &lagging{Store: s} }}},
+	{name: "another database since", run: loadChanged, needs: func(h Harness) bool { return h.Change != nil },
+		breaks: broken{"change-marked": func(s Store) Store { return unmarked{s} }}},
 	{name: "signals of its own", run: loadOthers, unsound: true},
 }
 

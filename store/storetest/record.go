@@ -17,7 +17,7 @@ var recordCases = []testCase{
 	{name: "every field", run: recordFields},
 	{name: "every kind and status", run: recordWords},
 	{name: "odd texts", run: recordTexts},
-	{name: "bodies byte by byte", run: recordBodies},
+	{name: "bodies byte by byte", run: recordBodies, breaks: broken{"bytes-kept": func(s Store) Store { return tidy{s} }}},
 	{name: "large bodies", run: recordLarge},
 	{name: "any session token", run: recordTokens},
 	{name: "keys", run: recordKeys},

@@ -16,7 +16,7 @@ import (
 )
 
 // Store is what a database keeps for a coordinator and a reconciler.
-type Store interface { //nolint:interfacebloat // every role there is
+type Store interface {
 	ledger.Ledger
 	reconcile.Inbox
 	reconcile.Gate

@@ -51,14 +51,14 @@ func runsFilter(b *bench) {
 			b.Errorf("%s: %s, %v; want %s", name, instants(rs), err, c.want)
 		}
 	}
-	if r, err := b.Store.Run(b.Context(), all[2].Number); err != nil || r != all[2] {
+	if r, err := b.Run(b.Context(), all[2].Number); err != nil || r != all[2] {
 		b.Errorf("by its number it is %+v, %v; want %+v", r, err, all[2])
 	}
 }
 
 // "an unknown number matches ErrNotFound".
 func runsUnknown(b *bench) {
-	if _, err := b.Store.Run(b.Context(), 17); !errors.Is(err, schedule.ErrNotFound) {
+	if _, err := b.Run(b.Context(), 17); !errors.Is(err, schedule.ErrNotFound) {
 		b.Errorf("got %v", err)
 	}
 }

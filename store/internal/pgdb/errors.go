@@ -112,7 +112,7 @@ func Repeat(ctx context.Context, mayTwice bool, fn func(context.Context) error) 
 // whether ctx is still there.
 func pause(ctx context.Context, tries int) bool {
 	most := time.Millisecond << min(tries, 7)
-	wait := time.NewTimer(rand.N(most)) //nolint:gosec // jitter is no secret
+	wait := time.NewTimer(rand.N(most))
 	defer wait.Stop()
 	select {
 	case <-wait.C:
