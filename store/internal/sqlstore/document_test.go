@@ -36,7 +36,7 @@ func TestDocumentsAreAFormat(t *testing.T) {
 		"a key of another revision": {ledger.Entry{Revision: "v8", Record: saga.Record{
 			Seq: 2, Kind: saga.KindArmed, Status: saga.Running,
 			Arm: &saga.Arm{Step: "invoice", Direction: saga.Forward, Attempt: 2, Key: key("v7")},
-		}}, `{"k":"armed","a":{"s":"invoice","n":2,"k":"` + key("v7") + `"}}`},
+		}}, `{"k":"dispatched","a":{"s":"invoice","n":2,"k":"` + key("v7") + `"}}`},
 		"everything": {ledger.Entry{Revision: "v7", Record: saga.Record{
 			Seq: 9, Kind: saga.KindUnknown, Version: 2, Revision: "é\n", Nonce: 1, Step: `a"b`, Direction: saga.Undo, Attempt: 0, BodyDropped: true,
 			Class: saga.Unknown, Error: "Zeit <überschritten>", Signals: []int64{3, 99}, Status: saga.Review, Reason: saga.ReasonInDoubt,
@@ -100,10 +100,10 @@ func TestReadingsKnowTheirRevision(t *testing.T) {
 		row  recordRow
 		want string
 	}{
-		{recordRow{Seq: 7, Snapshot: "{}", Doc: `{"k":"armed","on":"v2","a":{"s":"invoice"}}`}, key("v2")},
-		{recordRow{Seq: 8, Doc: `{"k":"armed","rev":"v9","a":{"s":"invoice"}}`}, key("v2")},
+		{recordRow{Seq: 7, Snapshot: "{}", Doc: `{"k":"dispatched","on":"v2","a":{"s":"invoice"}}`}, key("v2")},
+		{recordRow{Seq: 8, Doc: `{"k":"dispatched","rev":"v9","a":{"s":"invoice"}}`}, key("v2")},
 		{recordRow{Seq: 9, Doc: `{"k":"revised","rev":"v3","a":{"s":"invoice"}}`}, key("v3")},
-		{recordRow{Seq: 10, Snapshot: "{}", Doc: `{"k":"armed","a":{"s":"invoice"}}`}, key("")},
+		{recordRow{Seq: 10, Snapshot: "{}", Doc: `{"k":"dispatched","a":{"s":"invoice"}}`}, key("")},
 		{recordRow{Seq: 1, Doc: `{"k":"started","rev":"v1","a":{"s":"invoice"}}`}, key("v1")},
 	} {
 		c.row.Hash = make([]byte, saga.HashSize)
