@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/ledger/ledgertest"
 	"github.com/amends-dev/amends/store/memory"
 	"github.com/amends-dev/amends/store/sqlite"
@@ -14,9 +15,9 @@ import (
 // Several who adopt the same works at the same time come to one chain, on every kind of ledger.
 func TestAdoptTogether(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(t *testing.T) ledgertest.Store{
-		"memory": func(*testing.T) ledgertest.Store { return memory.New(nil) },
-		"sqlite": func(t *testing.T) ledgertest.Store {
+	for name, open := range map[string]func(t *testing.T) ledger.Ledger{
+		"memory": func(*testing.T) ledger.Ledger { return memory.New(nil) },
+		"sqlite": func(t *testing.T) ledger.Ledger {
 			t.Helper()
 			l, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), nil)
 			if err != nil {
@@ -25,7 +26,7 @@ func TestAdoptTogether(t *testing.T) {
 			t.Cleanup(func() { l.Close() })
 			return l
 		},
-		"postgres": func(t *testing.T) ledgertest.Store {
+		"postgres": func(t *testing.T) ledger.Ledger {
 			t.Helper()
 			l, _ := postgresAndItsDatabase(t)
 			return l

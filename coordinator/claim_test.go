@@ -9,7 +9,6 @@ import (
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/ledger/ledgertest"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
@@ -152,7 +151,7 @@ func TestAClaimedWorkOnItsWayOutIsGivenBack(t *testing.T) {
 	t.Run("released", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
-			l := &lateAnswer{Store: memory.New(nil), to: func(r *saga.Record) bool { return r.Wait > 0 }, by: 10 * time.Second}
+			l := &lateAnswer{Ledger: memory.New(nil), to: func(r *saga.Record) bool { return r.Wait > 0 }, by: 10 * time.Second}
 			onItsWayOut(t, l, &world{plan: on("customer", saga.Forward, 1, fault{unsent: true, after: 6 * time.Second})})
 		})
 	})
@@ -176,7 +175,7 @@ func TestAClaimedWorkOnItsWayOutIsGivenBack(t *testing.T) {
 }
 
 // onItsWayOut runs a work that a claim brings while it is on its way out of hand, and once more when it is out.
-func onItsWayOut(t *testing.T, l ledgertest.Store, w *world) {
+func onItsWayOut(t *testing.T, l ledger.Ledger, w *world) {
 	t.Helper()
 	w.watch(l)
 	o := quick()

@@ -123,7 +123,7 @@ func (c *Coordinator) register(ctx context.Context, p saga.Program) error {
 	if err := c.opts.reaches(spec); err != nil {
 		return fmt.Errorf("register %s version %d: %w", spec.Saga, spec.Version, err)
 	}
-	if err := c.ledger.Describe(ctx, spec); err != nil {
+	if err := c.describe(ctx, spec); err != nil {
 		return fmt.Errorf("register %s version %d: %w", spec.Saga, spec.Version, err)
 	}
 	c.mu.Lock()
@@ -141,6 +141,22 @@ func (c *Coordinator) register(ctx context.Context, p saga.Program) error {
 		c.destinations[to].sends(spec, &spec.Steps[i])
 	}
 	return nil
+}
+
+// describeTries is how often a definition is described before a process gives up: for less than a second.
+const describeTries = 5
+
+// describe stores a definition's structure. No process ends because one answer was lost: describing again says the same.
+func (c *Coordinator) describe(ctx context.Context, spec *saga.Spec) error {
+	wait := 50 * time.Millisecond
+	for tries := 1; ; tries++ {
+		err := c.ledger.Describe(ctx, spec)
+		hopeless := errors.Is(err, ledger.ErrDefinitionChanged) || errors.Is(err, ledger.ErrInvalid) || final(err)
+		if err == nil || hopeless || tries == describeTries || sleep(ctx, wait) != nil {
+			return err
+		}
+		wait *= 2
+	}
 }
 
 // unused are the destinations that have a limit and that no step names.

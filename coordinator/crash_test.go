@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/ledger/ledgertest"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
@@ -85,8 +86,8 @@ func (b blow) strike(n int, cfg *config) (hit func(*process) bool) {
 type trial struct {
 	t     *testing.T
 	w     *world
-	again func() ledgertest.Store // what a fresh process opens
-	gone  func(ledgertest.Store)  // what the end of a process does to it
+	again func() ledger.Ledger // what a fresh process opens
+	gone  func(ledger.Ledger)  // what the end of a process does to it
 }
 
 // TestEveryBoundary on the ledger in memory.
@@ -95,7 +96,7 @@ func TestEveryBoundary(t *testing.T) {
 	everyBoundary(t, func(t *testing.T, w *world) *trial {
 		t.Helper()
 		l := memory.New(nil)
-		return &trial{t: t, w: w, again: func() ledgertest.Store { return l }, gone: func(ledgertest.Store) {}}
+		return &trial{t: t, w: w, again: func() ledger.Ledger { return l }, gone: func(ledger.Ledger) {}}
 	}, stories, blows)
 }
 
@@ -169,7 +170,7 @@ func onFile(t *testing.T, w *world, empty []byte) *trial {
 		t.Fatal(err)
 	}
 	return &trial{t: t, w: w,
-		again: func() ledgertest.Store {
+		again: func() ledger.Ledger {
 			l, err := sqlite.Open(t.Context(), path, nil)
 			if err != nil {
 				t.Fatal(err)
@@ -177,7 +178,7 @@ func onFile(t *testing.T, w *world, empty []byte) *trial {
 			return l
 		},
 		// What the kernel does to a dead process: its locks and files are gone, its open transaction is undone.
-		gone: func(l ledgertest.Store) {
+		gone: func(l ledger.Ledger) {
 			if err := l.Close(); err != nil {
 				t.Error(err)
 			}
@@ -226,7 +227,7 @@ func TestPairsOfBoundaries(t *testing.T) {
 		n := []int{1 + r.IntN(25), 1 + r.IntN(25)}
 		synctest.Test(t, func(t *testing.T) {
 			l := memory.New(nil)
-			tr := &trial{t: t, w: &world{plan: s.plan}, again: func() ledgertest.Store { return l }, gone: func(ledgertest.Store) {}}
+			tr := &trial{t: t, w: &world{plan: s.plan}, again: func() ledger.Ledger { return l }, gone: func(ledger.Ledger) {}}
 			tr.run(s, b, n)
 		})
 		if t.Failed() {
@@ -327,7 +328,7 @@ func (tr *trial) person(p *process, st *saga.State) {
 }
 
 // audit checks how the story ended.
-func (tr *trial) audit(l ledgertest.Store, s story, work string) {
+func (tr *trial) audit(l ledger.Ledger, s story, work string) {
 	st := stateOf(tr.t, l, work)
 	if st.Status != s.ends {
 		tr.t.Errorf("%s: %s ends %s, want %s", s.name, work, st.Status, s.ends)

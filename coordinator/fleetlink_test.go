@@ -16,8 +16,8 @@ import (
 // link is one process's way to the ledger. Single calls, or all of them for a while, are cut, lose their answer, or
 // fall silent: the call neither returns nor fails until its context ends, or for a bounded time not even then.
 type link struct {
-	ledgertest.Store // the ledger with its tap
-	m                *member
+	ledger.Ledger // the ledger with its tap
+	m             *member
 
 	mu      sync.Mutex
 	rules   []*disturbance
@@ -159,7 +159,7 @@ func (l *link) OpenSession(ctx context.Context, ttl time.Duration, label string,
 		if l.m.s.broken[brokenRun] != "" {
 			return ledger.Lease{}, ledger.ErrUnsupported
 		}
-		lease, err := l.Store.OpenSession(ctx, ttl, label, knows)
+		lease, err := l.Ledger.OpenSession(ctx, ttl, label, knows)
 		if err == nil {
 			l.m.s.opened(lease.Token, l.m)
 		}
@@ -168,25 +168,25 @@ func (l *link) OpenSession(ctx context.Context, ttl time.Duration, label string,
 }
 
 func (l *link) Renew(ctx context.Context, t saga.Token, r ledger.Renewal) (ledger.Lease, error) {
-	return onWay(ctx, l, ledgertest.Renew, func(ctx context.Context) (ledger.Lease, error) { return l.Store.Renew(ctx, t, r) })
+	return onWay(ctx, l, ledgertest.Renew, func(ctx context.Context) (ledger.Lease, error) { return l.Ledger.Renew(ctx, t, r) })
 }
 
 func (l *link) GiveBack(ctx context.Context, t saga.Token, works []ledger.Return) error {
-	_, err := onWay(ctx, l, ledgertest.GiveBack, nothing(func(ctx context.Context) error { return l.Store.GiveBack(ctx, t, works) }))
+	_, err := onWay(ctx, l, ledgertest.GiveBack, nothing(func(ctx context.Context) error { return l.Ledger.GiveBack(ctx, t, works) }))
 	return err
 }
 
 func (l *link) Bury(ctx context.Context, t saga.Token) error {
-	_, err := onWay(ctx, l, ledgertest.Bury, nothing(func(ctx context.Context) error { return l.Store.Bury(ctx, t) }))
+	_, err := onWay(ctx, l, ledgertest.Bury, nothing(func(ctx context.Context) error { return l.Ledger.Bury(ctx, t) }))
 	return err
 }
 
 func (l *link) Append(ctx context.Context, t saga.Token, es []ledger.Entry) ([]ledger.Answer, error) {
-	return onWay(ctx, l, ledgertest.Append, func(ctx context.Context) ([]ledger.Answer, error) { return l.Store.Append(ctx, t, es) })
+	return onWay(ctx, l, ledgertest.Append, func(ctx context.Context) ([]ledger.Answer, error) { return l.Ledger.Append(ctx, t, es) })
 }
 
 func (l *link) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, error) {
-	return onWay(ctx, l, ledgertest.Load, func(ctx context.Context) ([]ledger.Chain, error) { return l.Store.Load(ctx, ids) })
+	return onWay(ctx, l, ledgertest.Load, func(ctx context.Context) ([]ledger.Chain, error) { return l.Ledger.Load(ctx, ids) })
 }
 
 func (l *link) Claim(ctx context.Context, t saga.Token, c ledger.Claim) (ledger.Claimed, error) {
@@ -196,39 +196,39 @@ func (l *link) Claim(ctx context.Context, t saga.Token, c ledger.Claim) (ledger.
 	if l.m.s.broken[brokenStarts] != "" {
 		c.Limit = 0
 	}
-	return onWay(ctx, l, ledgertest.ClaimWorks, func(ctx context.Context) (ledger.Claimed, error) { return l.Store.Claim(ctx, t, c) })
+	return onWay(ctx, l, ledgertest.ClaimWorks, func(ctx context.Context) (ledger.Claimed, error) { return l.Ledger.Claim(ctx, t, c) })
 }
 
 func (l *link) Post(ctx context.Context, id saga.ID, sig saga.Signal) error {
-	_, err := onWay(ctx, l, ledgertest.Post, nothing(func(ctx context.Context) error { return l.Store.Post(ctx, id, sig) }))
+	_, err := onWay(ctx, l, ledgertest.Post, nothing(func(ctx context.Context) error { return l.Ledger.Post(ctx, id, sig) }))
 	return err
 }
 
 func (l *link) Describe(ctx context.Context, spec *saga.Spec) error {
-	_, err := onWay(ctx, l, ledgertest.Describe, nothing(func(ctx context.Context) error { return l.Store.Describe(ctx, spec) }))
+	_, err := onWay(ctx, l, ledgertest.Describe, nothing(func(ctx context.Context) error { return l.Ledger.Describe(ctx, spec) }))
 	return err
 }
 
 func (l *link) Count(ctx context.Context, ds []ledger.Duplicate) error {
-	_, err := onWay(ctx, l, ledgertest.Count, nothing(func(ctx context.Context) error { return l.Store.Count(ctx, ds) }))
+	_, err := onWay(ctx, l, ledgertest.Count, nothing(func(ctx context.Context) error { return l.Ledger.Count(ctx, ds) }))
 	return err
 }
 
 func (l *link) Controls(ctx context.Context) (all []ledger.Control, newest int64, err error) {
 	_, err = onWay(ctx, l, ledgertest.Controls, nothing(func(ctx context.Context) (err error) {
-		all, newest, err = l.Store.Controls(ctx)
+		all, newest, err = l.Ledger.Controls(ctx)
 		return err
 	}))
 	return all, newest, err
 }
 
 func (l *link) SetControl(ctx context.Context, t saga.Token, k ledger.Control) (ledger.Control, error) {
-	return onWay(ctx, l, ledgertest.SetControl, func(ctx context.Context) (ledger.Control, error) { return l.Store.SetControl(ctx, t, k) })
+	return onWay(ctx, l, ledgertest.SetControl, func(ctx context.Context) (ledger.Control, error) { return l.Ledger.SetControl(ctx, t, k) })
 }
 
 func (l *link) Acts(ctx context.Context, kind ledger.ControlKind, name string, limit int) ([]ledger.Control, error) {
 	return onWay(ctx, l, ledgertest.Acts, func(ctx context.Context) ([]ledger.Control, error) {
-		return l.Store.Acts(ctx, kind, name, limit)
+		return l.Ledger.Acts(ctx, kind, name, limit)
 	})
 }
 

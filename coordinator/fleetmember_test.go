@@ -69,7 +69,7 @@ func (s *simulation) join(knows ...ledger.Version) {
 	name := fmt.Sprintf("p%d", s.born)
 	s.mu.Unlock()
 	m := &member{s: s, name: name, knows: knows, ended: make(chan struct{}), well: time.Now()}
-	m.link = &link{Store: s.tap, m: m}
+	m.link = &link{Ledger: s.tap, m: m}
 	o := coordinator.Options{
 		Lease: simLease, Poll: simPoll, Hold: simHold, Drain: 10 * time.Second, Label: m.name, Log: silent(),
 		MaxWorks: s.scene.maxWorks, Destinations: s.limits(),

@@ -95,7 +95,7 @@ func TestEveryBoundaryOfAHand(t *testing.T) {
 							}
 							return fault{}
 						}}
-						tr := &trial{t: t, w: w, again: func() ledgertest.Store { return l }, gone: func(ledgertest.Store) {}}
+						tr := &trial{t: t, w: w, again: func() ledger.Ledger { return l }, gone: func(ledger.Ledger) {}}
 						hit = tr.byHand(&h, b, n, &mended)
 					})
 					if t.Failed() {

@@ -15,7 +15,6 @@ import (
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/ledger/ledgertest"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
@@ -148,7 +147,7 @@ func TestTwoHoursWithoutTheBooks(t *testing.T) {
 	}
 }
 
-func twoHours(t *testing.T, l ledgertest.Store, away func(context.Context) error, orders int) { //nolint:thelper // it is the test itself, once for each case
+func twoHours(t *testing.T, l ledger.Ledger, away func(context.Context) error, orders int) { //nolint:thelper // it is the test itself, once for each case
 	before, during := orders/10, orders-orders/10
 	b := &books{away: away, made: map[string]int{}}
 	p := boot(t, l, &world{}, config{opts: calm(), program: func(p *process) saga.Program { return invoices(p, b) }})

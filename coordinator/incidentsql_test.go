@@ -13,7 +13,6 @@ import (
 
 	"github.com/amends-dev/amends/internal/pgtest"
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/ledger/ledgertest"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/postgres"
 	"github.com/amends-dev/amends/store/sqlite"
@@ -102,7 +101,7 @@ func virtually(t *testing.T, address string) string {
 
 // timely is a ledger that is told what time it is before each call for which that matters.
 type timely struct {
-	ledgertest.Store
+	ledger.Ledger
 
 	told func(ctx context.Context) error
 }
@@ -115,30 +114,30 @@ func timed[T any](ctx context.Context, l *timely, call func() (T, error)) (v T, 
 }
 
 func (l *timely) OpenSession(ctx context.Context, ttl time.Duration, label string, knows []ledger.Version) (ledger.Lease, error) {
-	return timed(ctx, l, func() (ledger.Lease, error) { return l.Store.OpenSession(ctx, ttl, label, knows) })
+	return timed(ctx, l, func() (ledger.Lease, error) { return l.Ledger.OpenSession(ctx, ttl, label, knows) })
 }
 
 func (l *timely) Renew(ctx context.Context, t saga.Token, r ledger.Renewal) (ledger.Lease, error) {
-	return timed(ctx, l, func() (ledger.Lease, error) { return l.Store.Renew(ctx, t, r) })
+	return timed(ctx, l, func() (ledger.Lease, error) { return l.Ledger.Renew(ctx, t, r) })
 }
 
 func (l *timely) Append(ctx context.Context, t saga.Token, es []ledger.Entry) ([]ledger.Answer, error) {
-	return timed(ctx, l, func() ([]ledger.Answer, error) { return l.Store.Append(ctx, t, es) })
+	return timed(ctx, l, func() ([]ledger.Answer, error) { return l.Ledger.Append(ctx, t, es) })
 }
 
 func (l *timely) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, error) {
-	return timed(ctx, l, func() ([]ledger.Chain, error) { return l.Store.Load(ctx, ids) })
+	return timed(ctx, l, func() ([]ledger.Chain, error) { return l.Ledger.Load(ctx, ids) })
 }
 
 func (l *timely) Claim(ctx context.Context, t saga.Token, c ledger.Claim) (ledger.Claimed, error) {
-	return timed(ctx, l, func() (ledger.Claimed, error) { return l.Store.Claim(ctx, t, c) })
+	return timed(ctx, l, func() (ledger.Claimed, error) { return l.Ledger.Claim(ctx, t, c) })
 }
 
 func (l *timely) GiveBack(ctx context.Context, t saga.Token, works []ledger.Return) error {
-	_, err := timed(ctx, l, func() (struct{}, error) { return struct{}{}, l.Store.GiveBack(ctx, t, works) })
+	_, err := timed(ctx, l, func() (struct{}, error) { return struct{}{}, l.Ledger.GiveBack(ctx, t, works) })
 	return err
 }
 
 func (l *timely) SetControl(ctx context.Context, t saga.Token, c ledger.Control) (ledger.Control, error) {
-	return timed(ctx, l, func() (ledger.Control, error) { return l.Store.SetControl(ctx, t, c) })
+	return timed(ctx, l, func() (ledger.Control, error) { return l.Ledger.SetControl(ctx, t, c) })
 }

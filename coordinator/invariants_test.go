@@ -42,7 +42,7 @@ func (w *world) watch(l ledger.Catalogue) {
 }
 
 // verify checks what must hold of every work once all is quiet: I1, I2, I4, I5, I7, I8.
-func verify(t testing.TB, l ledgertest.Store, w *world, works ...string) {
+func verify(t testing.TB, l ledger.Ledger, w *world, works ...string) {
 	t.Helper()
 	w.pending.Wait() // "stays 0 after the network drains"
 	for _, why := range w.illegal {

@@ -18,7 +18,6 @@ import (
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/internal/pgtest"
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/ledger/ledgertest"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -28,8 +27,8 @@ type arena struct {
 	w      *world
 	r      *rand.Rand
 	server *httptest.Server
-	ledger string           // its address
-	look   ledgertest.Store // the test's own view
+	ledger string        // its address
+	look   ledger.Ledger // the test's own view
 	output *lines
 	paused int // works that were, in the end
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/ledger/ledgertest"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
@@ -241,7 +240,7 @@ func bury(t *testing.T, l ledger.Ledger, token saga.Token) {
 
 // lateAnswer is a ledger that answers the first record of a kind late: it is stored, and its time runs.
 type lateAnswer struct {
-	ledgertest.Store
+	ledger.Ledger
 
 	to   func(*saga.Record) bool
 	by   time.Duration
@@ -251,7 +250,7 @@ type lateAnswer struct {
 func arms(r *saga.Record) bool { return r.Arm != nil }
 
 func (l *lateAnswer) Append(ctx context.Context, t saga.Token, es []ledger.Entry) ([]ledger.Answer, error) {
-	as, err := l.Store.Append(ctx, t, es)
+	as, err := l.Ledger.Append(ctx, t, es)
 	if slices.ContainsFunc(es, func(e ledger.Entry) bool { return l.to(&e.Record) }) {
 		l.once.Do(func() { pass(l.by) })
 	}
@@ -269,7 +268,7 @@ func TestAnArmConfirmedTooLateIsNotSent(t *testing.T) {
 				m, w := memory.New(nil), &world{}
 				w.watch(m)
 				var attempts []int
-				p := boot(t, &lateAnswer{Store: m, to: arms, by: by}, w, config{program: func(p *process) saga.Program {
+				p := boot(t, &lateAnswer{Ledger: m, to: arms, by: by}, w, config{program: func(p *process) saga.Program {
 					d, err := saga.Define(orderSaga, 1, saga.Do("receipt", func(ctx context.Context, c saga.Call[order]) (thing, error) {
 						attempts = append(attempts, c.Attempt)
 						return p.send(ctx, c, saga.Forward, "")

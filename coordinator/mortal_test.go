@@ -5,16 +5,15 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/ledger/ledgertest"
 	"github.com/amends-dev/amends/saga"
 )
 
 // mortal is a process's way to its ledger. Once the process is dead no call has an effect or an answer.
 type mortal struct {
-	ledgertest.Store // the people's side, which no process writes by
-	ledger           ledger.Ledger
-	crashed          <-chan struct{}
-	p                *process
+	ledger.Ledger // the people's side, which no process writes by
+	ledger        ledger.Ledger
+	crashed       <-chan struct{}
+	p             *process
 }
 
 func (m *mortal) gone() bool {

@@ -10,13 +10,13 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/amends-dev/amends/internal/pgtest"
-	"github.com/amends-dev/amends/ledger/ledgertest"
+	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/postgres"
 )
 
 // openPostgres opens the ledger at url for the length of the test, as one process does.
-func openPostgres(t *testing.T, url string) ledgertest.Store {
+func openPostgres(t *testing.T, url string) ledger.Ledger {
 	t.Helper()
 	l, err := postgres.Open(t.Context(), url, &postgres.Options{Migrate: true})
 	if err != nil {
@@ -31,7 +31,7 @@ func openPostgres(t *testing.T, url string) ledgertest.Store {
 }
 
 // postgresAndItsDatabase opens a fresh ledger, and the database it lives in.
-func postgresAndItsDatabase(t *testing.T) (ledgertest.Store, *sqlx.DB) {
+func postgresAndItsDatabase(t *testing.T) (ledger.Ledger, *sqlx.DB) {
 	t.Helper()
 	url := pgtest.URL(t)
 	db, err := sqlx.Open("postgres", url)
@@ -51,15 +51,15 @@ func brisk() config {
 type fleet struct {
 	t         *testing.T
 	w         *world
-	look      ledgertest.Store // the test's own view
-	open      func() ledgertest.Store
+	look      ledger.Ledger // the test's own view
+	open      func() ledger.Ledger
 	processes []*process
 	works     []string
 }
 
 func newFleet(t *testing.T, url string, n int) *fleet {
 	t.Helper()
-	f := &fleet{t: t, w: &world{}, open: func() ledgertest.Store { return openPostgres(t, url) }}
+	f := &fleet{t: t, w: &world{}, open: func() ledger.Ledger { return openPostgres(t, url) }}
 	f.look = f.open()
 	f.w.watch(f.look)
 	for range n {

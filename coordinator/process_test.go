@@ -32,8 +32,8 @@ type process struct {
 	ended   chan struct{}
 	err     error // of Run, once ended is closed
 	records *recorder
-	store   ledgertest.Store // what the process has open, for those who only look
-	calls   func() int       // of the ledger, so far
+	store   ledger.Ledger // what the process has open, for those who only look
+	calls   func() int    // of the ledger, so far
 
 	remote *remote             // the world lies in another process
 	doom   func(arrival) death // when its requests are its death; nil: never
@@ -63,7 +63,7 @@ type config struct {
 
 // hooked lets a test stand in the way of single calls. A nil hook lets them pass.
 type hooked struct {
-	ledgertest.Store
+	ledger.Ledger
 	append func(context.Context, []ledger.Entry) error // before the call; an error is returned instead of an answer
 	renew  func(context.Context) error
 	claim  func([]ledger.Head) // after the call
@@ -79,7 +79,7 @@ func (h *hooked) Count(ctx context.Context, ds []ledger.Duplicate) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return h.Store.Count(ctx, ds)
+	return h.Ledger.Count(ctx, ds)
 }
 
 func (h *hooked) OpenSession(ctx context.Context, ttl time.Duration, label string, knows []ledger.Version) (ledger.Lease, error) {
@@ -88,7 +88,7 @@ func (h *hooked) OpenSession(ctx context.Context, ttl time.Duration, label strin
 			return ledger.Lease{}, err
 		}
 	}
-	return h.Store.OpenSession(ctx, ttl, label, knows)
+	return h.Ledger.OpenSession(ctx, ttl, label, knows)
 }
 
 func (h *hooked) Append(ctx context.Context, t saga.Token, es []ledger.Entry) ([]ledger.Answer, error) {
@@ -97,7 +97,7 @@ func (h *hooked) Append(ctx context.Context, t saga.Token, es []ledger.Entry) ([
 			return nil, err
 		}
 	}
-	return h.Store.Append(ctx, t, es)
+	return h.Ledger.Append(ctx, t, es)
 }
 
 func (h *hooked) Renew(ctx context.Context, t saga.Token, r ledger.Renewal) (ledger.Lease, error) {
@@ -106,11 +106,11 @@ func (h *hooked) Renew(ctx context.Context, t saga.Token, r ledger.Renewal) (led
 			return ledger.Lease{}, err
 		}
 	}
-	return h.Store.Renew(ctx, t, r)
+	return h.Ledger.Renew(ctx, t, r)
 }
 
 func (h *hooked) Claim(ctx context.Context, t saga.Token, c ledger.Claim) (ledger.Claimed, error) {
-	got, err := h.Store.Claim(ctx, t, c)
+	got, err := h.Ledger.Claim(ctx, t, c)
 	if h.claim != nil && err == nil {
 		h.claim(got.Heads)
 	}
@@ -121,7 +121,7 @@ func (h *hooked) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, error
 	if h.load != nil {
 		h.load(ids)
 	}
-	return h.Store.Load(ctx, ids)
+	return h.Ledger.Load(ctx, ids)
 }
 
 // quick are options under which everything happens within seconds of virtual time.
@@ -130,7 +130,7 @@ func quick() coordinator.Options {
 }
 
 // boot makes a process over l, registers its program and sets it running. The test ends it.
-func boot(t testing.TB, l ledgertest.Store, w *world, cfg config) *process {
+func boot(t testing.TB, l ledger.Ledger, w *world, cfg config) *process {
 	t.Helper()
 	p := &process{t: t, world: w, dead: make(chan struct{}), ended: make(chan struct{}), records: &recorder{}, doom: cfg.doom, canary: cfg.canary}
 	o := cfg.opts
@@ -150,11 +150,11 @@ func boot(t testing.TB, l ledgertest.Store, w *world, cfg config) *process {
 	o.Listener = coordinator.Tee(p.records.listener(), orNothing(o.Listener))
 	way := l
 	if cfg.hook != nil {
-		cfg.hook.Store = l
+		cfg.hook.Ledger = l
 		way = cfg.hook
 	}
 	faulty := ledgertest.Faulty(way, cfg.faults...)
-	m := &mortal{Store: l, ledger: faulty, crashed: faulty.Crashed(), p: p}
+	m := &mortal{Ledger: l, ledger: faulty, crashed: faulty.Crashed(), p: p}
 	door := ledger.Ledger(m)
 	if tx, ok := l.(ledger.TxStarter); ok {
 		door = struct {
@@ -171,12 +171,8 @@ func boot(t testing.TB, l ledgertest.Store, w *world, cfg config) *process {
 	if program == nil {
 		program = func(p *process) saga.Program { return orders(p, cfg.tune) }
 	}
-	for try := 0; ; try++ {
-		if err := c.Register(t.Context(), program(p)); err == nil || p.isDead() {
-			break
-		} else if try == 3 {
-			t.Fatal(err)
-		}
+	if err := c.Register(t.Context(), program(p)); err != nil && !p.isDead() {
+		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context())) // its end is in the clean-up
 	p.stop = cancel

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/ledger/ledgertest"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -30,7 +29,7 @@ func oneStep(t testing.TB, name, to string, act action) saga.Program {
 }
 
 // several runs a process that knows several sagas. Zero options are those of [quick].
-func several(t testing.TB, l ledgertest.Store, cfg config, programs ...saga.Program) *process {
+func several(t testing.TB, l ledger.Ledger, cfg config, programs ...saga.Program) *process {
 	t.Helper()
 	base := quick()
 	o := &cfg.opts

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/ledger/ledgertest"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
@@ -79,7 +80,7 @@ func limitedStep(p *process, name, to string, c *counter, cuts bool) saga.Step[o
 }
 
 // sharing boots a process that knows the given versions of a saga with three steps at a limited destination.
-func sharing(t *testing.T, l ledgertest.Store, limit coordinator.Limit, c *counter, cuts bool, versions ...int) *process {
+func sharing(t *testing.T, l ledger.Ledger, limit coordinator.Limit, c *counter, cuts bool, versions ...int) *process {
 	t.Helper()
 	o := quick()
 	o.Destinations = map[string]coordinator.Limit{"books": limit}

@@ -16,7 +16,6 @@ import (
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/ledger/ledgertest"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
@@ -307,9 +306,9 @@ func fast() coordinator.Options {
 }
 
 // databases are the SQL ledgers, each with the database behind it.
-var databases = map[string]func(*testing.T) (ledgertest.Store, *sqlx.DB){
+var databases = map[string]func(*testing.T) (ledger.Ledger, *sqlx.DB){
 	"postgres": postgresAndItsDatabase,
-	"sqlite": func(t *testing.T) (ledgertest.Store, *sqlx.DB) {
+	"sqlite": func(t *testing.T) (ledger.Ledger, *sqlx.DB) {
 		t.Helper()
 		path := filepath.Join(t.TempDir(), "ledger.db")
 		l := openFile(t, path)

@@ -361,7 +361,7 @@ func TestAWorkThatWaitsInHandIsTakenOverAtOnce(t *testing.T) {
 
 // deaf is a ledger that is away when a process wants to say goodbye.
 type deaf struct {
-	ledgertest.Store
+	ledger.Ledger
 
 	asked atomic.Int32
 }
@@ -378,7 +378,7 @@ func TestAStopThatTheLedgerDoesNotHearOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, w := memory.New(nil), &world{plan: on("customer", saga.Forward, 1, fault{unsent: true, after: 2 * time.Second})}
 		w.watch(l)
-		away := &deaf{Store: l}
+		away := &deaf{Ledger: l}
 		p := boot(t, away, w, config{})
 		synctest.Wait()
 		p.begin("o1")

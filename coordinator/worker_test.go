@@ -17,7 +17,6 @@ import (
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/effect"
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/ledger/ledgertest"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/postgres"
 	"github.com/amends-dev/amends/store/sqlite"
@@ -93,7 +92,7 @@ func (w *world) serve() http.Handler {
 }
 
 // openLedger opens a ledger by its address: a Postgres URL or a file.
-func openLedger(ctx context.Context, address string) (ledgertest.Store, error) {
+func openLedger(ctx context.Context, address string) (ledger.Ledger, error) {
 	if len(address) > 8 && address[:8] == "postgres" {
 		return postgres.Open(ctx, address, &postgres.Options{Migrate: true})
 	}

@@ -1,7 +1,7 @@
 // Package ledger is the contract between the coordinator and the database: what is stored of a work, and what
 // an append, a claim and a signal mean. It is for those who implement a ledger, and for tools that read one;
 // applications use package coordinator. This comment is the design document; the contract itself is the
-// comments on [Ledger] and its four parts, and package ledgertest holds every sentence of it.
+// comments on [Ledger] and its four parts, and package store/storetest holds every sentence of it.
 //
 // A ledger is dumb. The machine in package saga decides; the ledger stores what was decided, on the condition
 // that nothing came between. It never derives a status from an event.
@@ -144,20 +144,14 @@
 //     of them is one to try again.
 //   - Compare the database's identity where it can change, and answer [ErrDatabaseChanged].
 //
-// A new ledger is tested in ten lines, and proves in three more that the test can fail:
+// A database that keeps a ledger is tested by package store/storetest, which also proves that the test can fail:
 //
 //	func TestConformance(t *testing.T) {
 //		t.Parallel()
-//		ledgertest.Run(t, func(t *testing.T) ledgertest.Store {
-//			l, err := mydb.Open(t.Context(), emptyDatabase(t))
-//			if err != nil {
-//				t.Fatal(err)
-//			}
-//			return l
-//		})
+//		storetest.Run(t, harness)
 //	}
 //
-//	func TestConformanceCanFail(t *testing.T) {
-//		ledgertest.Prove(t, "TestConformance")
+//	func TestConformanceCatches(t *testing.T) {
+//		storetest.Prove(t, harness, "TestConformance")
 //	}
 package ledger

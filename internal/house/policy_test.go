@@ -58,10 +58,9 @@ const policy = `
 
 	# Test kits alone import testing, and no program contains one.
 	testing/..., coordinator, store/memory < sagatest/...
-	STD, testing/... < internal/prove < ledger/ledgertest/..., store/storetest
-	ledger < ledger/ledgertest/...
-	testing/..., pgregory.net/rapid, go.uber.org/goleak < ledger/ledgertest/...
-	testing/..., reconcile, reconcile/drift, reconcile/sweep, reconcile/schedule < store/storetest
+	STD, testing/... < internal/prove < store/storetest
+	testing/..., ledger < ledger/ledgertest
+	ledger/ledgertest, reconcile, reconcile/drift, reconcile/sweep, reconcile/schedule < store/storetest
 	STD, github.com/lib/pq/..., github.com/jmoiron/sqlx < internal/pgtest/...
 	STD, testing/... < internal/spin
 	STD < internal/house

@@ -11,12 +11,7 @@ import (
 // test that used a ledger, while the ledger is still open.
 func MustCheck(tb testing.TB, r ledger.Catalogue) {
 	tb.Helper()
-	check(tb, r, nil)
-}
-
-func check(tb testing.TB, r ledger.Catalogue, o *ledger.CheckOptions) {
-	tb.Helper()
-	report, err := ledger.Check(context.Background(), r, o) // also in a Cleanup, where the test's context is over
+	report, err := ledger.Check(context.Background(), r, nil) // also in a Cleanup, where the test's context is over
 	if err != nil {
 		tb.Errorf("check the ledger: %v", err)
 	}

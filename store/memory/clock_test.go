@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/ledger/ledgertest"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
@@ -96,12 +95,4 @@ func TestClosed(t *testing.T) {
 	if _, err := l.List(t.Context(), ledger.Filter{}); err == nil {
 		t.Error("a closed ledger listed works")
 	}
-}
-
-// What a clock that ran ahead left behind is named, and made due (T5).
-func TestCatchUp(t *testing.T) {
-	t.Parallel()
-	var now time.Time
-	l := memory.New(&memory.Options{Now: func() time.Time { return now }})
-	ledgertest.CatchesUp(t, l, func(at time.Time) { now = at })
 }

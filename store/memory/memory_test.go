@@ -5,54 +5,64 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/ledger/ledgertest"
 	"github.com/amends-dev/amends/store/memory"
 	"github.com/amends-dev/amends/store/storetest"
 )
 
-// ledgers is the suite of what a coordinator needs, inboxes that of what a reconciler needs.
-var (
-	ledgers = ledgertest.Harness{
-		Open: func(*testing.T) ledgertest.Store { return memory.New(nil) },
-		Change: func(t *testing.T, s ledgertest.Store) {
-			t.Helper()
-			db, ok := s.(*memory.DB)
-			if !ok {
-				t.Fatalf("a store of the suite is a %T", s)
-			}
-			db.FailOver(db.Backup())
-		},
-	}
-	inboxes = storetest.Harness{
-		Open: func(*testing.T) storetest.Store { return memory.New(nil) },
-	}
-)
+// store is a database whose clock can be stopped.
+type store struct {
+	*memory.DB
 
-func TestLedger(t *testing.T) {
-	t.Parallel()
-	ledgers.Run(t)
+	stopped time.Time
 }
 
-func TestInbox(t *testing.T) {
+func (s *store) now() time.Time {
+	if s.stopped.IsZero() {
+		return time.Now()
+	}
+	return s.stopped
+}
+
+// of is the store behind one of the suite.
+func of(t storetest.T, s storetest.Store) *store {
+	t.Helper()
+	db, ok := s.(*store)
+	if !ok {
+		t.Fatalf("a store of the suite is a %T", s)
+	}
+	return db
+}
+
+// harness makes databases with limits.
+func harness(l ledger.Limits) storetest.Harness {
+	return storetest.Harness{
+		Open: func(storetest.T) storetest.Store {
+			s := new(store)
+			s.DB = memory.New(&memory.Options{Now: s.now, Limits: l})
+			return s
+		},
+		Change: func(t storetest.T, s storetest.Store) {
+			t.Helper()
+			db := of(t, s)
+			db.FailOver(db.Backup())
+		},
+		SetClock: func(t storetest.T, s storetest.Store, at time.Time) { t.Helper(); of(t, s).stopped = at },
+	}
+}
+
+func TestConformance(t *testing.T) {
 	t.Parallel()
-	inboxes.Run(t)
+	storetest.Run(t, harness(ledger.Limits{}))
+}
+
+// The suite finds every rule that a database can break.
+func TestConformanceCatches(t *testing.T) {
+	t.Parallel()
+	storetest.Prove(t, harness(ledger.Limits{}), "TestConformance")
 }
 
 // A database of several nodes keeps to the same, with clocks that are apart (K10).
-func TestLedgerOfSeveralNodes(t *testing.T) {
+func TestConformanceOfSeveralNodes(t *testing.T) {
 	t.Parallel()
-	ledgertest.Run(t, func(*testing.T) ledgertest.Store {
-		return memory.New(&memory.Options{Limits: ledger.Limits{Skew: 20 * time.Millisecond, Forgets: true}})
-	})
-}
-
-// The suites find every rule that a database can break.
-func TestLedgerCatches(t *testing.T) {
-	t.Parallel()
-	ledgertest.Prove(t, "TestLedger")
-}
-
-func TestInboxCatches(t *testing.T) {
-	t.Parallel()
-	inboxes.Prove(t, "TestInbox")
+	storetest.Run(t, harness(ledger.Limits{Skew: 20 * time.Millisecond, Forgets: true}))
 }

@@ -74,7 +74,7 @@ func (db *DB) Append(ctx context.Context, t saga.Token, entries []ledger.Entry) 
 	answers := make([]ledger.Answer, len(entries))
 	err := db.sameDatabase(t)
 	if err == nil {
-		err = db.append(ctx, t, entries, answers)
+		err = db.append(sqlstore.Again(ctx), t, entries, answers)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("append %d records: %w", len(entries), explain(ctx, err))
@@ -236,18 +236,20 @@ func firsts[K comparable](ps []*pending, key func(*pending) K) (first, others []
 	return first, others
 }
 
-// divide stores entries at once and, when the database refuses one of them or one is waiting for a lock, in
-// halves, so that the others are stored whatever that one is.
+// divide stores entries at once and, when the database refuses one of them, one is waiting for a lock or others are in
+// the way of one again and again, in halves, so that the others are stored whatever that one is.
 func divide(ps []*pending, store func([]*pending) error) error { return split(ps, store(ps), store) }
 
 // split goes on behind an attempt to store entries at once.
 func split(ps []*pending, err error, store func([]*pending) error) error {
 	switch {
-	case err == nil || !refused(err) && !contended(err):
+	case err == nil || !refused(err) && !contended(err) && !undone(err):
 		return err
 	case len(ps) > 1:
 		half := len(ps) / 2
 		return errors.Join(divide(ps[:half], store), divide(ps[half:], store))
+	case undone(err):
+		return err
 	case refused(err):
 		*ps[0].answer = ledger.Answer{Result: ledger.Invalid, Err: err}
 	default:

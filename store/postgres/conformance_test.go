@@ -3,12 +3,17 @@ package postgres_test
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
+	"os"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 
 	"github.com/amends-dev/amends/internal/pgtest"
-	"github.com/amends-dev/amends/ledger/ledgertest"
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/postgres"
 	"github.com/amends-dev/amends/store/storetest"
 )
@@ -19,70 +24,116 @@ func openAt(ctx context.Context, dsn string) (storetest.Store, error) {
 	return postgres.Open(ctx, dsn, nil)
 }
 
-func ledgers(in *pgtest.Template) ledgertest.Harness {
-	return ledgertest.Harness{
-		Open: func(t *testing.T) ledgertest.Store {
+// variant is a way to run the suite.
+type variant struct {
+	name    string
+	options postgres.Options
+	faults  *faults
+	buckets bool // 64, as a ledger on several nodes has (K3)
+}
+
+// variants are all of them: the first is what users have.
+var variants = []variant{
+	{name: "read committed", options: *postgres.Isolated("read committed", migrate)},
+	{name: "repeatable read", options: *postgres.Isolated("repeatable read", migrate)},
+	{name: "serializable", options: *postgres.Isolated("serializable", migrate)},
+	{name: "64 buckets", options: migrate, buckets: true},
+	{name: "64 buckets, serializable", options: *postgres.Isolated("serializable", migrate), buckets: true},
+	faulty("read committed"),
+	faulty("serializable"),
+}
+
+var migrate = postgres.Options{Migrate: true}
+
+// faulty is a variant with faults between the driver and the store.
+func faulty(level string) variant {
+	f := &faults{draw: random}
+	return variant{name: "faults, " + level, options: *postgres.Between(f.between, *postgres.Isolated(level, migrate)), faults: f}
+}
+
+func (v variant) open(t storetest.T, url string) *store {
+	t.Helper()
+	l, err := postgres.Open(t.Context(), url, &v.options)
+	if err != nil {
+		t.Fatalf("open the store: %v", err)
+	}
+	return &store{DB: l, url: url}
+}
+
+// opened is a store as the suite sees it.
+func (v variant) opened(s *store) storetest.Store {
+	if v.faults != nil {
+		return &certain{store: s}
+	}
+	return s
+}
+
+func (v variant) harness() storetest.Harness {
+	return storetest.Harness{
+		Open: func(t storetest.T) storetest.Store {
 			t.Helper()
-			return open(t, in.URL(t))
+			tb, ok := t.(pgtest.TB)
+			if !ok {
+				t.Fatalf("the suite runs in a %T", t)
+			}
+			in := migrated
+			if v.buckets {
+				in = bucketed
+			}
+			return v.opened(v.open(t, in.URL(tb)))
 		},
-		Again: func(t *testing.T, s ledgertest.Store) ledgertest.Store {
+		Again: func(t storetest.T, s storetest.Store) storetest.Store {
 			t.Helper()
-			return open(t, where(t, s))
+			return v.opened(v.open(t, where(t, s)))
 		},
-		Change: func(t *testing.T, s ledgertest.Store) { // the sessions that were are of another server
-			t.Helper()
-			connect(t, where(t, s)).MustExecContext(t.Context(), `UPDATE amends_sessions SET database = 'another'`)
-		},
-		Newer: func(t *testing.T, s ledgertest.Store) {
-			t.Helper()
-			connect(t, where(t, s)).MustExecContext(t.Context(), `INSERT INTO amends_schema (version_id, is_applied) VALUES (99, true)`)
-		},
-		DB: func(t *testing.T, s ledgertest.Store) *sqlx.DB {
+		LosesAnswers: v.faults != nil,
+		Address:      func(t storetest.T, s storetest.Store) string { t.Helper(); return where(t, s) },
+		DB: func(t storetest.T, s storetest.Store) *sqlx.DB {
 			t.Helper()
 			return connect(t, where(t, s))
 		},
+		Change: func(t storetest.T, s storetest.Store) { // the sessions that were are of another server
+			t.Helper()
+			connect(t, where(t, s)).MustExecContext(t.Context(), `UPDATE amends_sessions SET database = 'another'`)
+		},
+		Newer: func(t storetest.T, s storetest.Store) {
+			t.Helper()
+			connect(t, where(t, s)).MustExecContext(t.Context(), `INSERT INTO amends_schema (version_id, is_applied) VALUES (99, true)`)
+		},
+		SetClock: func(t storetest.T, s storetest.Store, at time.Time) {
+			t.Helper()
+			postgres.SetClock(of(t, s).DB, at)
+		},
 	}
 }
 
-func inboxes() storetest.Harness {
-	return storetest.Harness{
-		Open: func(t *testing.T) storetest.Store {
-			t.Helper()
-			return open(t, migrated.URL(t))
-		},
-		Again: func(t *testing.T, s storetest.Store) storetest.Store {
-			t.Helper()
-			return open(t, where(t, s))
-		},
-		Address: func(t *testing.T, s storetest.Store) string { t.Helper(); return where(t, s) },
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, variants[0].harness())
+}
+
+// By day one of the other variants is run beside the first, at night all are.
+func TestVariants(t *testing.T) {
+	t.Parallel()
+	others := variants[1:]
+	if os.Getenv("AMENDS_NIGHTLY") == "" {
+		others = []variant{others[rand.IntN(len(others))]}
+	}
+	for _, v := range others {
+		t.Run(v.name, func(t *testing.T) {
+			t.Parallel()
+			storetest.Run(t, v.harness())
+			if v.faults != nil {
+				t.Cleanup(func() { v.faults.happened(t) })
+			}
+		})
 	}
 }
 
-func TestLedger(t *testing.T) {
+// The suite finds every rule that a database can break.
+func TestConformanceCatches(t *testing.T) {
 	t.Parallel()
-	ledgers(migrated).Run(t)
-}
-
-// A ledger that spreads its works over buckets, as one on several nodes does, keeps the same rules (K3).
-func TestLedgerInBuckets(t *testing.T) {
-	t.Parallel()
-	ledgers(bucketed).Run(t)
-}
-
-func TestInbox(t *testing.T) {
-	t.Parallel()
-	inboxes().Run(t)
-}
-
-// The suites find every rule that a database can break.
-func TestLedgerCatches(t *testing.T) {
-	t.Parallel()
-	ledgertest.Prove(t, "TestLedger")
-}
-
-func TestInboxCatches(t *testing.T) {
-	t.Parallel()
-	inboxes().Prove(t, "TestInbox")
+	storetest.Prove(t, variants[0].harness(), "TestConformance")
 }
 
 // migrated is a database with the tables and nothing in them.
@@ -114,34 +165,56 @@ type store struct {
 	url string
 }
 
-func where(t *testing.T, s any) string {
-	t.Helper()
-	l, ok := s.(*store)
-	if !ok {
-		t.Fatalf("a store of the suite is a %T", s)
-	}
-	return l.url
+// certain answers of a record that a lost answer made us append twice what the first time would have answered: no test
+// gave it before.
+type certain struct {
+	*store
+
+	given sync.Map // the hashes of records that were given
 }
 
-func open(t *testing.T, url string) *store {
-	t.Helper()
-	l, err := postgres.Open(t.Context(), url, &postgres.Options{Migrate: true})
-	if err != nil {
-		t.Fatal(err)
+func (c *certain) Append(ctx context.Context, t saga.Token, es []ledger.Entry) ([]ledger.Answer, error) {
+	first := make([]bool, len(es))
+	for i := range es {
+		_, before := c.given.LoadOrStore(es[i].Record.Hash, true)
+		first[i] = !before
 	}
-	return &store{DB: l, url: url}
+	as, err := c.store.Append(ctx, t, es)
+	for i := range as {
+		if first[i] && as[i].Result == ledger.Mine {
+			as[i].Result = ledger.Appended
+		}
+	}
+	return as, err
 }
+
+// of is the store behind one of the suite.
+func of(t storetest.T, s storetest.Store) *store {
+	t.Helper()
+	switch s := s.(type) {
+	case *store:
+		return s
+	case *certain:
+		return s.store
+	}
+	t.Fatalf("a store of the suite is a %T", s)
+	return nil
+}
+
+func where(t storetest.T, s storetest.Store) string { t.Helper(); return of(t, s).url }
+
+func open(t storetest.T, url string) *store { t.Helper(); return variants[0].open(t, url) }
 
 // connect opens a pool of the test's own.
-func connect(t *testing.T, url string) *sqlx.DB {
+func connect(t storetest.T, url string) *sqlx.DB {
 	t.Helper()
 	db, err := sqlx.ConnectContext(t.Context(), "postgres", url)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("connect beside the store: %v", err)
 	}
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
-			t.Error(err)
+			t.Errorf("close the pool beside the store: %v", err)
 		}
 	})
 	return db

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
 	"time"
 
@@ -41,6 +42,15 @@ func Occupy(ctx context.Context, db *DB, name string) (leave func() error, err e
 		}
 		return err
 	}, nil
+}
+
+// Isolated returns options with which transactions are isolated at a level.
+func Isolated(level string, o Options) *Options { o.level = level; return &o }
+
+// Between returns options with which something stands between the driver and the store.
+func Between(put func(driver.Connector) driver.Connector, o Options) *Options {
+	o.between = put
+	return &o
 }
 
 // SetClock makes l's statements take now for the server's time.

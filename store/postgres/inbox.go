@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
-	"github.com/lib/pq"
-	"github.com/lib/pq/pqerror"
 
 	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/store/internal/batch"
@@ -50,7 +48,7 @@ func (db *DB) divide(ctx context.Context, calls []*batch.Call[deliveries]) {
 		batch = append(batch, c.Work...)
 	}
 	err := db.deliver(ctx, batch)
-	if half := len(calls) / 2; half > 0 && (pgdb.Refused(err) || repeatable(err)) {
+	if half := len(calls) / 2; half > 0 && (refused(err) || undone(err)) {
 		db.divide(ctx, calls[:half])
 		db.divide(ctx, calls[half:])
 		return
@@ -124,46 +122,34 @@ func columns(table [][]any) []any {
 	return args
 }
 
-// repeatable reports whether another transaction was in the way that is gone by now.
-func repeatable(err error) bool {
-	e := pq.As(err)
-	return e != nil && (e.Code == pqerror.TRDeadlockDetected || e.Code == pqerror.TRSerializationFailure)
-}
-
-// page runs fn and stores events in one transaction, and once more when another one was in its way.
+// page runs fn and stores events in one transaction.
 func (db *DB) page(ctx context.Context, events []reconcile.Event, fn func(context.Context, sqlstore.Queries) (bool, error)) error {
 	ins, err := rows.Receive(events)
 	if err != nil {
 		return err
 	}
 	rounds := rows.Rounds(ins)
-	for range repetitions {
-		err = db.deliveries.transaction(ctx, func(tx *sqlx.Tx) error {
-			if store, err := fn(ctx, tx); err != nil || !store {
+	return db.deliveries.transaction(ctx, func(tx *sqlx.Tx) error {
+		if store, err := fn(ctx, tx); err != nil || !store {
+			return err
+		}
+		for _, r := range rounds {
+			if err := db.acceptRound(ctx, within(ctx, tx, db.heard.accept), within(ctx, tx, db.heard.acceptOne), r); err != nil {
 				return err
 			}
-			for _, r := range rounds {
-				if err := db.acceptRound(ctx, within(ctx, tx, db.heard.accept), within(ctx, tx, db.heard.acceptOne), r); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if !repeatable(err) {
-			break
 		}
-	}
-	return err
+		return nil
+	})
 }
 
-// repetitions is how often a transaction is tried that others were in the way of.
+// repetitions is how often a transaction is tried that others were first to hear of an object before.
 const repetitions = 10
 
-// repeatedly runs a transaction of the gate, and once more when another one was in its way.
+// repeatedly runs a transaction of the gate, and once more when another one was first to hear of an object.
 func (db *DB) repeatedly(ctx context.Context, fn func(*sqlx.Tx) error) error {
 	var err error
 	for range repetitions {
-		if err = db.gate.transaction(ctx, fn); !repeatable(err) && !errors.Is(err, errMeanwhile) {
+		if err = db.gate.transaction(ctx, fn); !errors.Is(err, errMeanwhile) {
 			break
 		}
 	}

@@ -18,6 +18,7 @@ type lane struct {
 	pool    *sqlx.DB
 	room    []chan struct{} // its own, then that of the lane of which it is a part
 	trusted bool            // it leads to the database that was recognised, and to no other
+	reads   bool            // nothing is written there
 }
 
 func newLane(pool *sqlx.DB, connections int) *lane {
@@ -36,6 +37,13 @@ func (l *lane) trusting() *lane {
 	trusting := *l
 	trusting.trusted = true
 	return &trusting
+}
+
+// reading is l for calls that write nothing.
+func (l *lane) reading() *lane {
+	reading := *l
+	reading.reads = true
+	return &reading
 }
 
 // enter waits for a connection of the lane. Who enters also leaves.
@@ -57,7 +65,8 @@ func free(rooms []chan struct{}) {
 	}
 }
 
-// do makes a call for which the lane has room.
+// do makes a call for which the lane has room. It runs fn again as [pgdb.Repeat] does: after what the database undid, and
+// after a lost answer when fn only reads or belongs to a verb that may be repeated.
 func (l *lane) do(ctx context.Context, fn func(context.Context) error) error {
 	leave, err := l.enter(ctx)
 	if err != nil {
@@ -67,7 +76,7 @@ func (l *lane) do(ctx context.Context, fn func(context.Context) error) error {
 	if l.trusted {
 		ctx = pgdb.Trusted(ctx)
 	}
-	return fn(ctx)
+	return pgdb.Repeat(ctx, l.reads || sqlstore.Repeatable(ctx), fn)
 }
 
 // plain runs fn with a connection for each statement.
@@ -115,19 +124,20 @@ type lanes struct {
 
 func newLanes(s *pgdb.Server, o Options) lanes {
 	const own = 1 // connection for claims, the heartbeat, starts and deliveries each
+	level := "default_transaction_isolation=" + o.level
 	l := lanes{
-		work:  s.Pool(o.Writers+o.Workers+2*own, append(slices.Clone(pgdb.ByIndex), pgdb.Steady)...),
-		batch: s.Pool(2*own, pgdb.Steady, "enable_nestloop=off"), // a batch is joined with itself
-		read:  s.Pool(o.Readers, pgdb.ByIndex...),
+		work:  s.Pool(o.Writers+o.Workers+2*own, append(slices.Clone(pgdb.ByIndex), pgdb.Steady, level)...),
+		batch: s.Pool(2*own, pgdb.Steady, "enable_nestloop=off", level), // a batch is joined with itself
+		read:  s.Pool(o.Readers, append(slices.Clone(pgdb.ByIndex), level)...),
 	}
 	l.records, l.claims, l.pulse = newLane(l.work, o.Writers).trusting(), newLane(l.work, own).trusting(), newLane(l.work, own).trusting()
 	l.gate = newLane(l.work, o.Workers)
 	l.writes = l.gate.trusting()
 	l.blocked = l.writes.butOne()
 	l.starts, l.deliveries = newLane(l.batch, own).trusting(), newLane(l.batch, own)
-	l.loads = newLane(l.read, o.Readers).trusting()
+	l.loads = newLane(l.read, o.Readers).trusting().reading()
 	l.lists = l.loads.butOne()
-	l.reads = &lane{pool: l.lists.pool, room: l.lists.room}
+	l.reads = &lane{pool: l.lists.pool, room: l.lists.room, reads: true}
 	return l
 }
 

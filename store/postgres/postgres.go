@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"time"
@@ -37,6 +38,9 @@ type Options struct {
 
 	// ConnectTimeout is for one attempt to connect, where the DSN does not say. Default: 5 s.
 	ConnectTimeout time.Duration
+
+	level   string                                  // at which transactions are isolated: in tests any, whatever the database's default
+	between func(driver.Connector) driver.Connector // in tests: what stands between the driver and us
 }
 
 func (o *Options) withDefaults() Options {
@@ -51,6 +55,9 @@ func (o *Options) withDefaults() Options {
 	}
 	if out.ConnectTimeout <= 0 {
 		out.ConnectTimeout = 5 * time.Second
+	}
+	if out.level == "" {
+		out.level = "read committed"
 	}
 	return out
 }
@@ -103,13 +110,20 @@ func open(ctx context.Context, dsn string, o Options) (_ *DB, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.between != nil {
+		s.Between(o.between)
+	}
 	db := &DB{server: s, lanes: newLanes(s, o), now: func() any { return nil }, most: statementBytes}
 	defer func() {
 		if err != nil {
 			_ = db.close()
 		}
 	}()
-	if db.schema, err = pgdb.Fit(ctx, db.read, o.Migrate); err != nil {
+	err = pgdb.Repeat(ctx, true, func(ctx context.Context) (err error) {
+		db.schema, err = pgdb.Fit(ctx, db.read, o.Migrate)
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	if db.meta, err = sqlstore.ReadMeta(ctx, db.read); err != nil {

@@ -154,9 +154,14 @@ func judgeStarts(ps []*pending, known map[int]sqlstore.Place, live bool) {
 
 // StartTx inserts head and first record within the caller's transaction, unheld and due now. The answer is
 // final only when tx commits; [ledger.Exists] does not abort it. tx must be of this ledger's database; its
-// search_path does not matter.
+// search_path does not matter. It keeps its own isolation level: at REPEATABLE READ and SERIALIZABLE others may be in its
+// way, here as at its commit, and the caller repeats it from its beginning.
 func (db *DB) StartTx(ctx context.Context, tx *sqlx.Tx, e ledger.Entry) (ledger.Answer, error) {
 	a, err := db.startTx(ctx, tx, e)
+	if undone(err) { // at the level that the caller chose
+		return ledger.Answer{}, fmt.Errorf("start %s in a transaction: others changed what it saw, and it can only be rolled back; "+
+			"repeat the transaction: %w", e.ID, err)
+	}
 	if err != nil {
 		return ledger.Answer{}, fmt.Errorf("start %s in a transaction: %w", e.ID, explain(ctx, err))
 	}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/ledger/ledgertest"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/postgres"
 )
@@ -169,14 +168,6 @@ func TestBatchesAreBoundedInBytes(t *testing.T) {
 	}
 }
 
-// A record reads the signals of its own work (CORE-24).
-func TestReadsItsOwn(t *testing.T) {
-	t.Parallel()
-	l := open(t, migrated.URL(t))
-	defer closed(t, l)
-	ledgertest.ReadsItsOwn(t, l)
-}
-
 // moments counts the statements that stored records: each has a time of its own.
 func moments(as []ledger.Answer) int {
 	at := map[time.Time]bool{}
@@ -292,12 +283,4 @@ func TestLeaseByServerClock(t *testing.T) {
 	if _, err := l.Renew(t.Context(), token, ledger.Renewal{TTL: time.Hour}); !errors.Is(err, ledger.ErrSessionDead) {
 		t.Errorf("renew: %v, want ErrSessionDead", err)
 	}
-}
-
-// What a clock that ran ahead left behind is named, and made due (T5).
-func TestCatchUp(t *testing.T) {
-	t.Parallel()
-	l := open(t, migrated.URL(t))
-	defer closed(t, l)
-	ledgertest.CatchesUp(t, l, func(now time.Time) { postgres.SetClock(l.DB, now) })
 }

@@ -3,6 +3,7 @@ package sqlite_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -10,7 +11,6 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"github.com/amends-dev/amends/ledger/ledgertest"
 	"github.com/amends-dev/amends/store/sqlite"
 	"github.com/amends-dev/amends/store/storetest"
 )
@@ -21,20 +21,35 @@ func openAt(ctx context.Context, path string) (storetest.Store, error) {
 	return sqlite.Open(ctx, path, nil)
 }
 
-// files remembers where each database of a suite is.
+// files remembers where each database of the suite is.
 type files struct{ paths sync.Map }
 
-func (f *files) open(t *testing.T, path string, o *sqlite.Options) *sqlite.DB {
+func (f *files) open(t storetest.T, path string) storetest.Store {
 	t.Helper()
-	db, err := sqlite.Open(t.Context(), path, o)
+	db, err := sqlite.Open(t.Context(), path, nil)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("open %s: %v", path, err)
 	}
 	f.paths.Store(db, path)
 	return db
 }
 
-func (f *files) where(t *testing.T, s any) string {
+// create opens a database in a folder of its own, which goes with the test.
+func (f *files) create(t storetest.T) storetest.Store {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "conformance")
+	if err != nil {
+		t.Fatalf("make a folder: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(folder); err != nil {
+			t.Errorf("remove the folder: %v", err)
+		}
+	})
+	return f.open(t, filepath.Join(folder, "ledger.db"))
+}
+
+func (f *files) where(t storetest.T, s storetest.Store) string {
 	t.Helper()
 	path, _ := f.paths.Load(s)
 	at, ok := path.(string)
@@ -44,71 +59,63 @@ func (f *files) where(t *testing.T, s any) string {
 	return at
 }
 
-func (f *files) connect(t *testing.T, s ledgertest.Store) *sqlx.DB {
+func (f *files) connect(t storetest.T, s storetest.Store) *sqlx.DB {
 	t.Helper()
 	db, err := sqlx.Open("sqlite", fmt.Sprintf("file:%s?_txlock=immediate&_pragma=busy_timeout(5000)", f.where(t, s)))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("open the file beside the store: %v", err)
 	}
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
-			t.Error(err)
+			t.Errorf("close the file beside the store: %v", err)
 		}
 	})
 	return db
 }
 
-func ledgers() ledgertest.Harness {
-	var f files
-	return ledgertest.Harness{
-		Open: func(t *testing.T) ledgertest.Store {
-			t.Helper()
-			return f.open(t, filepath.Join(t.TempDir(), "ledger.db"), &sqlite.Options{BusyTimeout: 100 * time.Millisecond})
-		},
-		Change: func(t *testing.T, s ledgertest.Store) { // the sessions that were are of another file
-			t.Helper()
-			f.connect(t, s).MustExecContext(t.Context(), `UPDATE amends_sessions SET database = 'another'`)
-		},
-		Newer: func(t *testing.T, s ledgertest.Store) {
-			t.Helper()
-			f.connect(t, s).MustExecContext(t.Context(), `INSERT INTO amends_schema (version_id, is_applied) VALUES (99, 1)`)
-		},
-		DB: f.connect,
+func (f *files) execute(t storetest.T, s storetest.Store, statement string) {
+	t.Helper()
+	if _, err := f.connect(t, s).ExecContext(t.Context(), statement); err != nil {
+		t.Fatalf("%s: %v", statement, err)
 	}
 }
 
-func inboxes() storetest.Harness {
+func harness() storetest.Harness {
 	var f files
 	return storetest.Harness{
-		Open: func(t *testing.T) storetest.Store {
+		Open: f.create,
+		Again: func(t storetest.T, s storetest.Store) storetest.Store {
 			t.Helper()
-			return f.open(t, filepath.Join(t.TempDir(), "ledger.db"), nil)
+			return f.open(t, f.where(t, s))
 		},
-		Again: func(t *testing.T, s storetest.Store) storetest.Store {
+		Address: f.where,
+		DB:      f.connect,
+		Change: func(t storetest.T, s storetest.Store) { // the sessions that were are of another file
 			t.Helper()
-			return f.open(t, f.where(t, s), nil)
+			f.execute(t, s, `UPDATE amends_sessions SET database = 'another'`)
 		},
-		Address: func(t *testing.T, s storetest.Store) string { t.Helper(); return f.where(t, s) },
+		Newer: func(t storetest.T, s storetest.Store) {
+			t.Helper()
+			f.execute(t, s, `INSERT INTO amends_schema (version_id, is_applied) VALUES (99, 1)`)
+		},
+		SetClock: func(t storetest.T, s storetest.Store, at time.Time) {
+			t.Helper()
+			db, ok := s.(*sqlite.DB)
+			if !ok {
+				t.Fatalf("a store of the suite is a %T", s)
+			}
+			sqlite.SetClock(db, at)
+		},
 	}
 }
 
-func TestLedger(t *testing.T) {
+func TestConformance(t *testing.T) {
 	t.Parallel()
-	ledgers().Run(t)
+	storetest.Run(t, harness())
 }
 
-func TestInbox(t *testing.T) {
+// The suite finds every rule that a database can break.
+func TestConformanceCatches(t *testing.T) {
 	t.Parallel()
-	inboxes().Run(t)
-}
-
-// The suites find every rule that a database can break.
-func TestLedgerCatches(t *testing.T) {
-	t.Parallel()
-	ledgertest.Prove(t, "TestLedger")
-}
-
-func TestInboxCatches(t *testing.T) {
-	t.Parallel()
-	inboxes().Prove(t, "TestInbox")
+	storetest.Prove(t, harness(), "TestConformance")
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/ledger/ledgertest"
 	"github.com/amends-dev/amends/migrations"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/internal/sqlstore"
@@ -298,19 +297,6 @@ func TestPostByAnotherClock(t *testing.T) {
 	if err != nil || len(got.Heads) != 1 {
 		t.Errorf("claimed %+v, %v, want the work that was spoken to", got, err)
 	}
-}
-
-// What a clock that ran ahead left behind is named, and made due (T5).
-func TestCatchUp(t *testing.T) {
-	t.Parallel()
-	l := opened(t, filepath.Join(t.TempDir(), "ledger.db"))
-	ledgertest.CatchesUp(t, l, func(now time.Time) { l.now = func() time.Time { return now } })
-}
-
-// A record reads the signals of its own work (CORE-24).
-func TestReadsItsOwn(t *testing.T) {
-	t.Parallel()
-	ledgertest.ReadsItsOwn(t, opened(t, filepath.Join(t.TempDir(), "ledger.db")))
 }
 
 // "Ahead is what the clock cannot explain" (T5). That a session was renewed while an operator looked explains it: the clock is

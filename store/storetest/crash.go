@@ -17,7 +17,8 @@ import (
 )
 
 var crashCases = []testCase{
-	{"what was answered is there", crashAnswered},
+	{name: "what was answered is there", run: crashAnswered, breaks: broken{"survives-kill": func(s Store) Store { return hasty{s} }},
+		needs: func(h Harness) bool { return h.Address != nil }}, // else it dies with its process
 }
 
 // childVariable makes a test binary a child that accepts until it is killed. It holds the address of the database.
@@ -32,8 +33,8 @@ func Main(m *testing.M, open func(ctx context.Context, address string) (Store, e
 	}
 	s, err := open(context.Background(), address)
 	if err == nil {
-		if r := prove.Broken(); r != "" {
-			s = Break(s, Rule(r))
+		if breaks := switches()[prove.Broken()]; breaks.how != nil {
+			s = breaks.how(s)
 		}
 		err = acceptForEver(s)
 	}
@@ -71,9 +72,6 @@ func acceptForEver(s Store) error {
 
 // I-13: "has them on disk when it returns": what a process answered before it was killed is there.
 func crashAnswered(b *bench) {
-	if b.harness.Address == nil {
-		b.Skip("a store without a database dies with its process")
-	}
 	self, err := os.Executable()
 	if err != nil {
 		b.Fatal(err)

@@ -10,12 +10,12 @@ import (
 )
 
 var judgeCases = []testCase{
-	{"the oldest first", judgeOldest},
-	{"with the entries of their objects", judgeEntries},
-	{"outcomes are stored", judgeOutcomes},
-	{"an error stores nothing", judgeError},
-	{"entries are locked", judgeLocks},
-	{"one transaction", judgeOneTransaction},
+	{name: "the oldest first", run: judgeOldest},
+	{name: "with the entries of their objects", run: judgeEntries},
+	{name: "outcomes are stored", run: judgeOutcomes},
+	{name: "an error stores nothing", run: judgeError, breaks: broken{"error-stores-nothing": func(s Store) Store { return stubborn{s} }}},
+	{name: "entries are locked", run: judgeLocks, breaks: broken{"judge-locks": func(s Store) Store { return unlocked{s} }}},
+	{name: "one transaction", run: judgeOneTransaction, breaks: broken{"one-transaction": func(s Store) Store { return halver{s} }}},
 }
 
 // "Judge hands up to limit deliveries nobody has judged, the oldest first. It returns how many there were".
@@ -25,13 +25,16 @@ func judgeOldest(b *bench) {
 	}
 	var seen []string
 	for _, want := range []int{2, 2, 1, 0} {
+		var handed []string
 		n, err := b.Judge(b.Context(), 2, func(_ time.Time, ds []reconcile.Delivery, _ map[reconcile.Object]*reconcile.Entry) error {
+			handed = nil // it may be called again
 			for i := range ds {
-				seen = append(seen, ds[i].Object.ID)
+				handed = append(handed, ds[i].Object.ID)
 				ds[i].Outcome = reconcile.Applied
 			}
 			return nil
 		})
+		seen = append(seen, handed...)
 		if err != nil || n != want {
 			b.Fatalf("judged %d, %v; want %d", n, err, want)
 		}
@@ -76,7 +79,7 @@ func judgeEntries(b *bench) {
 // "The callback sets their outcomes [...]; the store sets when they were judged".
 func judgeOutcomes(b *bench) {
 	b.accept(events(2)...)
-	before := b.clock()
+	before := b.calendar()
 	if n := b.judgeAs(reconcile.Hint); n != 2 {
 		b.Fatalf("judged %d", n)
 	}

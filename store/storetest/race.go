@@ -3,238 +3,231 @@ package storetest
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
-	"sync/atomic"
-	"time"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/saga"
 )
 
 var raceCases = []testCase{
-	{"one row of many identical deliveries", raceIdentical},
-	{"two bodies of one event", raceConflict},
-	{"two processes judge one inbox", raceJudge},
-	{"two processes lease", raceLease},
-	{"everything at once", raceAll},
+	{name: "ten writers on twelve chains", run: raceAppend},
+	{name: "one start", run: raceStart},
+	{name: "append, claim, post and bury", run: raceAll},
 }
 
-// C1: "N identical deliveries, concurrent, over several nodes: exactly one row".
-func raceIdentical(b *bench) {
-	stores := []Store{b.Store, b.again()}
-	es := events(5)
-	var wg sync.WaitGroup
-	for i := range 100 {
-		wg.Go(func() {
-			shuffled := append([]reconcile.Event(nil), es...)
-			rand.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
-			if err := stores[i%2].Accept(b.Context(), shuffled); err != nil {
-				b.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	ds := b.all()
-	if len(ds) != len(es) {
-		b.Fatalf("%d rows of %d events", len(ds), len(es))
-	}
-	for _, d := range ds {
-		if d.Copies != 100 || d.Verdict != "" {
-			b.Errorf("%s has %d copies (%s), want 100", d.Object, d.Copies, d.Verdict)
-		}
-	}
+// racer appends to many chains from its own, mostly stale views.
+type racer struct {
+	b      *bench
+	store  Store
+	token  saga.Token
+	rng    *rand.Rand
+	views  []*chain
+	stored []saga.Hash
 }
 
-// C2 under concurrency: of two bodies one came first, whichever it was, and the other is in conflict with it.
-func raceConflict(b *bench) {
-	stores := []Store{b.Store, b.again()}
-	var wg sync.WaitGroup
-	for i := range 60 {
-		wg.Go(func() {
-			e := event("1")
-			e.Fingerprint = reconcile.DigestOf(fmt.Sprint(i % 3))
-			if err := stores[i%2].Accept(b.Context(), []reconcile.Event{e}); err != nil {
-				b.Error(err)
-			}
-		})
+// round appends to a random part of the chains, in a random order, each at the tail this racer knows.
+func (r *racer) round(round int) {
+	var es []ledger.Entry
+	var vs []*chain
+	for _, i := range r.rng.Perm(len(r.views))[:1+r.rng.IntN(len(r.views))] {
+		v := r.views[i]
+		rec := arming(doing(saga.KindArmed, saga.Running), round+1)
+		rec.Error = fmt.Sprintf("round %d of %s", round, r.token)
+		es, vs = append(es, v.entry(rec, []*ledger.Schedule{keep, hold, release}[r.rng.IntN(3)])), append(vs, v)
 	}
-	wg.Wait()
-	firsts, copies := 0, 0
-	for _, d := range b.all() {
-		copies += d.Copies
-		if d.Verdict == "" {
-			firsts++
-		}
-	}
-	if n := len(b.all()); n != 3 || firsts != 1 || copies != 60 {
-		b.Errorf("%d rows, %d of them without conflict, %d copies; want 3, 1 and 60", n, firsts, copies)
-	}
-}
-
-// "Two processes share one inbox without doubling": every delivery is judged once, and no count on an entry is lost.
-func raceJudge(b *bench) {
-	stores := []Store{b.Store, b.again()}
-	es := events(300)
-	for i := range es {
-		es[i].Object = object(fmt.Sprint(i % 7))
-	}
-	b.accept(es...)
-	var judged atomic.Int64
-	var wg sync.WaitGroup
-	for i := range 6 {
-		wg.Go(func() {
-			for judged.Load() < int64(len(es)) {
-				n, err := stores[i%2].Judge(b.Context(), 13, func(_ time.Time, ds []reconcile.Delivery, es map[reconcile.Object]*reconcile.Entry) error {
-					for i := range ds {
-						ds[i].Outcome = reconcile.Applied
-						es[ds[i].Object].Accepted++
-					}
-					return nil
-				})
-				if err != nil {
-					b.Error(err)
-					return
-				}
-				judged.Add(int64(n))
-			}
-		})
-	}
-	wg.Wait()
-	if n := judged.Load(); n != int64(len(es)) {
-		b.Errorf("%d were judged of %d", n, len(es))
-	}
-	var sum int64
-	for i := range 7 {
-		sum += b.known(object(fmt.Sprint(i))).Accepted
-	}
-	if sum != int64(len(es)) {
-		b.Errorf("the entries count %d deliveries of %d", sum, len(es))
-	}
-}
-
-// G5: of what is due every entry is claimed by one.
-func raceLease(b *bench) {
-	stores := []Store{b.Store, b.again()}
-	const n = 60
-	for i := range n {
-		b.put(object(fmt.Sprint(i)), overdue(b))
-	}
-	var mu sync.Mutex
-	claimed := map[string]int{}
-	var wg sync.WaitGroup
-	for i := range 6 {
-		wg.Go(func() {
-			for empty := 0; empty < 3; {
-				es, err := stores[i%2].Lease(b.Context(), 5, take(fmt.Sprint(i)))
-				if err != nil {
-					b.Error(err)
-					return
-				}
-				if len(es) == 0 {
-					empty++ // others may have had them locked
-				}
-				mu.Lock()
-				for _, e := range es {
-					claimed[e.Object.ID]++
-				}
-				mu.Unlock()
-			}
-		})
-	}
-	wg.Wait()
-	es, err := b.Lease(b.Context(), n, take("the rest"))
+	as, err := r.store.Append(r.b.Context(), r.token, es)
 	if err != nil {
-		b.Fatal(err)
+		r.b.Errorf("append %d records: %v", len(es), err)
+		return
 	}
-	for _, e := range es {
-		claimed[e.Object.ID]++
-	}
-	if len(claimed) != n {
-		b.Errorf("%d of %d were claimed", len(claimed), n)
-	}
-	for id, times := range claimed {
-		if times != 1 {
-			b.Errorf("%s was claimed %d times", id, times)
+	var behind []*chain
+	for i, a := range as {
+		switch a.Result {
+		case ledger.Appended:
+			vs[i].moved(es[i], a)
+			r.stored = append(r.stored, es[i].Record.Hash)
+		case ledger.Stale:
+			behind = append(behind, vs[i])
+		default:
+			r.b.Errorf("append record %d of %s: got %+v, want appended or stale", es[i].Record.Seq, es[i].ID, a)
 		}
+	}
+	if len(behind) > 0 {
+		r.reload(behind)
 	}
 }
 
-// count counts deliveries on their entries, but for replays.
-func count(_ time.Time, ds []reconcile.Delivery, es map[reconcile.Object]*reconcile.Entry) error {
-	for i := range ds {
-		if ds[i].Outcome == "" {
-			es[ds[i].Object].Accepted++
-		}
-		ds[i].Outcome = reconcile.Applied
+// reload brings views up to date. It may be stale again before the next round.
+func (r *racer) reload(behind []*chain) {
+	var ids []saga.ID
+	for _, v := range behind {
+		ids = append(ids, v.id)
 	}
-	return nil
+	chains, err := r.store.Load(r.b.Context(), ids)
+	if err != nil {
+		r.b.Errorf("load: %v", err)
+		return
+	}
+	for _, c := range chains {
+		i := slices.IndexFunc(behind, func(v *chain) bool { return v.id == c.Head.ID })
+		last := c.Records[len(c.Records)-1]
+		behind[i].seq, behind[i].tail = last.Seq, last.Hash
+	}
 }
 
-// Receivers, judges, workers, operators and retention at once end without an error, and every event is there once.
-func raceAll(b *bench) {
+// Ten writers race on twelve chains from stale views: no fork, no gap, no foreign link, nothing lost and nothing
+// that was refused is there.
+func raceAppend(b *bench) {
+	const writers, chains, rounds = 10, 12, 12
+	t := b.session()
+	var all []*chain
+	for i := range chains {
+		all = append(all, b.start(t, order(i), started(), hold))
+	}
 	stores := []Store{b.Store, b.again()}
-	const receivers, each, objects = 4, 60, 5
-	var receiving, judging sync.WaitGroup
-	var over atomic.Bool
-	fail := func(what string, err error) {
-		if err != nil {
-			b.Errorf("%s: %v", what, err)
+	racers := make([]*racer, writers)
+	var wg sync.WaitGroup
+	for i := range racers {
+		r := &racer{b: b, store: stores[i%2], token: b.session(), rng: rand.New(rand.NewPCG(1, uint64(i)))}
+		for _, c := range all {
+			r.views = append(r.views, c.view(r.token))
+		}
+		racers[i] = r
+		wg.Go(func() {
+			for round := range rounds {
+				r.round(round)
+			}
+		})
+	}
+	wg.Wait()
+	stored := map[saga.Hash]bool{}
+	for _, r := range racers {
+		for _, h := range r.stored {
+			stored[h] = true
 		}
 	}
-	for r := range receivers {
-		receiving.Go(func() {
-			for i := range each {
-				e := event(fmt.Sprint(i % objects))
-				e.Dedupe = reconcile.DigestOf(fmt.Sprint(r/2, i)) // every event comes twice
-				fail("accept", stores[r%2].Accept(b.Context(), []reconcile.Event{e}))
+	found := 0
+	for _, c := range all {
+		prev := saga.Hash{}
+		for i, rec := range c.history() {
+			if rec.Seq != int64(i)+1 || rec.Sum(c.id, prev) != rec.Hash {
+				b.Errorf("%s: record %d at place %d does not follow from its predecessor", c.id, rec.Seq, i+1)
 			}
+			prev = rec.Hash
+			if i > 0 && !stored[rec.Hash] {
+				b.Errorf("%s: record %d is in the chain, but nobody was told that it was appended", c.id, rec.Seq)
+			}
+			found++
+		}
+	}
+	if want := len(stored) + chains; found != want {
+		b.Errorf("%d records in the chains, %d were answered appended", found, want)
+	}
+}
+
+// The same work started by many at once is started once: one is told appended, the others that it exists.
+func raceStart(b *bench) {
+	stores := []Store{b.Store, b.again()}
+	results := make([][]ledger.Answer, 8)
+	var wg sync.WaitGroup
+	for i := range results {
+		var es []ledger.Entry
+		t := b.session()
+		for w := range 20 {
+			es = append(es, b.fresh(t, order((w*7+i)%20)).entry(started(), hold))
+		}
+		wg.Go(func() {
+			as, err := stores[i%2].Append(b.Context(), t, es)
+			if err != nil {
+				b.Errorf("start: %v", err)
+			}
+			results[i] = as
 		})
 	}
-	for i := range 2 {
-		s := stores[i]
-		judging.Go(func() {
-			for !over.Load() {
-				_, err := s.Judge(b.Context(), 20, count)
-				fail("judge", err)
-				fail("update", s.Update(b.Context(), object(fmt.Sprint(i)), func(now time.Time, e *reconcile.Entry) error {
-					e.Delivered, e.Due = e.Accepted, now
-					return nil
-				}))
-				_, err = s.Lease(b.Context(), 3, func(_ time.Time, e *reconcile.Entry) error {
-					e.Due = time.Time{}
-					return nil
-				})
-				fail("lease", err)
-			}
-		})
+	wg.Wait()
+	counts := map[ledger.Result]int{}
+	for _, as := range results {
+		for _, a := range as {
+			counts[a.Result]++
+		}
 	}
-	judging.Go(func() {
-		for !over.Load() {
-			_, err := stores[1].Replay(b.Context(), reconcile.DeliveryFilter{Object: object("0")}, "again")
-			fail("replay", err)
-			_, err = stores[0].Purge(b.Context(), reconcile.Retention{Bodies: soon, Verdicts: time.Hour, Digests: time.Hour}, 10)
-			fail("purge", err)
-			_, err = stores[1].Counts(b.Context())
-			fail("counts", err)
+	if counts[ledger.Appended] != 20 || counts[ledger.Exists] != 140 {
+		b.Errorf("answers %v, want 20 appended and 140 exists", counts)
+	}
+	if n := len(b.list(ledger.Filter{})); n != 20 {
+		b.Errorf("%d works, want 20", n)
+	}
+}
+
+// takeover is a work whose session dies while its last result is on its way.
+type takeover struct {
+	view *chain
+	late ledger.Result // what the dead session was told
+	heir ledger.Result // what the session that claimed the work was told
+}
+
+// append appends a record of one of the two, at the place behind the start.
+func (w *takeover) append(b *bench, s Store, t saga.Token, k saga.Kind) ledger.Result {
+	e := w.view.view(t).entry(doing(k, saga.Running), hold)
+	as, err := s.Append(b.Context(), t, []ledger.Entry{e})
+	if err != nil {
+		b.Errorf("append %s to %s: %v", k, e.ID, err)
+		return ""
+	}
+	return as[0].Result
+}
+
+// A claim takes a work away from a dead session: what the dead one still appends on the tail it knows competes
+// with the new holder, and only one of them gets the place.
+func raceAll(b *bench) {
+	dead, heir := b.session(), b.session()
+	here, there := b.Store, b.again()
+	all := map[saga.ID]*takeover{}
+	var inOrder []*takeover
+	for i := range 24 {
+		w := &takeover{view: b.start(dead, order(i), arming(started(), 1), hold)}
+		all[w.view.id], inOrder = w, append(inOrder, w)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for _, w := range inOrder {
+			w.late = w.append(b, here, dead, saga.KindDone)
 		}
 	})
-	receiving.Wait()
-	over.Store(true)
-	judging.Wait()
-	for {
-		if n, err := b.Judge(b.Context(), 1000, count); n == 0 {
-			fail("judge the rest", err)
-			break
+	wg.Go(func() {
+		for _, w := range inOrder {
+			if err := there.Post(b.Context(), w.view.id, saga.Signal{Kind: saga.SignalCancel, Key: "k"}); err != nil {
+				b.Errorf("post: %v", err)
+			}
 		}
-	}
-	ds := b.all()
-	if len(ds) != each*receivers/2 {
-		b.Errorf("%d deliveries, want %d", len(ds), each*receivers/2)
-	}
-	var sum int64
-	for i := range objects {
-		sum += b.known(object(fmt.Sprint(i))).Accepted
-	}
-	if sum != int64(len(ds)) {
-		b.Errorf("the entries count %d deliveries of %d", sum, len(ds))
+	})
+	wg.Go(func() {
+		if err := there.Bury(b.Context(), dead); err != nil {
+			b.Errorf("bury: %v", err)
+		}
+		got, err := there.Claim(b.Context(), heir, ledger.Claim{Limit: len(inOrder), Known: known})
+		if err != nil {
+			b.Errorf("claim: %v", err)
+		}
+		for _, h := range got.Heads {
+			all[h.ID].heir = all[h.ID].append(b, there, heir, saga.KindLost)
+		}
+	})
+	wg.Wait()
+	for id, w := range all {
+		won := 0
+		for _, r := range []ledger.Result{w.late, w.heir} {
+			switch r {
+			case ledger.Appended:
+				won++
+			case ledger.Stale, "": // "": the work was not claimed
+			default:
+				b.Errorf("%s: got %s, want appended or stale", id, r)
+			}
+		}
+		if rs := w.view.history(); won != 1 || len(rs) != 2 {
+			b.Errorf("%s: %d writers were told appended and the chain has %d records, want 1 and 2", id, won, len(rs))
+		}
 	}
 }

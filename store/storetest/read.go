@@ -10,17 +10,17 @@ import (
 )
 
 var readCases = []testCase{
-	{"deliveries by filter", readDeliveries},
-	{"deliveries page by page", readPages},
-	{"an unknown delivery", readUnknown},
-	{"entries by filter", readEntries},
-	{"counts", readCounts},
-	{"what was stopped", readStopped},
+	{name: "deliveries by filter", run: readDeliveries},
+	{name: "deliveries page by page", run: readPages},
+	{name: "an unknown delivery", run: readUnknown},
+	{name: "entries by filter", run: readEntries},
+	{name: "counts", run: readCounts},
+	{name: "what was stopped", run: readStopped},
 }
 
 var replayCases = []testCase{
-	{"unjudged again", replayAgain},
-	{"a part", replayPart},
+	{name: "unjudged again", run: replayAgain},
+	{name: "a part", run: replayPart},
 }
 
 // "of which objects deliveries came to nothing because they were copies or told nothing new, those first of which one did
@@ -36,7 +36,7 @@ func readStopped(b *bench) {
 	b.accept(es[5])
 	b.judgeAs(reconcile.Hint)
 	b.accept(es[1], es[1])
-	b.until(b.clock())
+	b.until(b.calendar, b.calendar())
 	b.accept(es[2])
 	count := func(f reconcile.StoppedFilter) string {
 		all, err := b.Stopped(b.Context(), f)

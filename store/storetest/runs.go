@@ -8,14 +8,14 @@ import (
 )
 
 var runCases = []testCase{
-	{"by filter, the newest first", runsFilter},
-	{"an unknown run", runsUnknown},
-	{"jobs in the order of their names", runsJobs},
+	{name: "by filter, the newest first", run: runsFilter},
+	{name: "an unknown run", run: runsUnknown},
+	{name: "jobs in the order of their names", run: runsJobs},
 }
 
 // Each field of a filter narrows.
 func runsFilter(b *bench) {
-	now := b.clock()
+	now := b.calendar()
 	add := func(job string, rs ...schedule.RunRow) {
 		b.Helper()
 		err := b.Turn(b.Context(), job, func(_ time.Time, a *schedule.Agenda) error {
@@ -65,7 +65,7 @@ func runsUnknown(b *bench) {
 
 // "Jobs returns all jobs in the order of their names": those that a process has described.
 func runsJobs(b *bench) {
-	want := fullState(b.clock())
+	want := fullState(b.calendar())
 	for _, name := range []string{"b", "a", "nobody described it"} {
 		want.Name = name
 		err := b.Turn(b.Context(), name, func(_ time.Time, a *schedule.Agenda) error {

@@ -18,17 +18,17 @@ import (
 )
 
 var sweepCases = []testCase{
-	{"who is behind stores nothing", sweepMoved},
-	{"a page is one transaction", sweepPage},
-	{"a repeated page is known", sweepRepeated},
-	{"of two one moves on", sweepRace},
-	{"positions by name", sweepPositions},
-	{"sightings in the order of bytes", sweepOrder},
-	{"sightings replace each other", sweepReplace},
-	{"sightings come back whole", sweepWhole},
-	{"generations", sweepGenerations},
-	{"old ones are discarded in parts", sweepDiscard},
-	{"a second process sees it", sweepAgain},
+	{name: "who is behind stores nothing", run: sweepMoved, breaks: broken{"sweep-compares": func(s Store) Store { return overtaker{s} }}},
+	{name: "a page is one transaction", run: sweepPage, breaks: broken{"sweep-one-transaction": func(s Store) Store { return torn{s} }}},
+	{name: "a repeated page is known", run: sweepRepeated, breaks: broken{"sweep-repeatable": func(s Store) Store { return unsure{s} }}},
+	{name: "of two one moves on", run: sweepRace},
+	{name: "positions by name", run: sweepPositions},
+	{name: "sightings in the order of bytes", run: sweepOrder, breaks: broken{"byte-order": func(s Store) Store { return alphabetic{s} }}},
+	{name: "sightings replace each other", run: sweepReplace},
+	{name: "sightings come back whole", run: sweepWhole},
+	{name: "generations", run: sweepGenerations},
+	{name: "old ones are discarded in parts", run: sweepDiscard, breaks: broken{"newer-kept": func(s Store) Store { return eraser{s} }}},
+	{name: "a second process sees it", run: sweepAgain},
 }
 
 func position(name string, serial int64, state string) sweep.Position {
@@ -175,9 +175,10 @@ func sweepRace(b *bench) {
 	}
 	wg.Wait()
 	p, err := b.Position(b.Context(), "orders")
-	if n := won.Load(); err != nil || n < 10 || p.Serial != n || int64(len(b.all())) != n || int64(len(b.seen(sweep.SightingQuery{}, 100))) != n {
-		b.Errorf("%d moved on; the serial is %d, and there are %d events and %d sightings; %v",
-			n, p.Serial, len(b.all()), len(b.seen(sweep.SightingQuery{}, 100)), err)
+	n, events, sightings := won.Load(), int64(len(b.all())), int64(len(b.seen(sweep.SightingQuery{}, 100)))
+	told := n == p.Serial || b.harness.LosesAnswers && n < p.Serial
+	if err != nil || n < 10 || !told || events != p.Serial || sightings != p.Serial {
+		b.Errorf("%d moved on; the serial is %d, and there are %d events and %d sightings; %v", n, p.Serial, events, sightings, err)
 	}
 }
 

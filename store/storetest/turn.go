@@ -10,19 +10,19 @@ import (
 )
 
 var turnCases = []testCase{
-	{"an empty agenda at first", turnEmpty},
-	{"everything of a job comes back", turnJob},
-	{"everything of a run comes back", turnRun},
-	{"open runs only, in order", turnOpen},
-	{"an instant has one run", turnInstant},
-	{"an error stores nothing", turnError},
-	{"the job is locked", turnLocks},
-	{"one transaction", turnOneTransaction},
-	{"the database's clock", turnClock},
-	{"a lease ends and another begins", turnHandOver},
-	{"the pause of everything", turnHalt},
-	{"odd values", turnOdd},
-	{"old runs are forgotten", turnForget},
+	{name: "an empty agenda at first", run: turnEmpty},
+	{name: "everything of a job comes back", run: turnJob},
+	{name: "everything of a run comes back", run: turnRun},
+	{name: "open runs only, in order", run: turnOpen},
+	{name: "an instant has one run", run: turnInstant, breaks: broken{"instant-once": func(s Store) Store { return instantRepeater{s} }}},
+	{name: "an error stores nothing", run: turnError, breaks: broken{"turn-error-stores-nothing": func(s Store) Store { return turnDeaf{s} }}},
+	{name: "the job is locked", run: turnLocks, breaks: broken{"turn-locks": func(s Store) Store { return turnOverwriter{s} }}},
+	{name: "one transaction", run: turnOneTransaction, breaks: broken{"turn-one-transaction": func(s Store) Store { return piecemeal{s} }}},
+	{name: "the database's clock", run: turnClock},
+	{name: "a lease ends and another begins", run: turnHandOver},
+	{name: "the pause of everything", run: turnHalt, breaks: broken{"halt-known": func(s Store) Store { return haltless{s} }}},
+	{name: "odd values", run: turnOdd},
+	{name: "old runs are forgotten", run: turnForget},
 }
 
 // sweepJob is the job of most tests.
@@ -81,7 +81,7 @@ func fullState(now time.Time) schedule.State {
 
 // "What decide leaves is stored: the state".
 func turnJob(b *bench) {
-	want := fullState(b.clock())
+	want := fullState(b.calendar())
 	b.turn(func(_ time.Time, a *schedule.Agenda) { a.State = want })
 	if got := b.agenda().State; got != want {
 		b.Errorf("the job is\n%+v, want\n%+v", got, want)
@@ -109,7 +109,7 @@ func fullRun(now time.Time) schedule.RunRow {
 
 // "What decide leaves is stored: [...] the open runs, and the new ones", which it numbers.
 func turnRun(b *bench) {
-	want := fullRun(b.clock())
+	want := fullRun(b.calendar())
 	b.turn(func(_ time.Time, a *schedule.Agenda) { a.New = append(a.New, want) })
 	if got := b.agenda().Open; len(got) != 1 || got[0].Number == 0 {
 		b.Fatalf("open are %+v", got)
@@ -135,7 +135,7 @@ func turnRun(b *bench) {
 
 // "runs without a verdict, in the order of their numbers", of this job and of no other.
 func turnOpen(b *bench) {
-	now := b.clock()
+	now := b.calendar()
 	b.turn(func(_ time.Time, a *schedule.Agenda) {
 		done := planned(now, "done")
 		done.Verdict, done.Ended = schedule.Skipped, now
@@ -160,7 +160,7 @@ func turnOpen(b *bench) {
 // R1: a run is a row that is unique on (job, instant): one "whose instant is known" is dropped, and has no number.
 // What ended stays ended.
 func turnInstant(b *bench) {
-	now := b.clock()
+	now := b.calendar()
 	first, second := planned(now, "03:00"), planned(now.Add(time.Hour), "03:00")
 	first.Verdict, first.Ended = schedule.Skipped, now
 	b.turn(func(_ time.Time, a *schedule.Agenda) { a.New = []schedule.RunRow{first} })
@@ -180,7 +180,7 @@ func turnInstant(b *bench) {
 
 // "Its error is returned as it is, and nothing is stored".
 func turnError(b *bench) {
-	now := b.clock()
+	now := b.calendar()
 	b.turn(func(_ time.Time, a *schedule.Agenda) { a.New = []schedule.RunRow{planned(now, "1")} })
 	err := b.Turn(b.Context(), sweepJob, func(now time.Time, a *schedule.Agenda) error {
 		a.State.Fence, a.State.First = 7, now
@@ -360,7 +360,7 @@ func turnOdd(b *bench) {
 
 // "Forget deletes the job's runs that ended before this time", and nothing that is open or another job's.
 func turnForget(b *bench) {
-	now := b.clock()
+	now := b.calendar()
 	ended := func(instant string, ago time.Duration) schedule.RunRow {
 		r := planned(now.Add(-48*time.Hour), instant)
 		r.Verdict, r.Ended = schedule.Skipped, now.Add(-ago)

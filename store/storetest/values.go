@@ -12,10 +12,10 @@ import (
 )
 
 var valueCases = []testCase{
-	{"a bad value fails nobody", valuesBad},
-	{"long names stay apart", valuesLong},
-	{"odd bodies", valuesBodies},
-	{"bad values of an entry", valuesEntry},
+	{name: "a bad value fails nobody", run: valuesBad},
+	{name: "long names stay apart", run: valuesLong},
+	{name: "odd bodies", run: valuesBodies},
+	{name: "bad values of an entry", run: valuesEntry},
 }
 
 // odd are values no database column was made for.

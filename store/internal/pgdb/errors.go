@@ -2,8 +2,13 @@ package pgdb
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"time"
 
 	"github.com/lib/pq"
 	"github.com/lib/pq/pqerror"
@@ -12,7 +17,7 @@ import (
 )
 
 // Explain gives Postgres's errors their meaning, by SQLSTATE. Everything that may pass (serialisation, deadlock,
-// restart, a lost connection) stays as it is: the caller appends the same records again.
+// restart, a lost connection) stays as it is: [Repeat] has seen to it as far as it may, and the caller tries again.
 func Explain(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -30,6 +35,10 @@ func Explain(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: %w", errStandby, err)
 	case pqerror.UndefinedTable, pqerror.UndefinedColumn:
 		return fmt.Errorf("%w: %w. Run amends migrate", ledger.ErrSchema, err)
+	case pqerror.TRSerializationFailure, pqerror.TRDeadlockDetected:
+		return fmt.Errorf("others were in the way again and again; nothing was stored, try again: %w", err)
+	case pqerror.TRStatementCompletionUnknown:
+		return fmt.Errorf("the server does not know whether it was stored; do the same again: %w", err)
 	case pqerror.LockNotAvailable:
 		return fmt.Errorf("another transaction holds what this needs; nothing was stored, try again: %w", err)
 	case pqerror.InsufficientPrivilege:
@@ -53,3 +62,62 @@ func Refused(err error) bool {
 
 // Contended reports whether a lock was not had in time.
 func Contended(err error) bool { return pq.As(err, pqerror.LockNotAvailable) != nil }
+
+// Undone reports whether an error proves that nothing was stored: another transaction was in the way, and is gone.
+func Undone(err error) bool {
+	return pq.As(err, pqerror.TRSerializationFailure, pqerror.TRDeadlockDetected) != nil
+}
+
+// Unknown reports whether an error leaves open what was stored: the connection is gone, or the server itself cannot say.
+func Unknown(err error) bool {
+	if e := pq.As(err); e != nil {
+		switch e.Code {
+		case pqerror.TRStatementCompletionUnknown, pqerror.AdminShutdown, pqerror.CrashShutdown:
+			return true
+		}
+		return e.Code.Class() == pqerror.ClassConnectionException
+	}
+	var network *net.OpError
+	return errors.Is(err, driver.ErrBadConn) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &network)
+}
+
+// How often something is tried. What was undone is tried until the others are through; a connection that is gone is made
+// again at once or not so soon, and the caller has more patience than we.
+const (
+	triesUndone  = 50
+	triesUnknown = 6
+)
+
+// Repeat runs fn, and again after an error that proves that nothing was stored. Where fn may take effect twice it runs
+// again, too, when nothing is known. Nothing that a failed attempt has read counts: fn begins anew.
+func Repeat(ctx context.Context, mayTwice bool, fn func(context.Context) error) error {
+	for undone, unknown := 1, 1; ; {
+		err := fn(ctx)
+		var again bool
+		switch {
+		case Undone(err):
+			again = undone < triesUndone
+			undone++
+		case mayTwice && Unknown(err):
+			again = unknown < triesUnknown
+			unknown++
+		}
+		if !again || !pause(ctx, max(undone, unknown)-1) {
+			return err
+		}
+	}
+}
+
+// pause waits for a little while that differs from everybody else's, the longer the more often it was tried. It reports
+// whether ctx is still there.
+func pause(ctx context.Context, tries int) bool {
+	most := time.Millisecond << min(tries, 7)
+	wait := time.NewTimer(rand.N(most)) //nolint:gosec // jitter is no secret
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -20,7 +20,7 @@ import (
 
 // Server is a database: how to reach it, who it was when it was seen last, and when it was recognised.
 type Server struct {
-	connector  *pq.Connector
+	connector  driver.Connector
 	who        Provider
 	identity   atomic.Pointer[string] // of the newest connection; nil: not asked yet
 	recognised atomic.Pointer[string] // calls that are trusted reach no other; nil: they reach any
@@ -42,6 +42,9 @@ func New(dsn string, connect time.Duration) (*Server, error) {
 	c.Dialer(newDialer())
 	return &Server{connector: c, who: Timeline{}}, nil
 }
+
+// Between puts something between the driver and us, for tests. Its connections can do whatever the driver's can.
+func (s *Server) Between(put func(driver.Connector) driver.Connector) { s.connector = put(s.connector) }
 
 // config reads a DSN and sets what must not be left to chance.
 func config(dsn string, connect time.Duration) (pq.Config, error) {

@@ -59,7 +59,7 @@ func newChains(db *Dialect) *chains {
 // OpenSession begins a lease of ttl under a fresh random token, by the database's clock.
 func (s *chains) OpenSession(ctx context.Context, ttl time.Duration, label string, knows []ledger.Version) (ledger.Lease, error) {
 	lease := ledger.Lease{Token: token(), TTL: ttl}
-	err := s.db.Pulse(ctx, func(ctx context.Context, q Queries) error {
+	err := s.db.Pulse(Again(ctx), func(ctx context.Context, q Queries) error {
 		list, err := versions(knows)
 		if err != nil {
 			return err
@@ -131,7 +131,7 @@ func (s *chains) learnChange(ctx context.Context, q Queries, identity string) er
 // Renew extends a lease to r.TTL from now. A dead or expired session is not revived.
 func (s *chains) Renew(ctx context.Context, t saga.Token, r ledger.Renewal) (ledger.Lease, error) {
 	lease := ledger.Lease{Token: t, TTL: r.TTL}
-	err := s.db.Pulse(ctx, func(ctx context.Context, q Queries) error {
+	err := s.db.Pulse(Again(ctx), func(ctx context.Context, q Queries) error {
 		knows, err := versions(r.Knows)
 		if err != nil {
 			return err
@@ -189,7 +189,7 @@ func (s *chains) stray(ctx context.Context, q Queries, t saga.Token, inHand []in
 
 // Bury marks a session dead. Burying a dead session is not an error.
 func (s *chains) Bury(ctx context.Context, t saga.Token) error {
-	err := s.db.Pulse(ctx, func(ctx context.Context, q Queries) error {
+	err := s.db.Pulse(Again(ctx), func(ctx context.Context, q Queries) error {
 		_, err := q.ExecContext(ctx, s.text.burySession, s.db.Clock(), int64(t))
 		return err
 	})
@@ -199,7 +199,7 @@ func (s *chains) Bury(ctx context.Context, t saga.Token) error {
 // BuryOthers marks every session but t dead, for a ledger that can prove that they are. It is not a method, so
 // that the ledgers which embed a store do not offer it.
 func BuryOthers(ctx context.Context, s *Store, t saga.Token) error {
-	err := s.db.Pulse(ctx, func(ctx context.Context, q Queries) error {
+	err := s.db.Pulse(Again(ctx), func(ctx context.Context, q Queries) error {
 		_, err := q.ExecContext(ctx, s.text.buryOthers, int64(t))
 		return err
 	})
@@ -319,7 +319,7 @@ func (s *chains) GiveBack(ctx context.Context, t saga.Token, works []ledger.Retu
 		}
 		var b []byte
 		if b, err = json.Marshal(list); err == nil {
-			err = s.db.GiveBack(ctx, int64(t), string(b))
+			err = s.db.GiveBack(Again(ctx), int64(t), string(b))
 		}
 	}
 	return s.failed(ctx, err, "give back %d works of session %s", len(works), t)
@@ -327,19 +327,23 @@ func (s *chains) GiveBack(ctx context.Context, t saga.Token, works []ledger.Retu
 
 // CatchUp mends what a clock that ran ahead left behind.
 func (s *chains) CatchUp(ctx context.Context) (works, sessions int64, err error) {
-	err = s.db.Plain(ctx, func(ctx context.Context, q Queries) error {
-		for text, n := range map[string]*int64{s.text.catchUpWorks: &works, s.text.catchUpSessions: &sessions} {
-			res, err := q.ExecContext(ctx, text, s.db.Clock())
-			if err != nil {
-				return err
-			}
-			if *n, err = res.RowsAffected(); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	works, err = s.catchUp(ctx, s.text.catchUpWorks)
+	if err == nil {
+		sessions, err = s.catchUp(ctx, s.text.catchUpSessions)
+	}
 	return works, sessions, s.failed(ctx, err, "catch up with the clock")
+}
+
+// catchUp runs one statement by itself: were it done again for the sake of another, its answer would be none.
+func (s *chains) catchUp(ctx context.Context, text string) (n int64, err error) {
+	err = s.db.Plain(ctx, func(ctx context.Context, q Queries) error {
+		res, err := q.ExecContext(ctx, text, s.db.Clock())
+		if err == nil {
+			n, err = res.RowsAffected()
+		}
+		return err
+	})
+	return n, err
 }
 
 // failed wraps a driver's error with what was tried and what it means. It is nil when err is.

@@ -56,7 +56,7 @@ func (s *chains) Acts(ctx context.Context, kind ledger.ControlKind, name string,
 
 func (s *chains) readControls(ctx context.Context, query string, args ...any) ([]ledger.Control, error) {
 	var rows []controlRow
-	err := s.db.Plain(ctx, func(ctx context.Context, q Queries) error { return sqlx.SelectContext(ctx, q, &rows, query, args...) })
+	err := s.db.Plain(Again(ctx), func(ctx context.Context, q Queries) error { return sqlx.SelectContext(ctx, q, &rows, query, args...) })
 	if err != nil {
 		return nil, err
 	}
@@ -83,6 +83,7 @@ func (s *chains) setControl(ctx context.Context, t saga.Token, c ledger.Control)
 	if len(c.Body) == 0 {
 		c.Body = nil
 	}
+	ctx = Again(ctx)
 	version, at, stored, err := s.db.SetControl(ctx, ControlArgs{
 		Token: int64(t), Kind: string(c.Kind), Name: c.Name, Version: c.Version, Nonce: c.Nonce,
 		Body: Null(string(c.Body)), Actor: Null(c.Actor), Reason: Null(c.Reason),

@@ -19,8 +19,21 @@ type Queries interface {
 }
 
 // Lane runs fn where one kind of call is made, so that no other kind can hold it up. Unless the lane says otherwise each
-// statement in fn stands for itself. The context is the lane's, which may bound what is done there.
+// statement in fn stands for itself. The context is the lane's, which may bound what is done there. It may run fn again,
+// from its beginning: what fn read in an attempt that failed, at its last moment too, does not count. So fn is one
+// transaction, or one statement that writes, or it can be done twice.
 type Lane func(ctx context.Context, fn func(context.Context, Queries) error) error
+
+type repeatableKey struct{}
+
+// Again returns a context for a verb that leaves the same behind, and answers the same, when it is done twice: a
+// database may do it again when the answer was lost.
+func Again(ctx context.Context) context.Context {
+	return context.WithValue(ctx, repeatableKey{}, true)
+}
+
+// Repeatable reports whether ctx is of a verb that may be done again when its answer was lost.
+func Repeatable(ctx context.Context) bool { return ctx.Value(repeatableKey{}) != nil }
 
 // Dialect is what one SQL database does differently from the other.
 type Dialect struct {

@@ -14,7 +14,7 @@ import (
 // Draft begins a plan, and erases what nobody needs any more.
 func (s *plans) Draft(ctx context.Context, job string) (int64, error) {
 	var number []int64
-	err := s.write(ctx, func(ctx context.Context, w writer) error {
+	err := s.write(Again(ctx), func(ctx context.Context, w writer) error {
 		if _, err := w.do(ctx, `UPDATE amends_plans SET state = 'discarded' WHERE job = ? AND state = 'draft'`, rows.Name(job)); err != nil {
 			return err
 		}
@@ -37,7 +37,7 @@ func (s *plans) erase(ctx context.Context, job string) error {
 	}
 	for _, number := range dropped {
 		for more := true; more; {
-			err := s.write(ctx, func(ctx context.Context, w writer) error {
+			err := s.write(Again(ctx), func(ctx context.Context, w writer) error {
 				n, err := w.do(ctx, `DELETE FROM amends_findings WHERE plan = ? AND key IN (
 					SELECT key FROM amends_findings WHERE plan = ? ORDER BY key LIMIT ?)`, number, number, batch)
 				if more = n == batch; err != nil || more {
@@ -56,7 +56,7 @@ func (s *plans) erase(ctx context.Context, job string) error {
 
 // Find adds findings to a draft.
 func (s *plans) Find(ctx context.Context, number int64, fs []drift.Finding) error {
-	err := s.write(ctx, func(ctx context.Context, w writer) error {
+	err := s.write(Again(ctx), func(ctx context.Context, w writer) error {
 		if err := w.held(ctx, number, "draft"); err != nil {
 			return err
 		}
@@ -93,7 +93,7 @@ func (s *plans) Finish(ctx context.Context, number int64, p *drift.Plan) (time.T
 		return time.Time{}, fmt.Errorf("finish plan %d: %w", number, err)
 	}
 	var made []Moment
-	err = s.write(ctx, func(ctx context.Context, w writer) error {
+	err = s.write(Again(ctx), func(ctx context.Context, w writer) error {
 		made = nil
 		n, err := w.do(ctx, `UPDATE amends_plans SET state = 'ready', finished_at = ?, id = ?, plan = ? WHERE number = ? AND state = 'draft' AND job = ?`,
 			w.at(), p.ID, string(stored), number, rows.Name(p.Job))

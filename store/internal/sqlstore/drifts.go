@@ -12,7 +12,7 @@ import (
 func (s *plans) Remember(ctx context.Context, job string, plan int64, part drift.Part, fs []drift.Finding) error {
 	err := part.Hold(fs)
 	if err == nil {
-		err = s.write(ctx, func(ctx context.Context, w writer) error {
+		err = s.write(Again(ctx), func(ctx context.Context, w writer) error {
 			list, _, err := encodeFindings(fs)
 			if err != nil {
 				return err

@@ -63,7 +63,7 @@ func (s *plans) Approve(ctx context.Context, id string, by drift.By) error {
 	if by.Actor == "" {
 		return errors.New("approve plan " + id + ": nobody says so; an approval has an actor")
 	}
-	err := s.write(ctx, func(ctx context.Context, w writer) error {
+	err := s.write(Again(ctx), func(ctx context.Context, w writer) error {
 		var known []int64
 		err := w.choose(ctx, &known, `SELECT number FROM amends_plans WHERE state = 'ready' AND id = ? LIMIT 1`+w.Share, id)
 		if err != nil {
@@ -116,7 +116,7 @@ func limit(n int) int { return cmp.Or(max(n, 0), pageSize) }
 
 // Done notes what became of actions.
 func (s *plans) Done(ctx context.Context, number int64, rows []drift.Row) error {
-	err := s.write(ctx, func(ctx context.Context, w writer) error {
+	err := s.write(Again(ctx), func(ctx context.Context, w writer) error {
 		if err := w.held(ctx, number, "ready"); err != nil {
 			return err
 		}

@@ -27,7 +27,7 @@ func (s *chains) Post(ctx context.Context, id saga.ID, sig saga.Signal) error {
 	}
 	found := false
 	if findable(id) {
-		found, err = s.db.Post(ctx, p)
+		found, err = s.db.Post(Again(ctx), p)
 	}
 	if err == nil && !found {
 		err = ledger.ErrNotFound
@@ -77,7 +77,7 @@ func (s *chains) Describe(ctx context.Context, spec *saga.Spec) error {
 	if err != nil {
 		return fmt.Errorf("describe %s version %d: encode its structure: %w", spec.Saga, spec.Version, err)
 	}
-	err = s.db.Plain(ctx, func(ctx context.Context, q Queries) error {
+	err = s.db.Plain(Again(ctx), func(ctx context.Context, q Queries) error {
 		_, err := q.ExecContext(ctx, s.text.addDefinition, s.db.Clock(), spec.Saga, spec.Version, spec.Structure(), string(b))
 		if err != nil {
 			return err

@@ -56,14 +56,15 @@ func (s *inbox) Purge(ctx context.Context, r reconcile.Retention, limit int) (in
 		if kind.keep <= 0 {
 			continue // for ever
 		}
-		err := s.db.write(ctx, func(ctx context.Context, q Queries) error {
-			n, err := kind.erase(ctx, q, s.db.Moment(now.Add(-kind.keep)), limit)
-			total += n
+		var n int
+		err := s.db.write(ctx, func(ctx context.Context, q Queries) (err error) {
+			n, err = kind.erase(ctx, q, s.db.Moment(now.Add(-kind.keep)), limit)
 			return err
 		})
 		if err != nil {
 			return total, fmt.Errorf("purge: %w", err)
 		}
+		total += n
 	}
 	return total, nil
 }

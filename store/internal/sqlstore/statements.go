@@ -2,9 +2,11 @@ package sqlstore
 
 // The statements both databases understand, but for the words in braces. {now} is the clock and always $1.
 const (
+	// openSession may come again when its answer was lost: nobody else draws the same token.
 	openSession = `
 		INSERT INTO amends_sessions (token, label, database, knows, opened_at, renewed_at, expires_at)
-		SELECT $2, $3, $5, $6, clock.now AS opened_at, clock.now AS renewed_at, clock.now + $4 * {ms} FROM (SELECT {now} AS now) AS clock
+		SELECT $2, $3, $5, $6, clock.now AS opened_at, clock.now AS renewed_at, clock.now + $4 * {ms} FROM (SELECT {now} AS now) AS clock WHERE true
+		ON CONFLICT (token) DO UPDATE SET renewed_at = excluded.renewed_at, expires_at = excluded.expires_at
 		RETURNING renewed_at, (SELECT controls FROM amends_meta) AS controls`
 
 	// schemaVersion is asked at every renewal: a migration may come while a process runs.

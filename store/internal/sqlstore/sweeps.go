@@ -74,7 +74,7 @@ func (s *sweeps) Advance(ctx context.Context, p sweep.Position, page sweep.Catch
 		return p, fmt.Errorf("advance %s: %w", p.Name, err)
 	}
 	var refused error
-	err = s.db.Page(ctx, page.Events, func(ctx context.Context, q Queries) (bool, error) {
+	err = s.db.Page(Again(ctx), page.Events, func(ctx context.Context, q Queries) (bool, error) {
 		var moved bool
 		var err error
 		if moved, refused, err = s.move(ctx, q, p); err != nil || !moved {

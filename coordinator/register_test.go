@@ -1,0 +1,67 @@
+package coordinator_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/ledger/ledgertest"
+	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store/memory"
+)
+
+// K8: a process does not end because one answer to Describe was lost. It ends soon, and says why, when the ledger is away or
+// refuses the definition.
+func TestRegisterAsksAgain(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		faults []ledgertest.Fault
+		other  bool // another definition is known under its name and version
+		calls  int
+		want   error
+	}{
+		"an answer is lost":     {faults: []ledgertest.Fault{ledgertest.LoseAnswer(1, ledgertest.Describe)}, calls: 2},
+		"a request is lost":     {faults: []ledgertest.Fault{ledgertest.FailBetween(1, 3, ledgertest.Describe)}, calls: 4},
+		"the ledger is away":    {faults: []ledgertest.Fault{ledgertest.FailAlways(ledgertest.Describe)}, calls: 5, want: ledgertest.ErrInjected},
+		"it is another":         {other: true, calls: 1, want: ledger.ErrDefinitionChanged},
+		"nothing is in its way": {calls: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				m := memory.New(nil)
+				if c.other {
+					if err := m.Describe(t.Context(), &saga.Spec{Saga: "billing", Version: 1}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				l := ledgertest.Faulty(m, c.faults...)
+				p, err := coordinator.New(l, &coordinator.Options{Log: silent()})
+				if err != nil {
+					t.Fatal(err)
+				}
+				began := time.Now()
+				err = p.Register(t.Context(), oneStep(t, "billing", "books", nil))
+				if n := l.Calls(ledgertest.Describe); !errors.Is(err, c.want) || n != c.calls || time.Since(began) > time.Second {
+					t.Errorf("error %v after %d calls in %v, want %v after %d", err, n, time.Since(began), c.want, c.calls)
+				}
+			})
+		})
+	}
+	synctest.Test(t, func(t *testing.T) { // nobody waits for who has left
+		l := ledgertest.Faulty(memory.New(nil), ledgertest.FailAlways(ledgertest.Describe))
+		p, err := coordinator.New(l, &coordinator.Options{Log: silent()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := p.Register(ctx, oneStep(t, "billing", "books", nil)); err == nil || l.Calls(ledgertest.Describe) != 1 {
+			t.Errorf("%v after %d calls, want an error after one", err, l.Calls(ledgertest.Describe))
+		}
+	})
+}

@@ -1,0 +1,73 @@
+package postgres_test
+
+import (
+	"database/sql"
+	"strings"
+	"testing"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/store/internal/pgdb"
+	"github.com/amends-dev/amends/store/postgres"
+)
+
+// K8: the store's own transactions are isolated as it asks, whatever the database's default is, and in the suite at the
+// level that a variant names.
+func TestLevels(t *testing.T) {
+	t.Parallel()
+	url := migrated.URL(t)
+	connect(t, url).MustExecContext(t.Context(), `DO $$ BEGIN
+		EXECUTE format('ALTER DATABASE %I SET default_transaction_isolation = ''serializable''', current_database()); END $$`)
+	levels := map[string]*postgres.Options{"read committed": {}}
+	for _, level := range []string{"repeatable read", "serializable"} {
+		levels[level] = postgres.Isolated(level, postgres.Options{})
+	}
+	for want, options := range levels {
+		l, err := postgres.Open(t.Context(), url, options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, pool := range []string{"work", "batch", "read"} {
+			var got string
+			if err := postgres.Pool(l, pool).GetContext(t.Context(), &got, `SHOW transaction_isolation`); err != nil || got != want {
+				t.Errorf("%s: transactions are isolated at %q, %v; want %q", pool, got, err, want)
+			}
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// K8: the caller's transaction keeps its own level. Where another starts the same work behind its snapshot it is told to
+// repeat the transaction, and finds the work then; where it looks anew at every statement it finds it at once.
+func TestAStartInTheCallersTransactionThatIsOvertaken(t *testing.T) {
+	t.Parallel()
+	l := open(t, migrated.URL(t))
+	defer closed(t, l)
+	db, token := connect(t, l.url), session(t, l)
+	for level, overtaken := range map[sql.IsolationLevel]bool{
+		sql.LevelReadCommitted: false, sql.LevelRepeatableRead: true, sql.LevelSerializable: true,
+	} {
+		work := level.String()
+		try := func(meanwhile func()) (ledger.Answer, error) {
+			tx, err := db.BeginTxx(t.Context(), &sql.TxOptions{Isolation: level})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = tx.Rollback() }() // nothing is kept of it
+			tx.MustExecContext(t.Context(), `SELECT count(*) FROM amends_heads`)
+			meanwhile()
+			return l.StartTx(t.Context(), tx, start(0, work))
+		}
+		a, err := try(func() { appendAll(t, l, token, []ledger.Entry{start(token, work)}, ledger.Appended) })
+		switch {
+		case !overtaken && (err != nil || a.Result != ledger.Exists):
+			t.Errorf("%s: %+v, %v, want exists", level, a, err)
+		case overtaken && (!pgdb.Undone(err) || !strings.Contains(err.Error(), "repeat the transaction")):
+			t.Errorf("%s: %+v, %v, want an error that says to repeat the transaction", level, a, err)
+		}
+		if a, err := try(func() {}); err != nil || a.Result != ledger.Exists {
+			t.Errorf("%s, again: %+v, %v, want exists", level, a, err)
+		}
+	}
+}

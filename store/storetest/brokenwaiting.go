@@ -1,0 +1,120 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/saga"
+)
+
+// What breaks the rules of waiting for a destination.
+
+// crowding: a claim takes what waits for a destination where there is no room.
+type crowding struct{ Store }
+
+func (c crowding) Claim(ctx context.Context, t saga.Token, k ledger.Claim) (ledger.Claimed, error) {
+	all, err := c.List(ctx, ledger.Filter{Limit: 1000})
+	if err != nil {
+		return ledger.Claimed{}, err
+	}
+	k.Rooms = make(map[string]int)
+	for _, h := range all {
+		k.Rooms[h.WaitsFor] = len(all)
+	}
+	return c.Store.Claim(ctx, t, k)
+}
+
+// newcomer: what came to wait first is claimed first. It takes the longest due of all that wait, and gives the others back
+// into their lines.
+type newcomer struct{ Store }
+
+func (n newcomer) Claim(ctx context.Context, t saga.Token, k ledger.Claim) (ledger.Claimed, error) {
+	all, err := n.List(ctx, ledger.Filter{Limit: 1000})
+	if err != nil {
+		return ledger.Claimed{}, err
+	}
+	before := make(map[int64]ledger.Head)
+	rooms := make(map[string]int)
+	for _, h := range all {
+		before[h.Number], rooms[h.WaitsFor] = h, len(all)
+	}
+	everything := k
+	everything.Limit, everything.Rooms = len(all), rooms
+	got, err := n.Store.Claim(ctx, t, everything)
+	if err != nil {
+		return got, err
+	}
+	slices.SortFunc(got.Heads, func(a, b ledger.Head) int {
+		return before[a.Number].Due.Compare(before[b.Number].Due)
+	})
+	kept, taken := got.Heads[:0:0], make(map[string]int)
+	for _, h := range got.Heads {
+		was := before[h.Number]
+		if was.WaitsFor == "" || taken[was.WaitsFor] < k.Rooms[was.WaitsFor] && len(kept) < k.Limit {
+			taken[was.WaitsFor]++
+			kept = append(kept, h)
+		} else if err := n.GiveBack(ctx, t, []ledger.Return{{Number: h.Number, Due: was.Due, WaitsFor: was.WaitsFor}}); err != nil {
+			return got, err
+		}
+	}
+	got.Heads = kept
+	return got, nil
+}
+
+// pushing: what waits for a destination is claimed only when nothing else is due.
+type pushing struct{ Store }
+
+func (p pushing) Claim(ctx context.Context, t saga.Token, c ledger.Claim) (ledger.Claimed, error) {
+	rooms := c.Rooms
+	c.Rooms = nil
+	got, err := p.Store.Claim(ctx, t, c)
+	if err != nil || len(got.Heads) >= c.Limit {
+		return got, err
+	}
+	c.Rooms = rooms
+	c.Limit -= len(got.Heads)
+	more, err := p.Store.Claim(ctx, t, c)
+	got.Heads = append(got.Heads, more.Heads...)
+	return got, err
+}
+
+// patient: a signal to what waits for a destination is read when there is room.
+type patient struct{ Store }
+
+func (p patient) Post(ctx context.Context, id saga.ID, s saga.Signal) error {
+	heads, err := p.List(ctx, ledger.Filter{Saga: id.Saga, Work: id.Work})
+	if err != nil || len(heads) == 1 && heads[0].WaitsFor != "" {
+		return err
+	}
+	return p.Store.Post(ctx, id, s)
+}
+
+// caller: whoever asks for a released work earlier takes it out of its line.
+type caller struct{ Store }
+
+func (c caller) GiveBack(ctx context.Context, t saga.Token, works []ledger.Return) error {
+	for i, r := range works {
+		heads, err := c.List(ctx, ledger.Filter{After: r.Number - 1, Limit: 1})
+		if err != nil {
+			return err
+		}
+		if len(heads) == 1 && heads[0].WaitsFor != "" && heads[0].WaitsFor != r.WaitsFor {
+			wake := saga.Signal{Kind: saga.SignalWake, Key: fmt.Sprint("called ", i), Actor: "suite", Reason: "because"}
+			if err := c.Post(ctx, heads[0].ID, wake); err != nil {
+				return err
+			}
+		}
+	}
+	return c.Store.GiveBack(ctx, t, works)
+}
+
+// waitBlind: what waits for a destination is not counted.
+type waitBlind struct{ Store }
+
+func (s waitBlind) Overview(ctx context.Context) (ledger.Overview, error) {
+	o, err := s.Store.Overview(ctx)
+	o.Waiting = nil
+	return o, err
+}

@@ -1,0 +1,233 @@
+package storetest
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/saga"
+)
+
+var listCases = []testCase{
+	{name: "filters", run: listFilters},
+	{name: "prefixes are literal", run: listPrefix},
+	{name: "pages", run: listPages},
+	{name: "by work", run: listByWork},
+	{name: "external ids", run: listExternalID},
+	{name: "unconfirmed", run: listUnconfirmed},
+}
+
+// "Filter narrows a listing. Zero fields do not narrow", and several narrow together.
+func listFilters(b *bench) {
+	t := b.session()
+	b.start(t, "shop:1", started(), hold)
+	b.start(t, "shop:2", started(), hold).add(reviewed(), release)
+	poison := reviewed()
+	poison.Reason = saga.ReasonPoison
+	b.start(t, "shop:3", started(), hold).add(poison, release)
+	b.start(t, "web:1", started(), hold).add(doing(saga.KindDone, saga.Completed), release)
+	other := b.fresh(t, "shop:1")
+	other.id.Saga = "order-to-crm"
+	other.add(started(), hold)
+	b.giveBack(t, ledger.Return{Number: b.start(t, "web:2", started(), hold).head, WaitsFor: books},
+		ledger.Return{Number: b.start(t, "web:3", started(), hold).head, WaitsFor: mail},
+		ledger.Return{Number: b.start(t, "shop:4", started(), hold).head, WaitsFor: books})
+	for _, c := range []struct {
+		f    ledger.Filter
+		want []string
+	}{
+		{ledger.Filter{WaitsFor: books}, []string{"web:2", "shop:4"}},
+		{ledger.Filter{WaitsFor: books, Prefix: "shop", Status: saga.Running}, []string{"shop:4"}},
+		{ledger.Filter{WaitsFor: "book"}, nil},
+		{ledger.Filter{}, []string{"shop:1", "shop:2", "shop:3", "web:1", "shop:1", "web:2", "web:3", "shop:4"}},
+		{ledger.Filter{Saga: theSaga}, []string{"shop:1", "shop:2", "shop:3", "web:1", "web:2", "web:3", "shop:4"}},
+		{ledger.Filter{Work: "shop:1"}, []string{"shop:1", "shop:1"}},
+		{ledger.Filter{Saga: "order-to-crm", Work: "shop:1"}, []string{"shop:1"}},
+		{ledger.Filter{Saga: "order-to-crm", Work: "shop:2"}, nil},
+		{ledger.Filter{Prefix: "shop:"}, []string{"shop:1", "shop:2", "shop:3", "shop:1", "shop:4"}},
+		{ledger.Filter{Status: saga.Running}, []string{"shop:1", "shop:1", "web:2", "web:3", "shop:4"}},
+		{ledger.Filter{Status: saga.Completed}, []string{"web:1"}},
+		{ledger.Filter{Status: saga.Paused}, nil},
+		{ledger.Filter{Status: saga.Adopting}, nil},
+		{ledger.Filter{Status: saga.Review}, []string{"shop:2", "shop:3"}},
+		{ledger.Filter{Reason: saga.ReasonPoison}, []string{"shop:3"}},
+		{ledger.Filter{Status: saga.Review, Reason: saga.ReasonInDoubt, Prefix: "shop:"}, []string{"shop:2"}},
+		{ledger.Filter{Status: saga.Running, Saga: theSaga, Prefix: "web:1"}, nil},
+		{ledger.Filter{Limit: 2}, []string{"shop:1", "shop:2", "shop:3", "web:1", "shop:1", "web:2", "web:3", "shop:4"}},
+		{ledger.Filter{Limit: 1, Prefix: "web"}, []string{"web:1", "web:2", "web:3"}},
+	} {
+		b.lists(c.f, c.want...)
+	}
+}
+
+// lists wants the works that a filter does not narrow away, in the order of their numbers, which a ledger in buckets does not
+// give in the order of starting; the first of them where there is a limit.
+func (b *bench) lists(f ledger.Filter, want ...string) {
+	b.Helper()
+	got, whole := b.list(f), f
+	if whole.Limit = 0; f.Limit > 0 {
+		all := b.list(whole)
+		if len(got) != min(f.Limit, len(all)) || !slices.EqualFunc(got, all[:len(got)], sameHead) {
+			b.Errorf("list %+v: got %q, the first of %q", f, works(got), works(all))
+		}
+		got = all
+	}
+	if !slices.IsSortedFunc(got, func(a, c ledger.Head) int { return cmp.Compare(a.Number, c.Number) }) {
+		b.Errorf("list %+v is not in the order of numbers: %+v", f, got)
+	}
+	if names := works(got); !slices.Equal(slices.Sorted(slices.Values(names)), slices.Sorted(slices.Values(want))) {
+		b.Errorf("list %+v: got %q, want %q", f, names, want)
+	}
+}
+
+// Unconfirmed lists works that adopted a step as done because nobody could tell, wherever they stand now.
+func listUnconfirmed(b *bench) {
+	t := b.session()
+	adopted := doing(saga.KindAdopted, saga.Running)
+	unknown := adopted
+	unknown.Class = saga.Unknown
+	timeout := doing(saga.KindUnknown, saga.Running)
+	timeout.Class = saga.Unknown
+	b.start(t, "stands", started(), hold).add(adopted, keep)
+	b.start(t, "timed out", started(), hold).add(timeout, keep)
+	b.start(t, "a mail", started(), hold).add(unknown, keep)
+	ended := b.start(t, "two mails, ended", started(), hold)
+	ended.add(unknown, keep)
+	ended.add(unknown, keep)
+	ended.add(doing(saga.KindNoted, saga.Completed), release)
+	b.lists(ledger.Filter{Unconfirmed: true}, "a mail", "two mails, ended")
+	f := ledger.Filter{Unconfirmed: true, Status: saga.Completed}
+	if got, want := works(b.list(f)), []string{"two mails, ended"}; !slices.Equal(got, want) {
+		b.Errorf("completed and unconfirmed are %q, want %q", got, want)
+	}
+}
+
+// A prefix is text, not a pattern, and case counts.
+func listPrefix(b *bench) {
+	t := b.session()
+	all := []string{"a%b", "a_b", "axb", `a\b`, "A_B", "ä", "Ä", "*", "[a]", "\U0010ffff", "\U0010ffff\U0010ffffz", "z"}
+	for _, w := range all {
+		b.start(t, w, started(), hold)
+	}
+	for prefix, want := range map[string][]string{
+		"a%":         {"a%b"},
+		"a_":         {"a_b"},
+		`a\`:         {`a\b`},
+		"a":          {"a%b", "a_b", "axb", `a\b`},
+		"A":          {"A_B"},
+		"ä":          {"ä"},
+		"%":          nil,
+		"*":          {"*"},
+		"[":          {"[a]"},
+		"\U0010ffff": {"\U0010ffff", "\U0010ffff\U0010ffffz"},
+		"a_b":        {"a_b"},
+		"a_bc":       nil,
+	} {
+		b.lists(ledger.Filter{Prefix: prefix}, want...)
+	}
+}
+
+// "List returns heads in the order of their numbers, at most f.Limit of them, starting behind f.After." Without
+// a limit it is 100.
+func listPages(b *bench) {
+	t := b.session()
+	const n = 130
+	var batch []ledger.Entry
+	for i := range n {
+		batch = append(batch, b.fresh(t, order(i)).entry(started(), hold))
+	}
+	b.append(t, batch...)
+	if got := b.list(ledger.Filter{}); len(got) != 100 {
+		b.Errorf("a listing without a limit gave %d heads, want 100", len(got))
+	}
+	for _, limit := range []int{1, 7, 100, 1000} {
+		seen := map[saga.ID]bool{}
+		for f := (ledger.Filter{Limit: limit, Status: saga.Running}); ; {
+			page := b.list(f)
+			if len(page) == 0 {
+				break
+			}
+			if len(page) > limit {
+				b.Fatalf("a page of %d has %d heads", limit, len(page))
+			}
+			for _, h := range page {
+				if h.Number <= f.After || seen[h.ID] {
+					b.Fatalf("%s has number %d behind number %d, or was listed twice", h.ID, h.Number, f.After)
+				}
+				f.After, seen[h.ID] = h.Number, true
+			}
+		}
+		if len(seen) != n {
+			b.Errorf("pages of %d list %d works, want %d", limit, len(seen), n)
+		}
+	}
+}
+
+// "ByWork lists the works of one Saga in the order of their ids, by bytes, behind AfterWork": whoever merges the ledger
+// with another listing needs the same order in every database, and pages that neither skip nor repeat a work.
+func listByWork(b *bench) {
+	t := b.session()
+	want := []string{"A", "Z", "a", "a b", "a:1", "a:10", "a:2", "aa", "b_", "z", "ä", "\U0010ffff"} // by bytes
+	for _, i := range []int{7, 2, 11, 0, 5, 9, 1, 4, 10, 3, 8, 6} {
+		b.start(t, want[i], started(), hold)
+	}
+	other := b.fresh(t, "aaa")
+	other.id.Saga = "order-to-crm"
+	other.add(started(), hold)
+	for _, limit := range []int{1, 5, 12, 100} {
+		var got []string
+		for f := (ledger.Filter{Saga: theSaga, ByWork: true, Limit: limit}); ; f.AfterWork = got[len(got)-1] {
+			page := b.list(f)
+			if len(page) == 0 {
+				break
+			}
+			got = append(got, works(page)...)
+			if len(page) > limit || len(got) > len(want) {
+				break
+			}
+		}
+		if !slices.Equal(got, want) {
+			b.Errorf("pages of %d by work: got %q, want %q", limit, got, want)
+		}
+	}
+	page := b.list(ledger.Filter{Saga: theSaga, ByWork: true, AfterWork: "a:1", Prefix: "a", Limit: 2})
+	if got := works(page); !slices.Equal(got, []string{"a:10", "a:2"}) {
+		b.Errorf("behind a:1, with a prefix: got %q", got)
+	}
+}
+
+// "Works that recorded this external id": who made inv_5530?
+func listExternalID(b *bench) {
+	t := b.session()
+	made := func(c *chain, ext string) {
+		r := doing(saga.KindDone, saga.Running)
+		r.ExternalID = ext
+		c.add(r, hold)
+	}
+	one, two, three := b.start(t, "1", started(), hold), b.start(t, "2", started(), hold), b.start(t, "3", started(), hold)
+	other := b.fresh(t, "4")
+	other.id.Saga = "order-to-crm"
+	other.add(due(started(), time.Hour), release)
+	made(one, "inv_5530")
+	made(one, "cus_1")
+	made(two, "inv_5531")
+	made(two, "cus_1")
+	made(two, "cus_1") // named twice, listed once
+	made(three, "Rechnung №7 \"ü\"")
+	made(other, "inv_5530")
+	for _, c := range []struct {
+		f    ledger.Filter
+		want []string
+	}{
+		{ledger.Filter{ExternalID: "inv_5530"}, []string{"1", "4"}},
+		{ledger.Filter{ExternalID: "inv_5530", Saga: theSaga}, []string{"1"}},
+		{ledger.Filter{ExternalID: "cus_1"}, []string{"1", "2"}},
+		{ledger.Filter{ExternalID: "cus_1", Limit: 1}, []string{"1", "2"}},
+		{ledger.Filter{ExternalID: "Rechnung №7 \"ü\""}, []string{"3"}},
+		{ledger.Filter{ExternalID: "inv_553"}, nil},
+		{ledger.Filter{ExternalID: "INV_5530"}, nil},
+	} {
+		b.lists(c.f, c.want...)
+	}
+}
