@@ -32,7 +32,7 @@ var refEpoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 func (r *refs) draw(bucket int) int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now, chance := time.Now, func() int64 { return rand.Int64N(1 << chanceBits) } //nolint:gosec // it keeps processes apart, and no secret
+	now, chance := time.Now, func() int64 { return rand.Int64N(1 << chanceBits) }
 	if r.now != nil {
 		now = r.now
 	}

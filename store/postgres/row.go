@@ -1,8 +1,6 @@
 package postgres
 
 import (
-	"encoding/json"
-
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/internal/sqlstore"
@@ -21,8 +19,7 @@ func (p *pending) followRow() []any {
 	}
 	row = p.instance(row, p.Record.Kind == saga.KindRevised)
 	if n := len(p.Record.Signals); n > 0 {
-		list, _ := json.Marshal(p.Record.Signals) // numbers always encode
-		return append(row, int64(n), string(list))
+		return append(row, int64(n), string(sqlstore.Numbers(nil, p.Record.Signals)))
 	}
 	return append(row, nil, nil)
 }

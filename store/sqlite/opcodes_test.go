@@ -14,7 +14,7 @@ func TestWritePathOpensNoTables(t *testing.T) {
 	t.Parallel()
 	l := opened(t, filepath.Join(t.TempDir(), "ledger.db"))
 	writing := []string{postSignal, countSignal}
-	for text := range l.statements.all() {
+	for text := range l.all() {
 		writing = append(writing, text)
 	}
 	opens := func(text string) (tables []string) {

@@ -118,14 +118,19 @@ func (d *document) number(name string, n int64) {
 
 func (d *document) numbers(name string, ns []int64) {
 	d.key(name)
-	d.b = append(d.b, '[')
+	d.b = Numbers(d.b, ns)
+}
+
+// Numbers writes a JSON list behind b.
+func Numbers(b []byte, ns []int64) []byte {
+	b = append(b, '[')
 	for i, n := range ns {
 		if i > 0 {
-			d.b = append(d.b, ',')
+			b = append(b, ',')
 		}
-		d.b = strconv.AppendInt(d.b, n, 10)
+		b = strconv.AppendInt(b, n, 10)
 	}
-	d.b = append(d.b, ']')
+	return append(b, ']')
 }
 
 func (d *document) text(name, s string) { d.unless(name, s, "") }
@@ -140,7 +145,7 @@ func (d *document) unless(name, s, usual string) {
 		d.b = append(append(append(d.b, '"'), s...), '"')
 		return
 	}
-	q, _ := json.Marshal(s) // a string always encodes
+	q, _ := json.Marshal(s) //nolint:errchkjson // a string always encodes
 	d.b = append(d.b, q...)
 }
 

@@ -48,5 +48,5 @@ func Bucket(work string, buckets int) int {
 		return 0
 	}
 	sum := sha256.Sum256([]byte(work))
-	return int(binary.BigEndian.Uint64(sum[:8]) % uint64(buckets)) //nolint:gosec // both are at most 64
+	return int(binary.BigEndian.Uint64(sum[:8]) % uint64(buckets))
 }
