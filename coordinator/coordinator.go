@@ -235,7 +235,7 @@ func (c *Coordinator) serve(ctx context.Context, s *session) {
 		}
 		if time.Since(flushed) >= flushEvery {
 			flushed = time.Now()
-			c.flushDuplicates()
+			c.flushMeanwhile()
 		}
 		woken := c.woken
 		if k.failed { // a process that has room asks again at once, and a ledger that is away is not helped by that

@@ -114,14 +114,32 @@ func (c *Coordinator) flushDuplicates() {
 	c.duplicates.flush(c.life, c.ledger, c.opts.Log)
 }
 
-// flush stores what was gathered.
+// flushMeanwhile stores the counts beside whoever calls it, unless that is under way: a ledger that does not answer holds up
+// no claim, however often the counts have to be stored again.
+func (c *Coordinator) flushMeanwhile() {
+	d := c.duplicates
+	select {
+	case d.flushing <- struct{}{}:
+		go func() {
+			defer func() { <-d.flushing }()
+			d.store(c.life, c.ledger, c.opts.Log)
+		}()
+	default:
+	}
+}
+
+// flush stores what was gathered. It waits for the end of a flush that is under way.
 func (d *duplicateCounter) flush(ctx context.Context, l ledger.Ledger, log logrus.FieldLogger) {
 	select {
 	case d.flushing <- struct{}{}:
 		defer func() { <-d.flushing }()
+		d.store(ctx, l, log)
 	case <-ctx.Done():
-		return
 	}
+}
+
+// store stores what was gathered, as the one that flushes.
+func (d *duplicateCounter) store(ctx context.Context, l ledger.Ledger, log logrus.FieldLogger) {
 	ctx, cancel := context.WithTimeout(ctx, flushWithin)
 	defer cancel()
 	for _, t := range d.tallies(log) {

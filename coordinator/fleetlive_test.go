@@ -66,7 +66,9 @@ func (t *tap) SetControl(ctx context.Context, token saga.Token, c ledger.Control
 	if err != nil || c.Kind != ledger.ControlDestination {
 		return stored, err
 	}
-	var h struct{ FailingSince time.Time }
+	var h struct {
+		FailingSince time.Time `json:"failureStartedAt"`
+	}
 	if err := json.Unmarshal(stored.Body, &h); err != nil {
 		t.s.faultf("the state of %s is no JSON: %v", c.Name, err)
 	}

@@ -213,6 +213,32 @@ func TestALostAnswerCountsNothingTwice(t *testing.T) {
 	})
 }
 
+// K15: counts are stored again while the ledger does not take them, and that holds up no claim.
+func TestASlowCountHoldsUpNoClaim(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, w := memory.New(nil), &world{}
+		p := boot(t, l, w, config{hook: &hooked{count: func() { pass(14 * time.Second) }}})
+		q := boot(t, l, w, config{idle: true})
+		synctest.Wait()
+		p.begin("o1")
+		p.want("o1", saga.Completed, "")
+		p.begin("o1")
+		pass(3 * time.Second)
+		q.begin("o2")
+		began := time.Now()
+		p.want("o2", saga.Completed, "")
+		if took := time.Since(began); took > 3*time.Second {
+			t.Errorf("it was claimed and done after %s, while a count was on its way", took)
+		}
+		q.kill()
+		if err := p.halt(); err != nil {
+			t.Error(err)
+		}
+		pass(time.Minute) // the hook's own sleep
+	})
+}
+
 // K15: a process that runs for long keeps no name that others would take for silent one day, and loses no count when it changes
 // names.
 func TestACounterIsReplaced(t *testing.T) {
