@@ -17,7 +17,11 @@ func listed[T, J, K any](items []T, more bool, toJSON func(*T) J, key func(*T) K
 		l.Items[i] = toJSON(&items[i])
 	}
 	if more {
-		next := key(&items[len(items)-1])
+		var last *T
+		if len(items) > 0 {
+			last = &items[len(items)-1]
+		}
+		next := key(last)
 		l.Next = &next
 	}
 	return l
