@@ -136,7 +136,7 @@ func waits(t *testing.T, wait time.Duration, held bool) { //nolint:thelper // it
 
 func headOf(t *testing.T, l ledger.Catalogue, work string) ledger.Head {
 	t.Helper()
-	heads, err := l.List(t.Context(), ledger.Filter{Work: work})
+	heads, err := ledger.Heads(t.Context(), l, ledger.Filter{Work: work})
 	if err != nil || len(heads) != 1 {
 		t.Fatalf("head of %s: %v, %v", work, heads, err)
 	}

@@ -274,7 +274,7 @@ func (t *tap) sample() {
 
 // tail tells the head and the last records of a work.
 func (t *tap) tail(w *trace) string {
-	heads, err := t.List(context.Background(), ledger.Filter{Saga: w.st.ID.Saga, Work: w.st.ID.Work})
+	heads, err := ledger.Heads(context.Background(), t, ledger.Filter{Saga: w.st.ID.Saga, Work: w.st.ID.Work})
 	rs, herr := t.History(context.Background(), w.st.ID)
 	if err != nil || herr != nil || len(heads) != 1 {
 		return "it cannot be read"

@@ -125,14 +125,9 @@ func (s *simulation) audit() map[string]bool {
 		return found
 	}
 	says := map[string]bool{}
-	after := int64(0)
-	for {
-		heads, err := s.tap.List(context.Background(), ledger.Filter{After: after})
-		if err != nil || len(heads) == 0 {
-			break
-		}
-		for _, h := range heads {
-			after = h.Number
+	for f := (ledger.Filter{}); ; {
+		page, err := s.tap.List(context.Background(), f)
+		for _, h := range page.Heads {
 			if st := s.stand(h.ID); st != nil {
 				for i := range st.Steps {
 					if ss := &st.Steps[i]; s.recorded(st, ss.Name, ss.ExternalID) {
@@ -140,6 +135,9 @@ func (s *simulation) audit() map[string]bool {
 					}
 				}
 			}
+		}
+		if f.After = page.Next; err != nil || page.Next == "" {
+			break
 		}
 	}
 	for _, e := range s.sites.effects {

@@ -246,7 +246,7 @@ func oneBadOrder(t *testing.T, fails error) {
 		begin(t, p, i)
 		pass(20 * time.Second)
 	}
-	heads, err := l.List(t.Context(), ledger.Filter{Status: saga.Review})
+	heads, err := ledger.Heads(t.Context(), l, ledger.Filter{Status: saga.Review})
 	if err != nil || len(heads) != 1 || heads[0].Reason != saga.ReasonExhausted || heads[0].ID.Work != "o00000" {
 		t.Fatalf("%+v, %v", heads, err)
 	}

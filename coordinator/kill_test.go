@@ -123,7 +123,7 @@ func (a *arena) arrivals() int {
 }
 
 func (a *arena) atRest() bool {
-	heads, err := a.look.List(context.Background(), ledger.Filter{Limit: 10_000})
+	heads, err := ledger.Heads(context.Background(), a.look, ledger.Filter{Limit: 10_000})
 	if err != nil {
 		a.t.Fatal(err)
 	}

@@ -292,7 +292,7 @@ func TestAReturnReleasesNothingInHand(t *testing.T) {
 			t.Fatal(err)
 		}
 		heard := func() int64 {
-			heads, err := l.List(t.Context(), ledger.Filter{Work: "2"})
+			heads, err := ledger.Heads(t.Context(), l, ledger.Filter{Work: "2"})
 			if err != nil || len(heads) != 1 {
 				t.Fatal(heads, err)
 			}

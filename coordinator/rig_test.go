@@ -3,6 +3,7 @@ package coordinator_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync"
 	"testing"
 	"time"
@@ -56,20 +57,15 @@ func (p *process) starts(name string, n int) {
 // in counts a saga's works by status.
 func in(t testing.TB, l ledger.Catalogue, name string) map[saga.Status]int {
 	t.Helper()
-	count := map[saga.Status]int{}
-	for after := int64(0); ; {
-		heads, err := l.List(t.Context(), ledger.Filter{Saga: name, After: after, Limit: 1000})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(heads) == 0 {
-			return count
-		}
-		for i := range heads {
-			count[heads[i].Status]++
-			after = heads[i].Number
-		}
+	heads, err := ledger.Heads(t.Context(), l, ledger.Filter{Saga: name, Limit: math.MaxInt32})
+	if err != nil {
+		t.Fatal(err)
 	}
+	count := map[saga.Status]int{}
+	for i := range heads {
+		count[heads[i].Status]++
+	}
+	return count
 }
 
 // diary keeps when each name was noted.

@@ -47,7 +47,7 @@ func TestStartRefusesWithEveryReason(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		if heads, _ := l.List(t.Context(), ledger.Filter{}); len(heads) != 0 {
+		if heads, _ := ledger.Heads(t.Context(), l, ledger.Filter{}); len(heads) != 0 {
 			t.Errorf("refused starts stored %v", heads)
 		}
 	})

@@ -62,7 +62,7 @@ func TestAChainThatCannotBeLoadedIsGivenBack(t *testing.T) {
 		l.loads.with(errors.New("deadlock detected"))
 		p := several(t, l, config{}, d)
 		pass(100 * time.Millisecond)
-		heads, err := l.List(t.Context(), ledger.Filter{Saga: "billing"})
+		heads, err := ledger.Heads(t.Context(), l, ledger.Filter{Saga: "billing"})
 		if err != nil || len(heads) != 1 || heads[0].Session != 0 || time.Until(heads[0].Due) <= quick().Poll {
 			t.Errorf("%+v, %v; want it released, and due later than at the next poll", heads, err)
 		}

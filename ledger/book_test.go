@@ -45,20 +45,28 @@ func (b *book) describe(steps ...saga.StepSpec) {
 	}
 }
 
-func (b *book) List(_ context.Context, f ledger.Filter) ([]ledger.Head, error) {
+func (b *book) List(_ context.Context, f ledger.Filter) (page ledger.Page, err error) {
 	if b.listed != nil {
 		b.listed()
 	}
-	var heads []ledger.Head
+	at, err := f.Position()
+	if err != nil {
+		return page, err
+	}
 	for _, h := range b.heads {
 		if f.ExternalID != "" && !slices.ContainsFunc(b.records[h.ID], func(r saga.Record) bool { return r.ExternalID == f.ExternalID }) {
 			continue
 		}
-		if h.Number > f.After && (f.Work == "" || h.ID == saga.ID{Saga: f.Saga, Work: f.Work}) && len(heads) < max(f.Limit, 1) {
-			heads = append(heads, h)
+		if h.Number <= at.Number || f.Work != "" && h.ID != (saga.ID{Saga: f.Saga, Work: f.Work}) {
+			continue
 		}
+		if n := len(page.Heads); n == max(f.Limit, 1) {
+			page.Next = f.Behind(ledger.Position{Number: page.Heads[n-1].Number, ID: page.Heads[n-1].ID})
+			break
+		}
+		page.Heads = append(page.Heads, h)
 	}
-	return heads, nil
+	return page, nil
 }
 
 func (b *book) History(_ context.Context, id saga.ID) ([]saga.Record, error) {
@@ -118,7 +126,7 @@ func soundBook(t *testing.T) *book {
 	w := writer{t: t, l: l, token: lease.Token, id: another}
 	w.add(saga.Record{Kind: saga.KindStarted, Version: 1, Revision: "r1", Status: saga.Running, Arm: arm("contact")}, true)
 	b := &book{records: map[saga.ID][]saga.Record{}, signals: map[saga.ID][]saga.Signal{}}
-	if b.heads, err = l.List(t.Context(), ledger.Filter{}); err != nil {
+	if b.heads, err = ledger.Heads(t.Context(), l, ledger.Filter{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, h := range b.heads {

@@ -71,27 +71,29 @@ func Check(ctx context.Context, r Catalogue, o *CheckOptions) (Report, error) {
 		return c.report, fmt.Errorf("check: %w", err)
 	}
 	f := o.Filter
+	last := int64(0)
 	for {
-		heads, err := r.List(ctx, f)
+		page, err := r.List(ctx, f)
 		if err != nil {
-			return c.report, fmt.Errorf("check: list works behind number %d: %w", f.After, err)
+			return c.report, fmt.Errorf("check: list works behind number %d: %w", last, err)
 		}
-		for i := range heads {
-			if err := c.work(ctx, heads[i]); err != nil {
-				return c.report, fmt.Errorf("check %s: %w", heads[i].ID, err)
+		for i := range page.Heads {
+			h := &page.Heads[i]
+			if h.Number <= last && !f.InOrderOfWork() && !f.Newest {
+				return c.report, fmt.Errorf("check: listing works behind number %d answered number %d again", last, h.Number)
 			}
+			if err := c.work(ctx, *h); err != nil {
+				return c.report, fmt.Errorf("check %s: %w", h.ID, err)
+			}
+			last = h.Number
 		}
 		if o.Progress != nil {
 			o.Progress(c.report)
 		}
-		if len(heads) == 0 {
+		if page.Next == "" {
 			return c.report, nil
 		}
-		last := heads[len(heads)-1].Number
-		if last <= f.After {
-			return c.report, fmt.Errorf("check: listing works behind number %d answered number %d again", f.After, last)
-		}
-		f.After = last
+		f.After = page.Next
 	}
 }
 
@@ -178,7 +180,7 @@ func (c *checker) work(ctx context.Context, head Head) error {
 
 // again reads a head once more.
 func (c *checker) again(ctx context.Context, head Head) (Head, error) {
-	now, err := c.List(ctx, Filter{Saga: head.ID.Saga, Work: head.ID.Work, Limit: 1})
+	now, err := Heads(ctx, c, Filter{Saga: head.ID.Saga, Work: head.ID.Work, Limit: 1})
 	switch {
 	case err != nil:
 		return head, fmt.Errorf("read the head again: %w", err)
@@ -248,7 +250,9 @@ func (c *checker) claims(ctx context.Context, w *checked) error {
 			continue
 		}
 		// Two ids may have one digest: the ledger knows whether the first work recorded this one.
-		heads, err := c.List(ctx, Filter{Saga: spec.Saga, ExternalID: step.ExternalID, After: first - 1, Limit: 1})
+		f := Filter{Saga: spec.Saga, ExternalID: step.ExternalID, Limit: 1}
+		f.After = f.Behind(Position{Number: first - 1})
+		heads, err := Heads(ctx, c, f)
 		if err != nil {
 			return fmt.Errorf("look who made %s: %w", step.ExternalID, err)
 		}

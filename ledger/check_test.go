@@ -203,7 +203,7 @@ func TestCheckPages(t *testing.T) {
 		if err != nil || report.Works != 4 || len(report.Findings) != 1 {
 			t.Errorf("pages of %d: %d works, findings %v, error %v; want 4 works and one finding", limit, report.Works, report.Findings, err)
 		}
-		if want := (4+limit-1)/limit + 1; pages != want {
+		if want := (4 + limit - 1) / limit; pages != want {
 			t.Errorf("pages of %d: told of %d pages, want %d", limit, pages, want)
 		}
 	}
@@ -242,9 +242,9 @@ type torn struct {
 	list, history, signals error
 }
 
-func (r torn) List(ctx context.Context, f ledger.Filter) ([]ledger.Head, error) {
-	hs, err := r.book.List(ctx, f)
-	return hs, errors.Join(err, r.list)
+func (r torn) List(ctx context.Context, f ledger.Filter) (ledger.Page, error) {
+	page, err := r.book.List(ctx, f)
+	return page, errors.Join(err, r.list)
 }
 
 func (r torn) History(ctx context.Context, id saga.ID) ([]saga.Record, error) {
@@ -278,7 +278,7 @@ func TestCheckUnreadable(t *testing.T) {
 // circular answers every page with the first.
 type circular struct{ *book }
 
-func (r circular) List(ctx context.Context, f ledger.Filter) ([]ledger.Head, error) {
-	f.After = 0
+func (r circular) List(ctx context.Context, f ledger.Filter) (ledger.Page, error) {
+	f.After = ""
 	return r.book.List(ctx, f)
 }

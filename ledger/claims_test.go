@@ -109,13 +109,13 @@ type unrecorded struct {
 	hidden []saga.ID
 }
 
-func (r unrecorded) List(ctx context.Context, f ledger.Filter) ([]ledger.Head, error) {
+func (r unrecorded) List(ctx context.Context, f ledger.Filter) (ledger.Page, error) {
 	for {
-		heads, err := r.book.List(ctx, f)
-		if f.ExternalID == "" || len(heads) == 0 || !slices.Contains(r.hidden, heads[0].ID) {
-			return heads, err
+		page, err := r.book.List(ctx, f)
+		if f.ExternalID == "" || len(page.Heads) == 0 || !slices.Contains(r.hidden, page.Heads[0].ID) {
+			return page, err
 		}
-		f.After = heads[0].Number
+		f.After = f.Behind(ledger.Position{Number: page.Heads[0].Number})
 	}
 }
 

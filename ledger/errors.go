@@ -12,6 +12,9 @@ var (
 	// again cannot help.
 	ErrInvalid = errors.New("a value cannot be stored")
 
+	// ErrCursor: the cursor of a page is not one of this listing.
+	ErrCursor = errors.New("the listing cannot go on")
+
 	// ErrChanged: a control is not the one any more that this one was decided on.
 	ErrChanged = errors.New("the control was changed meanwhile: read it again and decide again")
 

@@ -112,9 +112,10 @@ type Catalogue interface {
 	// others of its work and source, and must not speak again.
 	Count(ctx context.Context, c Counter, totals []Duplicate) error
 
-	// List returns heads in the order of their numbers, at most f.Limit of them, starting behind f.After; or in the order
-	// of their works behind f.AfterWork, see [Filter].
-	List(ctx context.Context, f Filter) ([]Head, error)
+	// List returns a page of the heads that f selects, at most f.Limit of them, behind the page that told f.After. It never
+	// reads the whole ledger: a page may end, with fewer heads or none, because enough was looked at that did not match. A
+	// cursor of another listing matches [ErrCursor].
+	List(ctx context.Context, f Filter) (Page, error)
 
 	// History returns the whole chain of a work from its first record, whatever snapshots it holds.
 	// An unknown work matches [ErrNotFound].
@@ -327,25 +328,6 @@ type Version struct {
 // MaxText is how long a signal's key, an external id, a destination's name and the source of a duplicate may be, in bytes:
 // what the index of every engine can hold.
 const MaxText = 768
-
-// Filter narrows a listing. Zero fields do not narrow.
-type Filter struct {
-	Saga       string
-	Work       string // exact
-	Prefix     string // of the work id
-	Status     saga.Status
-	Reason     saga.Reason
-	WaitsFor   string // a destination: works that wait for it
-	ExternalID string // works that recorded this external id
-	// Unconfirmed: works whose ledger was lost, and that adopted a step as done because nobody could tell.
-	Unconfirmed bool
-	After       int64 // heads with a greater number only
-	Limit       int   // 0: 100
-	// ByWork lists the works of one Saga in the order of their ids, by bytes, behind AfterWork, instead of by number.
-	// What compares a ledger with other listings reads it so.
-	ByWork    bool
-	AfterWork string
-}
 
 // Counter is the random name under which a process counts blocked duplicates, for some hours at most. It is positive.
 type Counter int64

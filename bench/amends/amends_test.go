@@ -74,7 +74,7 @@ func TestMeasuredSagasAreInTheLedger(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = l.Close() }()
-			heads, err := l.List(t.Context(), ledger.Filter{Limit: 2 * sagas})
+			heads, err := ledger.Heads(t.Context(), l, ledger.Filter{Limit: 2 * sagas})
 			if err != nil || len(heads) != sagas {
 				t.Fatalf("the ledger holds %d works, want %d (%v)", len(heads), sagas, err)
 			}

@@ -90,6 +90,7 @@ var meanings = []struct {
 	exit exit
 }{
 	{ledger.ErrNotFound, exitNotFound},
+	{ledger.ErrCursor, exitUsage},
 	{reconcile.ErrNotFound, exitNotFound},
 	{coordinator.ErrNotInReview, exitConflict},
 	{coordinator.ErrOtherStep, exitConflict},

@@ -86,7 +86,9 @@ func (a *app) lookAtDelivery(ctx context.Context, number int64) (*hearing, error
 	if err != nil {
 		return nil, noDelivery(err, number)
 	}
-	h.works, h.knowledge, err = a.heads(ctx, ledger.Filter{Work: h.Object.String()})
+	var p ledger.Page
+	p, h.knowledge, err = a.heads(ctx, ledger.Filter{Work: h.Object.String()})
+	h.works = p.Heads
 	return &h, err
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -32,13 +31,15 @@ func (a *app) list() *cobra.Command {
 	var f ledger.Filter
 	var status, reason string
 	var review bool
+	var times spans
 	cmd := &cobra.Command{
 		Use: "list [flags]", Aliases: []string{"ls"}, Args: noWork,
 		Short: "List works, oldest first",
-		Long: `List works in the order in which they were started.
+		Long: `List works in the order in which they were started, or with --prefix in that of their ids.
 
 When there are more than --limit, the last line (stderr) is the command for the next page; with -o json
-"next" is the number to give to --after, null on the last page.
+"next" is what to give to --after with the same filters, null on the last page. Works that have ended are looked through
+ten thousand at a time: a page may have few of them, or none, and says how far it looked.
 
 With -o ids it prints one work id a line, as the verbs that take several works read them from standard input; where
 several sagas know the id, the saga follows behind a tab.`,
@@ -47,6 +48,7 @@ several sagas know the id, the saga follows behind a tab.`,
   amends list --prefix shop:order:104 --limit 20
   amends list --external-id inv_5530             # who made inv_5530?
   amends list --status retrying -o json | jq -r '.items[].workId'
+  amends list --status compensated --since 24h --newest
   amends list --reason exhausted -o ids | amends retry - --reason "the books are back"`,
 	}
 	fl := cmd.Flags()
@@ -56,15 +58,22 @@ several sagas know the id, the saga follows behind a tab.`,
 	fl.BoolVar(&review, "review", false, "works that wait for a person: --status review")
 	fl.StringVar(&f.Prefix, "prefix", "", "work ids that begin with this")
 	fl.StringVar(&f.WaitsFor, "waits-for", "", "works that wait for this destination, or for a pause: all, saga:NAME")
+	fl.StringVar(&f.Step, "step", "", "works where this step is at issue: retried, undone, in review or paused")
 	fl.StringVar(&f.ExternalID, "external-id", "", "works that recorded this external id")
 	fl.BoolVar(&f.Unconfirmed, "unconfirmed", false, "works with a step that counts as done because nobody can tell (after a rebuild)")
+	times.flags(fl)
+	fl.BoolVar(&f.Newest, "newest", false, "those first that were started last")
 	fl.IntVar(&f.Limit, "limit", 50, "at most this many")
-	fl.Int64Var(&f.After, "after", 0, "only works with a greater number: the next page")
+	fl.StringVar(&f.After, "after", "", "the next page, as the page before says it")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if review && status == "" {
 			status = string(saga.Review)
 		}
-		if err := listable(status, reason, review, f.Limit); err != nil {
+		wrong := times.read(a.now(), &f)
+		if f.Newest && f.Prefix != "" {
+			wrong = append(wrong, "works that begin alike are listed in the order of their ids; leave out --newest")
+		}
+		if err := listable(status, reason, review, f.Limit, wrong); err != nil {
 			return err
 		}
 		f.Status, f.Reason = saga.Status(status), saga.Reason(reason)
@@ -74,8 +83,7 @@ several sagas know the id, the saga follows behind a tab.`,
 }
 
 // listable refuses filters that would silently match nothing.
-func listable(status, reason string, review bool, limit int) error {
-	var wrong []string
+func listable(status, reason string, review bool, limit int, wrong []string) error {
 	if status != "" && !slices.Contains(statuses, status) {
 		wrong = append(wrong, fmt.Sprintf("there is no status %q: it is one of %s", status, strings.Join(statuses, ", ")))
 	}
@@ -94,9 +102,45 @@ func listable(status, reason string, review bool, limit int) error {
 	return nil
 }
 
+// spans are the times that a list is narrowed to, as a person writes them.
+type spans struct{ since, until, updatedSince, updatedUntil string }
+
+func (s *spans) flags(fl *pflag.FlagSet) {
+	fl.StringVar(&s.since, "since", "", "started at this time or later: 2006-01-02T15:04:05Z, 2006-01-02, or how long ago, such as 2h or 7d")
+	fl.StringVar(&s.until, "until", "", "started before this time")
+	fl.StringVar(&s.updatedSince, "updated-since", "", "moved last at this time or later")
+	fl.StringVar(&s.updatedUntil, "updated-until", "", "moved last before this time")
+}
+
+// read puts the times into f, and says what is wrong with them.
+func (s *spans) read(now time.Time, f *ledger.Filter) (wrong []string) {
+	for _, t := range []struct {
+		flag string
+		text *string
+		at   *time.Time
+	}{
+		{"since", &s.since, &f.CreatedSince}, {"until", &s.until, &f.CreatedUntil},
+		{"updated-since", &s.updatedSince, &f.UpdatedSince}, {"updated-until", &s.updatedUntil, &f.UpdatedUntil},
+	} {
+		at, err := pointInTime(*t.text, now)
+		if err != nil {
+			wrong = append(wrong, "--"+t.flag+" "+err.Error())
+		}
+		*t.at = at.Truncate(time.Microsecond)
+		if *t.text != "" { // the command for the next page is about the same time, whenever it is typed
+			*t.text = at.UTC().Truncate(time.Microsecond).Format(time.RFC3339Nano)
+		}
+	}
+	empty := func(since, until time.Time) bool { return !since.IsZero() && !until.IsZero() && !since.Before(until) }
+	if empty(f.CreatedSince, f.CreatedUntil) || empty(f.UpdatedSince, f.UpdatedUntil) {
+		wrong = append(wrong, "what it is to be since is not before what it is to be until, so nothing can match")
+	}
+	return wrong
+}
+
 // headJSON is a work in a list.
 type headJSON struct {
-	Number   int64       `json:"number,string"` // the cursor: --after
+	Number   int64       `json:"number,string"`
 	WorkID   string      `json:"workId"`
 	Saga     string      `json:"saga"`
 	Version  int         `json:"version"`
@@ -129,30 +173,32 @@ func session(t saga.Token) string {
 }
 
 func (a *app) runList(cmd *cobra.Command, f ledger.Filter) error {
-	limit := f.Limit
-	f.Limit++ // one more tells whether there is a next page
-	heads, k, err := a.heads(cmd.Context(), f)
+	p, k, err := a.heads(cmd.Context(), f)
 	if err != nil {
 		return err
 	}
-	heads, more := page(heads, limit)
 	if a.json {
 		toJSON := func(h *ledger.Head) headJSON { return headToJSON(h, k) }
-		return a.printJSON(listed(heads, more, toJSON, func(h *ledger.Head) string { return strconv.FormatInt(h.Number, 10) }))
+		return a.printJSON(listed(p.Heads, p.Next != "", toJSON, func(*ledger.Head) string { return p.Next }))
 	}
 	switch {
-	case len(heads) == 0:
-		a.sayf("no works match")
-		return nil
+	case len(p.Heads) == 0:
+		if p.Next == "" {
+			a.sayf("no works match")
+		}
 	case a.output == "ids":
-		if err := a.printIDs(cmd.Context(), heads); err != nil {
+		if err := a.printIDs(cmd.Context(), p.Heads); err != nil {
 			return err
 		}
 	default:
-		a.printHeads(heads, k)
+		a.printHeads(p.Heads, k)
 	}
-	if more {
-		a.sayf("there are more; the next page: %s --after %d", again(cmd), heads[limit-1].Number)
+	switch next := again(cmd) + " --after " + p.Next; {
+	case p.Next == "":
+	case !p.Looked.IsZero():
+		a.sayf("looked as far as the work started at %s; to go on: %s", a.both(p.Looked), next)
+	default:
+		a.sayf("there are more; the next page: %s", next)
 	}
 	return nil
 }
@@ -171,7 +217,7 @@ func (a *app) printIDs(ctx context.Context, heads []ledger.Head) error {
 	return a.with(ctx, func(s store) error {
 		for i := range heads {
 			id := heads[i].ID
-			alike, err := s.List(ctx, ledger.Filter{Work: id.Work})
+			alike, err := ledger.Heads(ctx, s, ledger.Filter{Work: id.Work})
 			if err != nil {
 				return err
 			}
@@ -207,15 +253,15 @@ func headNote(h *ledger.Head, k *knowledge) string {
 }
 
 // heads opens the ledger for one listing, and asks who runs.
-func (a *app) heads(ctx context.Context, f ledger.Filter) (heads []ledger.Head, k *knowledge, err error) {
+func (a *app) heads(ctx context.Context, f ledger.Filter) (p ledger.Page, k *knowledge, err error) {
 	err = a.with(ctx, func(s store) (err error) {
-		if heads, err = s.List(ctx, f); err != nil {
+		if p, err = s.List(ctx, f); err != nil {
 			return err
 		}
 		if k, err = whoKnows(ctx, s); err != nil {
 			return err
 		}
-		if f.WaitsFor != "" || slices.ContainsFunc(heads, func(h ledger.Head) bool { return h.WaitsFor != "" }) {
+		if f.WaitsFor != "" || slices.ContainsFunc(p.Heads, func(h ledger.Head) bool { return h.WaitsFor != "" }) {
 			if k.flow, err = flowOf(ctx, s); err != nil {
 				return err
 			}
@@ -225,10 +271,10 @@ func (a *app) heads(ctx context.Context, f ledger.Filter) (heads []ledger.Head, 
 				return err
 			}
 		}
-		k.paused, err = whoPaused(ctx, s, heads)
+		k.paused, err = whoPaused(ctx, s, p.Heads)
 		return err
 	})
-	return heads, k, err
+	return p, k, err
 }
 
 // whoPaused reads who holds the works that a person does, and why.

@@ -19,7 +19,11 @@ func listed[T, J, K any](items []T, more bool, toJSON func(*T) J, key func(*T) K
 		l.Items[i] = toJSON(&items[i])
 	}
 	if more {
-		next := fmt.Sprint(key(&items[len(items)-1])) // a text, whatever it is (K18)
+		var last *T
+		if len(items) > 0 {
+			last = &items[len(items)-1]
+		}
+		next := fmt.Sprint(key(last)) // a text, whatever it is (K18)
 		l.Next = &next
 	}
 	return l

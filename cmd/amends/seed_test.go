@@ -270,7 +270,7 @@ func settled(ctx context.Context, op *coordinator.Operator, work string, wanted 
 // heard waits until the head of a work is as wanted.
 func heard(ctx context.Context, l store, work string, wanted func(*ledger.Head) bool) error {
 	for {
-		heads, err := l.List(ctx, ledger.Filter{Work: work})
+		heads, err := ledger.Heads(ctx, l, ledger.Filter{Work: work})
 		if err != nil || len(heads) == 1 && wanted(&heads[0]) {
 			return err
 		}

@@ -196,7 +196,7 @@ type forPeople struct{ review, paused int }
 
 func heldFor(ctx context.Context, s store) (n forPeople, err error) {
 	count := func(status saga.Status) int {
-		heads, errList := s.List(ctx, ledger.Filter{Status: status, Limit: ledger.MaxBacklog})
+		heads, errList := ledger.Heads(ctx, s, ledger.Filter{Status: status, Limit: ledger.MaxBacklog})
 		err = errors.Join(err, errList)
 		return len(heads)
 	}

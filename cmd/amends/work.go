@@ -53,7 +53,7 @@ func (w *which) flag(cmd *cobra.Command) {
 
 // find returns the one work that is meant.
 func (w *which) find(ctx context.Context, s store) (ledger.Head, error) {
-	heads, err := s.List(ctx, ledger.Filter{Work: w.work, Saga: w.saga, ExternalID: w.externalID})
+	heads, err := ledger.Heads(ctx, s, ledger.Filter{Work: w.work, Saga: w.saga, ExternalID: w.externalID})
 	switch {
 	case err != nil:
 		return ledger.Head{}, err

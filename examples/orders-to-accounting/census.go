@@ -23,14 +23,13 @@ func count(ctx context.Context, r ledger.Catalogue) (census, error) {
 	var c census
 	f := ledger.Filter{Saga: sagaName, Limit: 1000}
 	for {
-		heads, err := r.List(ctx, f)
-		if err != nil || len(heads) == 0 {
+		page, err := r.List(ctx, f)
+		for i := range page.Heads {
+			c.add(&page.Heads[i])
+		}
+		if f.After = page.Next; err != nil || page.Next == "" {
 			return c, err
 		}
-		for i := range heads {
-			c.add(&heads[i])
-		}
-		f.After = heads[len(heads)-1].Number
 	}
 }
 

@@ -201,15 +201,12 @@ func (p *play) rebuild(ctx context.Context) error {
 // adopted counts the works of a rebuilt ledger, and names those with a receipt of which nobody can know.
 func adopted(ctx context.Context, l ledger.Catalogue) (works int, unconfirmed []string, err error) {
 	c, err := count(ctx, l)
-	for f := (ledger.Filter{Saga: sagaName, Unconfirmed: true, Limit: 1000}); err == nil; {
-		var heads []ledger.Head
-		if heads, err = l.List(ctx, f); len(heads) == 0 {
-			break
-		}
-		for i := range heads {
-			unconfirmed = append(unconfirmed, heads[i].ID.Work)
-		}
-		f.After = heads[len(heads)-1].Number
+	if err != nil {
+		return 0, nil, err
+	}
+	heads, err := ledger.Heads(ctx, l, ledger.Filter{Saga: sagaName, Unconfirmed: true, Limit: max(c.works, 1)})
+	for i := range heads {
+		unconfirmed = append(unconfirmed, heads[i].ID.Work)
 	}
 	return c.works, unconfirmed, err
 }

@@ -140,7 +140,7 @@ func (r *rig) post(h http.Header, body []byte) int {
 // head is where the work of an order stands; nil when there is none.
 func (r *rig) head(o shop.Order) *ledger.Head {
 	r.t.Helper()
-	heads, err := r.ledger.List(r.t.Context(), ledger.Filter{Limit: 100})
+	heads, err := ledger.Heads(r.t.Context(), r.ledger, ledger.Filter{Limit: 100})
 	if err != nil {
 		r.t.Fatal(err)
 	}

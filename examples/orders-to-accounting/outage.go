@@ -73,7 +73,7 @@ func (o *outage) end(ctx context.Context) error {
 }
 
 func (o *outage) compensated(ctx context.Context) ([]ledger.Head, error) {
-	return o.p.records.ledger.List(ctx, ledger.Filter{Saga: sagaName, Status: saga.Compensated, Limit: o.p.orders})
+	return ledger.Heads(ctx, o.p.records.ledger, ledger.Filter{Saga: sagaName, Status: saga.Compensated, Limit: o.p.orders})
 }
 
 // undone counts works that were compensated since the outage began, although no person and no shop cancelled them and no

@@ -59,7 +59,7 @@ func (r *records) close() error { return r.ledger.Close() }
 
 // empty is an error when somebody has used the records before.
 func (r *records) empty(ctx context.Context) error {
-	there, err := r.ledger.List(ctx, ledger.Filter{Limit: 1})
+	there, err := ledger.Heads(ctx, r.ledger, ledger.Filter{Limit: 1})
 	if err == nil && len(there) > 0 {
 		err = fmt.Errorf("the ledger %s holds works already, of an earlier run or of your own; give -db a new one", withoutPassword(r.db))
 	}

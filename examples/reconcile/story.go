@@ -159,7 +159,7 @@ func (s *story) rest(ctx context.Context, orders ...string) error {
 }
 
 func (s *story) wait(ctx context.Context, orders []string) error {
-	heads, err := s.db.List(ctx, ledger.Filter{Saga: "invoice-order"})
+	heads, err := ledger.Heads(ctx, s.db, ledger.Filter{Saga: "invoice-order"})
 	if err != nil {
 		return err
 	}

@@ -88,8 +88,8 @@ CREATE INDEX amends_instances_held ON amends_instances (session) WHERE session I
 -- Held instances with unread signals. Costs one without signals nothing.
 CREATE INDEX amends_instances_held_unread ON amends_instances (session) WHERE session IS NOT NULL AND received > consumed;
 
--- What waits for a person. Costs an instance that goes well nothing.
-CREATE INDEX amends_instances_parked ON amends_instances (ref) WHERE status IN ('review', 'paused', 'adopting');
+-- What has not ended, by where it stands: what people list. What has ended is walked by reference.
+CREATE INDEX amends_instances_unfinished ON amends_instances (status, ref) WHERE finished_at IS NULL;
 
 -- Which instances count a step as done because nobody can tell whether it happened? Costs the others nothing.
 CREATE INDEX amends_instances_unconfirmed ON amends_instances (ref) WHERE unconfirmed;

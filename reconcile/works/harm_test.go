@@ -131,7 +131,7 @@ func TestRebuildFromNothing(t *testing.T) {
 		if err != nil || r.Verdict != repair.Refused || r.Planned != 0 || !strings.Contains(r.Words, "nothing to rebuild from") {
 			t.Errorf("%+v, %v", r, err)
 		}
-		if heads, err := l.List(t.Context(), ledger.Filter{}); err != nil || len(heads) > 0 {
+		if heads, err := ledger.Heads(t.Context(), l, ledger.Filter{}); err != nil || len(heads) > 0 {
 			t.Errorf("the ledger has %d works, %v", len(heads), err)
 		}
 	})

@@ -296,7 +296,7 @@ func (p *process) planned() string {
 // dump is a ledger without what differs between two that say the same: times and hashes.
 func (p *process) dump(l *memory.DB) string {
 	p.t.Helper()
-	heads, err := l.List(p.t.Context(), ledger.Filter{Saga: orderSaga, ByWork: true, Limit: 1000})
+	heads, err := ledger.Heads(p.t.Context(), l, ledger.Filter{Saga: orderSaga, ByWork: true, Limit: 1000})
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ import (
 type Ledger interface {
 	Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, error)
 	Post(ctx context.Context, id saga.ID, s saga.Signal) error
-	List(ctx context.Context, f ledger.Filter) ([]ledger.Head, error)
+	List(ctx context.Context, f ledger.Filter) (ledger.Page, error)
 }
 
 // Config sets up [Works].
@@ -74,7 +74,7 @@ func New(c Config) (*Works, error) {
 // Heads returns where works stand, in the order of their keys. What it says of lateness is by this machine's clock and
 // a reason to look, no more.
 func (w *Works) Heads(ctx context.Context, after string, limit int) ([]drift.Head, error) {
-	heads, err := w.c.Ledger.List(ctx, ledger.Filter{Saga: w.c.Saga, ByWork: true, AfterWork: after, Limit: limit})
+	heads, err := ledger.Heads(ctx, w.c.Ledger, ledger.Filter{Saga: w.c.Saga, ByWork: true, AfterWork: after, Limit: limit})
 	if err != nil {
 		return nil, err
 	}

@@ -92,7 +92,7 @@ func TestClosed(t *testing.T) {
 	if _, err := l.OpenSession(t.Context(), time.Hour, "", nil); err == nil {
 		t.Error("a closed ledger opened a session")
 	}
-	if _, err := l.List(t.Context(), ledger.Filter{}); err == nil {
+	if _, err := ledger.Heads(t.Context(), l, ledger.Filter{}); err == nil {
 		t.Error("a closed ledger listed works")
 	}
 }

@@ -75,7 +75,7 @@ func (db *DB) Acts(ctx context.Context, kind ledger.ControlKind, name string, li
 	defer unlock()
 	var acts []ledger.Control
 	for _, c := range slices.Backward(db.acts) {
-		if c.Kind == kind && c.Name == name && len(acts) < cmp.Or(max(limit, 0), defaultLimit) {
+		if c.Kind == kind && c.Name == name && len(acts) < cmp.Or(max(limit, 0), pageSize) {
 			acts = append(acts, copyControl(c))
 		}
 	}

@@ -7,56 +7,72 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/saga"
 )
 
-// defaultLimit is what a Filter without a limit means.
-const defaultLimit = 100
-
-// List returns heads "in the order of their numbers, at most f.Limit of them, starting behind f.After; or in the order
-// of their works behind f.AfterWork".
-func (db *DB) List(ctx context.Context, f ledger.Filter) ([]ledger.Head, error) {
+// List returns a page of heads in the order of their numbers or works. It is small enough to look at all of it.
+func (db *DB) List(ctx context.Context, f ledger.Filter) (ledger.Page, error) {
 	_, unlock, err := db.enter(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("list works: %w", err)
+		return ledger.Page{}, fmt.Errorf("list works: %w", err)
 	}
 	defer unlock()
-	works := db.works
-	if f.ByWork {
-		works = slices.SortedFunc(slices.Values(works), func(a, b *work) int { return strings.Compare(a.head.ID.Work, b.head.ID.Work) })
+	at, err := f.Position()
+	if err != nil {
+		return ledger.Page{}, fmt.Errorf("list works: %w", err)
 	}
-	var heads []ledger.Head
+	works := slices.SortedFunc(slices.Values(db.works), inOrder(&f))
+	var page ledger.Page
 	for _, w := range works {
-		if len(heads) == limit(f) {
+		if f.After != "" && inOrder(&f)(w, &work{head: ledger.Head{Number: at.Number, ID: at.ID}}) <= 0 || !w.matches(&f) {
+			continue
+		}
+		if n := len(page.Heads); n == f.PageSize() { // there is another one
+			page.Next = f.Behind(ledger.Position{Number: page.Heads[n-1].Number, ID: page.Heads[n-1].ID})
 			break
 		}
-		if w.matches(&f) {
-			heads = append(heads, w.head)
-		}
+		page.Heads = append(page.Heads, w.head)
 	}
-	return heads, nil
+	return page, nil
 }
 
-func limit(f ledger.Filter) int { return cmp.Or(max(f.Limit, 0), defaultLimit) }
+// inOrder is the order of a listing.
+func inOrder(f *ledger.Filter) func(a, b *work) int {
+	return func(a, b *work) int {
+		c := cmp.Compare(a.head.Number, b.head.Number)
+		if f.InOrderOfWork() {
+			c = cmp.Or(strings.Compare(a.head.ID.Work, b.head.ID.Work), strings.Compare(a.head.ID.Saga, b.head.ID.Saga))
+		}
+		if f.Newest && !f.InOrderOfWork() {
+			c = -c
+		}
+		return c
+	}
+}
 
 // matches applies a filter: "zero fields do not narrow".
 func (w *work) matches(f *ledger.Filter) bool {
 	h := &w.head
-	behind := h.Number > f.After
-	if f.ByWork {
-		behind = h.ID.Work > f.AfterWork
-	}
-	return behind &&
+	return (!f.ByWork || h.ID.Work > f.AfterWork) &&
 		matchesID(f, h.ID) &&
 		(f.Status == "" || h.Status == f.Status) &&
 		(f.Reason == "" || h.Reason == f.Reason) &&
 		(f.WaitsFor == "" || h.WaitsFor == f.WaitsFor) &&
+		(f.Step == "" || h.Step == f.Step) &&
+		between(h.Created, f.CreatedSince, f.CreatedUntil) &&
+		between(h.Updated, f.UpdatedSince, f.UpdatedUntil) &&
 		(f.ExternalID == "" || slices.ContainsFunc(w.records, func(r saga.Record) bool {
 			return r.ExternalID == f.ExternalID
 		})) &&
 		(!f.Unconfirmed || h.Unconfirmed)
+}
+
+// between reports whether t is "from since on, and before until".
+func between(t, since, until time.Time) bool {
+	return !t.Before(since) && (until.IsZero() || t.Before(until))
 }
 
 func matchesID(f *ledger.Filter, id saga.ID) bool {
@@ -106,7 +122,7 @@ func (db *DB) Duplicates(ctx context.Context, f ledger.Filter) ([]ledger.Duplica
 		}
 	}
 	ds := slices.SortedFunc(maps.Values(sums), byLast)
-	return ds[:min(len(ds), limit(f))], nil
+	return ds[:min(len(ds), f.PageSize())], nil
 }
 
 // Definitions returns every definition the ledger has seen, by name and version.

@@ -90,7 +90,7 @@ func TestDatabaseChanged(t *testing.T) {
 	appendAll(t, l, fresh.Token, []ledger.Entry{start(fresh.Token, "c")}, ledger.Appended)
 	direct := open(t, after)
 	defer closed(t, direct)
-	if heads, err := direct.List(t.Context(), ledger.Filter{}); err != nil || len(heads) != 1 || heads[0].ID.Work != "c" {
+	if heads, err := ledger.Heads(t.Context(), direct, ledger.Filter{}); err != nil || len(heads) != 1 || heads[0].ID.Work != "c" {
 		t.Errorf("the new server has %+v, %v, want the work of the new session", heads, err)
 	}
 }
@@ -116,7 +116,7 @@ func TestConnectionToAnotherServer(t *testing.T) {
 	if !errors.Is(err, ledger.ErrDatabaseChanged) {
 		t.Errorf("append: %v, want ErrDatabaseChanged", err)
 	}
-	if _, err := l.List(t.Context(), ledger.Filter{}); err == nil {
+	if _, err := ledger.Heads(t.Context(), l, ledger.Filter{}); err == nil {
 		t.Error("the other server was read as if it were ours")
 	}
 }

@@ -64,5 +64,9 @@ func SetRefs(l *DB, now func() time.Time) {
 // SetMost bounds what one statement of l carries.
 func SetMost(l *DB, bytes int) { l.most = bytes }
 
-// ClaimText is the statement of a claim, for looking at its plan.
-const ClaimText = claimText
+// ClaimText is the statement of a claim, and ReleaseText the one before it that takes works from dead sessions, for looking
+// at their plans and for standing still behind them.
+const (
+	ClaimText   = claimText
+	ReleaseText = releaseText
+)

@@ -193,7 +193,7 @@ func TestAFailOverEndsNoReceiver(t *testing.T) {
 	if ds, err := direct.Deliveries(t.Context(), reconcile.DeliveryFilter{}); err != nil || len(ds) != 1 {
 		t.Errorf("the new server has %d deliveries, %v, want one", len(ds), err)
 	}
-	if heads, err := direct.List(t.Context(), ledger.Filter{}); err != nil || len(heads) != 1 || heads[0].ID != (saga.ID{Saga: "s", Work: "b"}) {
+	if heads, err := ledger.Heads(t.Context(), direct, ledger.Filter{}); err != nil || len(heads) != 1 || heads[0].ID != (saga.ID{Saga: "s", Work: "b"}) {
 		t.Errorf("the new server has %+v, %v, want the work of the new session", heads, err)
 	}
 }

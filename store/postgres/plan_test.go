@@ -228,3 +228,52 @@ func TestClaimPassesLockedOrphans(t *testing.T) {
 		}
 	}
 }
+
+// K11: a claimer that stands still inside its transaction delays no other. One has buried a session, taken over what it
+// held, and claimed; it does not commit. Another claims beside it what is left, and does not wait: a wait would not end.
+func TestAClaimerThatStandsStillDelaysNoOther(t *testing.T) {
+	t.Parallel()
+	l := open(t, migrated.URL(t))
+	defer closed(t, l)
+	db := connect(t, l.url)
+	stopped, other := session(t, l), session(t, l)
+	dead, err := l.OpenSession(t.Context(), time.Microsecond, "dies", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	backlog(t, db, "s", 1, 300)
+	line(t, db, "books", "s", 100)
+	db.MustExecContext(t.Context(), `UPDATE amends_instances SET session = $1, due_at = NULL WHERE ref <= 100`, int64(dead.Token))
+	tx, err := db.BeginTxx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	for _, statement := range []string{postgres.ClaimText, postgres.ReleaseText, postgres.ClaimText} {
+		args := []any{nil, `[["s", 1]]`, 60, int64(stopped), 0, statement == postgres.ClaimText, `[["books", 30]]`}
+		if statement == postgres.ReleaseText {
+			args = []any{nil, 50}
+		}
+		if _, err := tx.ExecContext(t.Context(), statement, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var taken int // by the one that stands still, of what no session had held
+	if err := tx.GetContext(t.Context(), &taken, `SELECT count(*) FROM amends_instances WHERE session = $1 AND ref > 100`, int64(stopped)); err != nil || taken == 0 {
+		t.Fatalf("it has claimed %d works, %v", taken, err)
+	}
+	total := 0
+	for {
+		got, err := l.Claim(t.Context(), other, ledger.Claim{Limit: 100, Known: []ledger.Version{{Saga: "s", Version: 1}}, Rooms: map[string]int{"books": 40}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got.Heads) == 0 {
+			break
+		}
+		total += len(got.Heads)
+	}
+	if total+taken != 300 {
+		t.Errorf("claimed %d works beside a claimer that stands still with %d of 300", total, taken)
+	}
+}

@@ -39,7 +39,7 @@ func TestReferencesThatClash(t *testing.T) {
 	other.Record.Nonce = 7
 	other.Record.Seal(other.ID, 0, saga.Hash{}, token)
 	appendAll(t, two, token, []ledger.Entry{other}, ledger.Exists)
-	heads, err := one.List(t.Context(), ledger.Filter{})
+	heads, err := ledger.Heads(t.Context(), one, ledger.Filter{})
 	if err != nil || len(heads) != 5 {
 		t.Fatalf("%d instances, %v, want 5", len(heads), err)
 	}
@@ -81,7 +81,7 @@ func TestReferencesThatClashInTransactions(t *testing.T) {
 			if err := tx.Commit(); err != nil {
 				t.Fatal(err)
 			}
-			if heads, err := one.List(t.Context(), ledger.Filter{}); err != nil || len(heads) != 4 {
+			if heads, err := ledger.Heads(t.Context(), one, ledger.Filter{}); err != nil || len(heads) != 4 {
 				t.Errorf("%d instances, %v, want 4", len(heads), err)
 			}
 		})

@@ -47,7 +47,7 @@ func methods(l *store, token saga.Token, e ledger.Entry, head int64) map[string]
 			return l.Post(ctx, e.ID, saga.Signal{Kind: saga.SignalCancel, Key: "k"})
 		},
 		"Load":        func(ctx context.Context) error { _, err := l.Load(ctx, []saga.ID{e.ID}); return err },
-		"List":        func(ctx context.Context) error { _, err := l.List(ctx, ledger.Filter{}); return err },
+		"List":        func(ctx context.Context) error { _, err := ledger.Heads(ctx, l, ledger.Filter{}); return err },
 		"History":     func(ctx context.Context) error { _, err := l.History(ctx, e.ID); return err },
 		"Signals":     func(ctx context.Context) error { _, err := l.Signals(ctx, e.ID); return err },
 		"Sessions":    func(ctx context.Context) error { _, err := l.Sessions(ctx); return err },
@@ -359,7 +359,7 @@ func TestWithoutASessionTheLedgerFollows(t *testing.T) {
 		return err
 	})
 	goesOn(t, "list", func(ctx context.Context) error {
-		heads, err := l.List(ctx, ledger.Filter{})
+		heads, err := ledger.Heads(ctx, l, ledger.Filter{})
 		if err == nil && (len(heads) != 1 || heads[0].ID.Work != "b") {
 			return fmt.Errorf("the new server has %+v", heads)
 		}

@@ -106,7 +106,7 @@ func TestSchemas(t *testing.T) {
 		t.Fatal(err)
 	}
 	for l, want := range map[*store]int{public: 0, tenant: 1} {
-		if heads, err := l.List(t.Context(), ledger.Filter{}); err != nil || len(heads) != want {
+		if heads, err := ledger.Heads(t.Context(), l, ledger.Filter{}); err != nil || len(heads) != want {
 			t.Errorf("got works %v, %v, want %d", heads, err, want)
 		}
 	}

@@ -53,7 +53,7 @@ func crowd(t *testing.T, n int, dbs ...*DB) {
 	}); err != nil {
 		t.Error(err)
 	}
-	heads, err := dbs[0].List(t.Context(), ledger.Filter{Limit: 10 * n})
+	heads, err := ledger.Heads(t.Context(), dbs[0], ledger.Filter{Limit: 10 * n})
 	ds, err2 := dbs[0].Deliveries(t.Context(), reconcile.DeliveryFilter{Limit: 10 * n})
 	if err := errors.Join(err, err2); err != nil || len(heads) != n*len(dbs) || len(ds) != n*len(dbs) {
 		t.Errorf("%d works and %d deliveries, %v; want %d of each", len(heads), len(ds), err, n*len(dbs))

@@ -86,7 +86,7 @@ func TestOneCoordinator(t *testing.T) {
 	if err := second.Post(t.Context(), e.ID, saga.Signal{Kind: saga.SignalCancel, Key: "k"}); err != nil {
 		t.Errorf("posting needs no lock: %v", err)
 	}
-	if heads, err := second.List(t.Context(), ledger.Filter{}); err != nil || len(heads) != 1 || heads[0].Session != lease.Token {
+	if heads, err := ledger.Heads(t.Context(), second, ledger.Filter{}); err != nil || len(heads) != 1 || heads[0].Session != lease.Token {
 		t.Errorf("reading needs no lock: %+v, %v", heads, err)
 	}
 
@@ -213,7 +213,7 @@ func TestClockSetBack(t *testing.T) {
 	if b := appendOne(t, l, s.Token, n, ledger.Appended); !b.At.Equal(a.At) {
 		t.Errorf("the second record is of %v, the first of %v", b.At, a.At)
 	}
-	heads, err := l.List(t.Context(), ledger.Filter{})
+	heads, err := ledger.Heads(t.Context(), l, ledger.Filter{})
 	if err != nil || heads[0].Status != saga.Completed || !heads[0].Finished.Equal(a.At) {
 		t.Errorf("the head is %+v, %v", heads, err)
 	}

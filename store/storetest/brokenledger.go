@@ -119,7 +119,7 @@ func (l lumper) Append(ctx context.Context, t saga.Token, es []ledger.Entry) ([]
 type signalDeaf struct{ Store }
 
 func (d signalDeaf) Post(ctx context.Context, id saga.ID, s saga.Signal) error {
-	heads, err := d.List(ctx, ledger.Filter{Saga: id.Saga, Work: id.Work})
+	heads, err := ledger.Heads(ctx, d, ledger.Filter{Saga: id.Saga, Work: id.Work})
 	if err != nil || len(heads) == 1 && heads[0].Session != 0 {
 		return err
 	}
@@ -134,7 +134,7 @@ func (s sharer) Claim(ctx context.Context, t saga.Token, c ledger.Claim) (ledger
 	if err != nil {
 		return got, err
 	}
-	all, err := s.List(ctx, ledger.Filter{Limit: 1000})
+	all, err := ledger.Heads(ctx, s, ledger.Filter{Limit: 1000})
 	for _, h := range all {
 		if h.Session != 0 && h.Session != t && len(got.Heads) < c.Limit {
 			got.Heads = append(got.Heads, h)
@@ -147,7 +147,7 @@ func (s sharer) Claim(ctx context.Context, t saga.Token, c ledger.Claim) (ledger
 type knowAll struct{ Store }
 
 func (k knowAll) Claim(ctx context.Context, t saga.Token, c ledger.Claim) (ledger.Claimed, error) {
-	all, err := k.List(ctx, ledger.Filter{Limit: 1000})
+	all, err := ledger.Heads(ctx, k, ledger.Filter{Limit: 1000})
 	if err != nil {
 		return ledger.Claimed{}, err
 	}
@@ -182,7 +182,7 @@ func (r signalRepeater) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain
 type silent struct{ Store }
 
 func (s silent) Renew(ctx context.Context, t saga.Token, r ledger.Renewal) (ledger.Lease, error) {
-	all, err := s.List(ctx, ledger.Filter{Limit: 1000})
+	all, err := ledger.Heads(ctx, s, ledger.Filter{Limit: 1000})
 	for _, h := range all {
 		r.InHand = append(r.InHand, h.Number)
 	}
@@ -220,7 +220,7 @@ func (s lonely) Renew(ctx context.Context, t saga.Token, r ledger.Renewal) (ledg
 type stranger struct{ Store }
 
 func (s stranger) GiveBack(ctx context.Context, t saga.Token, works []ledger.Return) error {
-	all, err := s.List(ctx, ledger.Filter{Limit: 1000})
+	all, err := ledger.Heads(ctx, s, ledger.Filter{Limit: 1000})
 	for _, h := range all {
 		if h.Session != 0 && h.Session != t && err == nil {
 			err = s.Store.GiveBack(ctx, h.Session, works)

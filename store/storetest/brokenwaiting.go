@@ -15,7 +15,7 @@ import (
 type crowding struct{ Store }
 
 func (c crowding) Claim(ctx context.Context, t saga.Token, k ledger.Claim) (ledger.Claimed, error) {
-	all, err := c.List(ctx, ledger.Filter{Limit: 1000})
+	all, err := ledger.Heads(ctx, c, ledger.Filter{Limit: 1000})
 	if err != nil {
 		return ledger.Claimed{}, err
 	}
@@ -31,7 +31,7 @@ func (c crowding) Claim(ctx context.Context, t saga.Token, k ledger.Claim) (ledg
 type newcomer struct{ Store }
 
 func (n newcomer) Claim(ctx context.Context, t saga.Token, k ledger.Claim) (ledger.Claimed, error) {
-	all, err := n.List(ctx, ledger.Filter{Limit: 1000})
+	all, err := ledger.Heads(ctx, n, ledger.Filter{Limit: 1000})
 	if err != nil {
 		return ledger.Claimed{}, err
 	}
@@ -84,7 +84,7 @@ func (p pushing) Claim(ctx context.Context, t saga.Token, c ledger.Claim) (ledge
 type patient struct{ Store }
 
 func (p patient) Post(ctx context.Context, id saga.ID, s saga.Signal) error {
-	heads, err := p.List(ctx, ledger.Filter{Saga: id.Saga, Work: id.Work})
+	heads, err := ledger.Heads(ctx, p, ledger.Filter{Saga: id.Saga, Work: id.Work})
 	if err != nil || len(heads) == 1 && heads[0].WaitsFor != "" {
 		return err
 	}
@@ -96,7 +96,9 @@ type caller struct{ Store }
 
 func (c caller) GiveBack(ctx context.Context, t saga.Token, works []ledger.Return) error {
 	for i, r := range works {
-		heads, err := c.List(ctx, ledger.Filter{After: r.Number - 1, Limit: 1})
+		f := ledger.Filter{Limit: 1}
+		f.After = f.Behind(ledger.Position{Number: r.Number - 1})
+		heads, err := ledger.Heads(ctx, c, f)
 		if err != nil {
 			return err
 		}

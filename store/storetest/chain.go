@@ -163,9 +163,19 @@ func (b *bench) head(id saga.ID) ledger.Head {
 	return heads[0]
 }
 
+func (b *bench) page(f ledger.Filter) ledger.Page {
+	b.Helper()
+	page, err := b.List(b.Context(), f)
+	if err != nil {
+		b.Fatalf("list %+v: %v", f, err)
+	}
+	return page
+}
+
+// list returns the first heads of a listing, however many pages that takes.
 func (b *bench) list(f ledger.Filter) []ledger.Head {
 	b.Helper()
-	heads, err := b.List(b.Context(), f)
+	heads, err := ledger.Heads(b.Context(), b, f)
 	if err != nil {
 		b.Fatalf("list %+v: %v", f, err)
 	}

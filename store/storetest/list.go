@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -13,6 +14,9 @@ var listCases = []testCase{
 	{name: "filters", run: listFilters},
 	{name: "prefixes are literal", run: listPrefix},
 	{name: "pages", run: listPages},
+	{name: "cursors", run: listCursors},
+	{name: "the newest first", run: listNewest},
+	{name: "by time", run: listTimes},
 	{name: "by work", run: listByWork},
 	{name: "external ids", run: listExternalID},
 	{name: "unconfirmed", run: listUnconfirmed},
@@ -24,7 +28,7 @@ func listFilters(b *bench) {
 	b.start(t, "shop:1", started(), hold)
 	b.start(t, "shop:2", started(), hold).add(reviewed(), release)
 	poison := reviewed()
-	poison.Reason = saga.ReasonPoison
+	poison.Reason, poison.Step = saga.ReasonPoison, "mail"
 	b.start(t, "shop:3", started(), hold).add(poison, release)
 	b.start(t, "web:1", started(), hold).add(doing(saga.KindDone, saga.Completed), release)
 	other := b.fresh(t, "shop:1")
@@ -40,12 +44,16 @@ func listFilters(b *bench) {
 		{ledger.Filter{WaitsFor: books}, []string{"web:2", "shop:4"}},
 		{ledger.Filter{WaitsFor: books, Prefix: "shop", Status: saga.Running}, []string{"shop:4"}},
 		{ledger.Filter{WaitsFor: "book"}, nil},
+		{ledger.Filter{Step: "mail"}, []string{"shop:3"}},
+		{ledger.Filter{Step: "mail", Status: saga.Review, Newest: true}, []string{"shop:3"}},
+		{ledger.Filter{Step: "mail", Status: saga.Paused}, nil},
+		{ledger.Filter{Step: "no such"}, nil},
 		{ledger.Filter{}, []string{"shop:1", "shop:2", "shop:3", "web:1", "shop:1", "web:2", "web:3", "shop:4"}},
 		{ledger.Filter{Saga: theSaga}, []string{"shop:1", "shop:2", "shop:3", "web:1", "web:2", "web:3", "shop:4"}},
 		{ledger.Filter{Work: "shop:1"}, []string{"shop:1", "shop:1"}},
 		{ledger.Filter{Saga: "order-to-crm", Work: "shop:1"}, []string{"shop:1"}},
 		{ledger.Filter{Saga: "order-to-crm", Work: "shop:2"}, nil},
-		{ledger.Filter{Prefix: "shop:"}, []string{"shop:1", "shop:2", "shop:3", "shop:1", "shop:4"}},
+		{ledger.Filter{Prefix: "shop:"}, []string{"shop:1", "shop:1", "shop:2", "shop:3", "shop:4"}},
 		{ledger.Filter{Status: saga.Running}, []string{"shop:1", "shop:1", "web:2", "web:3", "shop:4"}},
 		{ledger.Filter{Status: saga.Completed}, []string{"web:1"}},
 		{ledger.Filter{Status: saga.Paused}, nil},
@@ -61,8 +69,8 @@ func listFilters(b *bench) {
 	}
 }
 
-// lists wants the works that a filter does not narrow away, in the order of their numbers, which a ledger in buckets does not
-// give in the order of starting; the first of them where there is a limit.
+// lists wants the works that a filter does not narrow away, in the order of their ids or of their numbers, which a ledger in
+// buckets does not give in the order of starting; the first of them where there is a limit.
 func (b *bench) lists(f ledger.Filter, want ...string) {
 	b.Helper()
 	got, whole := b.list(f), f
@@ -73,8 +81,12 @@ func (b *bench) lists(f ledger.Filter, want ...string) {
 		}
 		got = all
 	}
-	if !slices.IsSortedFunc(got, func(a, c ledger.Head) int { return cmp.Compare(a.Number, c.Number) }) {
-		b.Errorf("list %+v is not in the order of numbers: %+v", f, got)
+	order := func(a, c ledger.Head) int { return cmp.Compare(a.Number, c.Number) }
+	if f.InOrderOfWork() {
+		order = func(a, c ledger.Head) int { return cmp.Compare(a.ID.Work, c.ID.Work) }
+	}
+	if !slices.IsSortedFunc(got, order) {
+		b.Errorf("list %+v is not in its order: %+v", f, got)
 	}
 	if names := works(got); !slices.Equal(slices.Sorted(slices.Values(names)), slices.Sorted(slices.Values(want))) {
 		b.Errorf("list %+v: got %q, want %q", f, names, want)
@@ -114,7 +126,7 @@ func listPrefix(b *bench) {
 		"a%":         {"a%b"},
 		"a_":         {"a_b"},
 		`a\`:         {`a\b`},
-		"a":          {"a%b", "a_b", "axb", `a\b`},
+		"a":          {"a%b", `a\b`, "a_b", "axb"}, // by bytes
 		"A":          {"A_B"},
 		"ä":          {"ä"},
 		"%":          nil,
@@ -128,8 +140,8 @@ func listPrefix(b *bench) {
 	}
 }
 
-// "List returns heads in the order of their numbers, at most f.Limit of them, starting behind f.After." Without
-// a limit it is 100.
+// "List returns a page of the heads that f selects, at most f.Limit of them, behind the page that told f.After", in the order
+// of starting. Without a limit it is 100.
 func listPages(b *bench) {
 	t := b.session()
 	const n = 130
@@ -143,23 +155,119 @@ func listPages(b *bench) {
 	}
 	for _, limit := range []int{1, 7, 100, 1000} {
 		seen := map[saga.ID]bool{}
+		last := int64(0)
 		for f := (ledger.Filter{Limit: limit, Status: saga.Running}); ; {
-			page := b.list(f)
-			if len(page) == 0 {
-				break
+			page := b.page(f)
+			if len(page.Heads) > limit {
+				b.Fatalf("a page of %d has %d heads", limit, len(page.Heads))
 			}
-			if len(page) > limit {
-				b.Fatalf("a page of %d has %d heads", limit, len(page))
-			}
-			for _, h := range page {
-				if h.Number <= f.After || seen[h.ID] {
-					b.Fatalf("%s has number %d behind number %d, or was listed twice", h.ID, h.Number, f.After)
+			for _, h := range page.Heads {
+				if h.Number <= last || seen[h.ID] {
+					b.Fatalf("%s has number %d behind number %d, or was listed twice", h.ID, h.Number, last)
 				}
-				f.After, seen[h.ID] = h.Number, true
+				last, seen[h.ID] = h.Number, true
+			}
+			if f.After = page.Next; f.After == "" {
+				break
 			}
 		}
 		if len(seen) != n {
 			b.Errorf("pages of %d list %d works, want %d", limit, len(seen), n)
+		}
+	}
+}
+
+// A cursor goes on with its own listing and with no other: the filter and the order count, the size of a page does not.
+func listCursors(b *bench) {
+	t := b.session()
+	for i := range 9 {
+		c := b.start(t, order(i), started(), hold)
+		if i%3 == 0 {
+			c.add(reviewed(), release)
+		}
+	}
+	filters := []ledger.Filter{
+		{}, {Newest: true}, {ByWork: true}, {Prefix: "o"}, {Saga: theSaga}, {Saga: "another"}, {Status: saga.Review}, {Status: saga.Running},
+		{Reason: saga.ReasonInDoubt}, {WaitsFor: books}, {Step: books}, {ExternalID: "x"}, {Unconfirmed: true},
+		{CreatedSince: time.Unix(1, 0)}, {CreatedUntil: time.Unix(1<<40, 0)}, {UpdatedSince: time.Unix(1, 0)}, {UpdatedUntil: time.Unix(1<<40, 0)},
+		{Work: order(1)}, {ByWork: true, AfterWork: "a"},
+	}
+	for i, f := range filters {
+		f.Limit = 2
+		cursor := f.Behind(ledger.Position{Number: 2, ID: saga.ID{Saga: theSaga, Work: order(1)}})
+		if page := b.page(f); page.Next != "" {
+			cursor = page.Next
+		}
+		for k, g := range filters {
+			g.After, g.Limit = cursor, 5
+			_, err := b.List(b.Context(), g)
+			if k == i && err != nil {
+				b.Errorf("%+v does not go on: %v", f, err)
+			} else if k != i {
+				b.wantError(fmt.Sprintf("the cursor of %+v for %+v", f, g), err, ledger.ErrCursor)
+			}
+		}
+	}
+	for _, broken := range []string{"7", "x", "1", "1AAAA", "2" + ledger.Filter{}.Behind(ledger.Position{Number: 7})[1:], ledger.Filter{}.Behind(ledger.Position{Number: 7}) + "AAAA"} {
+		_, err := ledger.Heads(b.Context(), b, ledger.Filter{After: broken})
+		b.wantError(fmt.Sprintf("the cursor %q", broken), err, ledger.ErrCursor)
+	}
+}
+
+// "Newest lists those first that were started last", page by page.
+func listNewest(b *bench) {
+	t := b.session()
+	var want []string
+	for i := range 7 {
+		c := b.start(t, order(i), started(), hold)
+		if i != 3 {
+			c.add(reviewed(), release)
+			want = append(want, order(i))
+		}
+	}
+	slices.Reverse(want)
+	for _, limit := range []int{1, 2, 3, 100} {
+		var got []string
+		for f := (ledger.Filter{Status: saga.Review, Newest: true, Limit: limit}); ; {
+			page := b.page(f)
+			got = append(got, works(page.Heads)...)
+			if f.After = page.Next; f.After == "" || len(got) > len(want) {
+				break
+			}
+		}
+		if !slices.Equal(got, want) {
+			b.Errorf("pages of %d, the newest first: got %q, want %q", limit, got, want)
+		}
+	}
+}
+
+// "When a work was started, and when something was recorded that changed where it stands: from since on, and before until".
+func listTimes(b *bench) {
+	t := b.session()
+	var c []*chain
+	var at []time.Time
+	for i := range 3 {
+		c = append(c, b.start(t, order(i), started(), hold))
+		at = append(at, c[i].now().Created)
+		b.until(b.clock, at[i])
+	}
+	c[0].add(reviewed(), release)
+	updated := c[0].now().Updated
+	for _, l := range []struct {
+		f    ledger.Filter
+		want []string
+	}{
+		{ledger.Filter{CreatedSince: at[1]}, []string{order(1), order(2)}},
+		{ledger.Filter{CreatedUntil: at[1]}, []string{order(0)}},
+		{ledger.Filter{CreatedSince: at[0].Add(time.Microsecond), CreatedUntil: at[2]}, []string{order(1)}},
+		{ledger.Filter{CreatedSince: at[1], Newest: true}, []string{order(2), order(1)}},
+		{ledger.Filter{UpdatedSince: updated}, []string{order(0)}},
+		{ledger.Filter{UpdatedUntil: updated}, []string{order(1), order(2)}},
+		{ledger.Filter{UpdatedSince: at[1], Status: saga.Review}, []string{order(0)}},
+		{ledger.Filter{UpdatedSince: at[1], Status: saga.Running, CreatedUntil: at[2]}, []string{order(1)}},
+	} {
+		if got := works(b.list(l.f)); !slices.Equal(got, l.want) {
+			b.Errorf("list %+v: got %q, want %q", l.f, got, l.want)
 		}
 	}
 }

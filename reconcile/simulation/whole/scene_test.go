@@ -194,7 +194,7 @@ func (s *scene) person(ctx context.Context) {
 	if err != nil {
 		panic(err)
 	}
-	heads, err := s.db.List(ctx, ledger.Filter{Status: saga.Review, Limit: 1_000_000})
+	heads, err := ledger.Heads(ctx, s.db, ledger.Filter{Status: saga.Review, Limit: 1_000_000})
 	for i := range heads {
 		records, failed := s.db.History(ctx, heads[i].ID)
 		st, folded := saga.Fold(heads[i].ID, records)

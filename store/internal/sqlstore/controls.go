@@ -45,7 +45,7 @@ func (s *chains) Acts(ctx context.Context, kind ledger.ControlKind, name string,
 		return nil, nil
 	}
 	if limit <= 0 {
-		limit = defaultLimit
+		limit = pageSize
 	}
 	all, err := s.readControls(ctx, acts, string(kind), name, limit)
 	if err != nil {

@@ -13,50 +13,6 @@ import (
 	"github.com/amends-dev/amends/saga"
 )
 
-// defaultLimit is what a Filter without a limit means.
-const defaultLimit = 100
-
-// List returns heads in the order of their numbers or works, at most f.Limit of them, starting behind f.After or
-// f.AfterWork.
-func (s *chains) List(ctx context.Context, f ledger.Filter) ([]ledger.Head, error) {
-	var w filter
-	order := "h.ref"
-	if f.ByWork { // amends_instances_work is in this order, by bytes
-		order = "h.work_id"
-		w.add("h.work_id > ", f.AfterWork)
-	} else {
-		w.add("h.ref > ", f.After)
-	}
-	w.work(&f)
-	if f.Status != "" {
-		w.add("h.status = ", string(f.Status))
-	}
-	if f.Reason != "" {
-		w.add("h.reason = ", string(f.Reason))
-	}
-	if f.WaitsFor != "" { // amends_instances_waiting
-		w.add("h.waits_for = ", f.WaitsFor)
-	}
-	if f.ExternalID != "" {
-		w.add("h.ref IN (SELECT r.instance FROM amends_records AS r WHERE r.external_id = ", f.ExternalID)
-		w.text.WriteString(")")
-	}
-	if f.Unconfirmed { // amends_instances_unconfirmed
-		w.text.WriteString(" AND h.unconfirmed")
-	}
-	query := `SELECT ` + HeadColumns + ` FROM amends_instances AS h` + w.text.String() +
-		` ORDER BY ` + order + w.limit(f.Limit)
-	var rows []HeadRow
-	err := s.db.View(ctx, func(ctx context.Context, q Queries) error {
-		rows = rows[:0]
-		return sqlx.SelectContext(ctx, q, &rows, query, w.args...)
-	})
-	if err != nil {
-		return nil, s.failed(ctx, err, "list works")
-	}
-	return heads(rows), nil
-}
-
 // History returns the whole chain of a work from its first record.
 func (s *chains) History(ctx context.Context, id saga.ID) ([]saga.Record, error) {
 	chain := reading{id: id} // it begins anew with each first record
@@ -107,7 +63,7 @@ type duplicateRow struct {
 func (s *chains) Duplicates(ctx context.Context, f ledger.Filter) ([]ledger.Duplicate, error) {
 	var w filter
 	w.work(&f)
-	query := duplicates + w.text.String() + ` ORDER BY h.last_at DESC, h.saga, h.work_id, h.source` + w.limit(f.Limit)
+	query := duplicates + w.text.String() + ` ORDER BY h.last_at DESC, h.saga, h.work_id, h.source` + w.limit(f.PageSize())
 	var rows []duplicateRow
 	err := s.db.View(ctx, func(ctx context.Context, q Queries) error {
 		rows = rows[:0]
@@ -156,34 +112,42 @@ type filter struct {
 	args []any
 }
 
-// add appends a condition that ends in a parameter.
-func (w *filter) add(condition string, arg any) {
+// where appends a condition.
+func (w *filter) where(condition string) {
 	join := " AND "
 	if w.text.Len() == 0 {
 		join = " WHERE "
 	}
-	w.args = append(w.args, arg)
-	fmt.Fprintf(&w.text, "%s%s$%d", join, condition, len(w.args))
+	w.text.WriteString(join + condition)
 }
 
-// work narrows to the work ids of a filter. A prefix is a lower bound too, so that the index on work ids serves it.
+// add appends a condition that ends in a parameter.
+func (w *filter) add(condition string, arg any) {
+	w.args = append(w.args, arg)
+	w.where(fmt.Sprintf("%s$%d", condition, len(w.args)))
+}
+
+// work narrows to the work ids of a filter. A prefix is a range of the index on work ids.
 func (w *filter) work(f *ledger.Filter) {
 	if f.Saga != "" {
 		w.add("h.saga = ", f.Saga)
 	}
+	w.ids(f)
+}
+
+// ids narrows to a range of the index on work, and to what has the prefix in it.
+func (w *filter) ids(f *ledger.Filter) {
 	if f.Work != "" {
 		w.add("h.work_id = ", f.Work)
 	}
 	if f.Prefix != "" {
 		w.add("h.work_id >= ", f.Prefix)
+		w.add("h.work_id <= ", f.Prefix+strings.Repeat("\U0010ffff", saga.MaxWork/4))
 		w.add(fmt.Sprintf("substr(h.work_id, 1, %d) = ", utf8.RuneCountInString(f.Prefix)), f.Prefix)
 	}
 }
 
 func (w *filter) limit(n int) string {
-	if n <= 0 {
-		n = defaultLimit
-	}
 	w.args = append(w.args, n)
 	return fmt.Sprintf(" LIMIT $%d", len(w.args))
 }

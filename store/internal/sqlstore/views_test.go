@@ -128,7 +128,7 @@ func compareViews(t *testing.T, l ledger.Ledger, db *sqlx.DB) {
 		if err := db.Select(&rows, `SELECT * FROM amends_history WHERE work_id = $1 ORDER BY seq`, id.Work); err != nil || len(rows) != len(records) {
 			t.Fatalf("the view has %d of %d records of %s: %v", len(rows), len(records), id, err)
 		}
-		heads, err := l.List(ctx, ledger.Filter{Work: id.Work})
+		heads, err := ledger.Heads(ctx, l, ledger.Filter{Work: id.Work})
 		if err != nil || len(heads) != 1 {
 			t.Fatal(heads, err)
 		}

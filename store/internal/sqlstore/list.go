@@ -1,0 +1,170 @@
+package sqlstore
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/saga"
+)
+
+// walked is how many heads a page looks at, at most, for those that match. A page of ten thousand takes some tens of
+// milliseconds.
+const walked = 10_000
+
+// List returns a page of heads. It walks one index from the cursor on, see [walk], and looks at no more than walked of its
+// entries.
+func (s *chains) List(ctx context.Context, f ledger.Filter) (ledger.Page, error) {
+	at, err := f.Position()
+	if err != nil {
+		return ledger.Page{}, s.failed(ctx, err, "list works")
+	}
+	l := s.walk(&f, at)
+	var found, last []HeadRow
+	err = s.db.View(ctx, func(ctx context.Context, q Queries) error {
+		found, last = found[:0], last[:0]
+		if err := sqlx.SelectContext(ctx, q, &found, l.page(f.PageSize()+1), l.args...); err != nil || len(found) > f.PageSize() {
+			return err
+		}
+		return sqlx.SelectContext(ctx, q, &last, l.end(), l.args[:l.bounds]...)
+	})
+	if err != nil {
+		return ledger.Page{}, s.failed(ctx, err, "list works")
+	}
+	return paged(&f, found, last), nil
+}
+
+// paged makes a page of what was found, one more than it holds if there are more, and of the last head that was looked at,
+// with one behind it if that was not all.
+func paged(f *ledger.Filter, found, last []HeadRow) (page ledger.Page) {
+	more := len(found) > f.PageSize()
+	if more {
+		found = found[:f.PageSize()]
+	}
+	page.Heads = heads(found)
+	behind := func(h *HeadRow) string {
+		return f.Behind(ledger.Position{Number: h.Ref, ID: saga.ID{Saga: h.Saga, Work: h.WorkID}})
+	}
+	switch {
+	case more:
+		page.Next = behind(&found[len(found)-1])
+	case len(last) > 1:
+		page.Next, page.Looked = behind(&last[0]), last[0].CreatedAt.Time()
+	}
+	return page
+}
+
+// listing is a range of one index, in its order, and what matches in it.
+type listing struct {
+	filter        // while it is made: the range; then what matches
+	bounds int    // how many of the parameters belong to the range
+	within string // the range
+	number string // where the order is that of numbers: as the server must see it to take the right index
+	order  string
+}
+
+// walk chooses the index that a listing goes along. What it is led by is a condition on the range, the rest is looked at
+// row by row.
+func (s *chains) walk(f *ledger.Filter, at ledger.Position) *listing {
+	l, rest := &listing{number: "h.ref"}, *f
+	few := func() { l.number = "h.ref + 0" } // found by another index and then sorted, not looked for along the numbers
+	switch {
+	case f.InOrderOfWork(): // amends_instances_work
+		l.ids(f)
+		if f.AfterWork != "" {
+			l.add("h.work_id > ", f.AfterWork)
+		}
+	case f.ExternalID != "": // amends_records_external_id
+		few()
+		rest.ExternalID = ""
+		l.add("h.ref IN (SELECT r.instance FROM amends_records AS r WHERE r.external_id = ", f.ExternalID)
+		l.text.WriteString(")")
+	case f.Unconfirmed: // amends_instances_unconfirmed
+		few()
+		rest.Unconfirmed = false
+		l.where("h.unconfirmed")
+	case f.WaitsFor != "": // amends_instances_waiting
+		few()
+		l.add("h.waits_for = ", f.WaitsFor)
+	case f.Status != "" && !f.Status.Terminal(), f.Reason != "": // amends_instances_unfinished
+		status := f.Status
+		if status == "" { // only works in review have a reason
+			status = saga.Review
+		}
+		l.add("h.status = ", string(status))
+		l.where("h.finished_at IS NULL")
+	case f.Step != "": // amends_instances_unfinished, in a few ranges
+		few()
+		l.where("h.status IN ('retrying', 'compensating', 'review', 'paused') AND h.finished_at IS NULL")
+	}
+	l.behind(f, at)
+	l.within, l.bounds = l.text.String(), len(l.args)
+	l.text.Reset()
+	l.matching(s.db, &rest)
+	return l
+}
+
+// behind sets the order, and begins the range where the page before ended.
+func (l *listing) behind(f *ledger.Filter, at ledger.Position) {
+	beyond := " > "
+	switch {
+	case f.InOrderOfWork():
+		l.order = "h.work_id, h.saga"
+	case f.Newest:
+		l.order, beyond = l.number+" DESC", " < "
+	default:
+		l.order = l.number
+	}
+	switch {
+	case f.After == "":
+	case f.InOrderOfWork():
+		l.args = append(l.args, at.ID.Work, at.ID.Saga)
+		l.where(fmt.Sprintf("(h.work_id, h.saga) > ($%d, $%d)", len(l.args)-1, len(l.args)))
+	default:
+		l.add(l.number+beyond, at.Number)
+	}
+}
+
+// matching adds what each row of the range is looked at for.
+func (l *listing) matching(db *Dialect, f *ledger.Filter) {
+	texts := []struct{ condition, value string }{
+		{"h.saga = ", f.Saga}, {"h.status = ", string(f.Status)}, {"h.reason = ", string(f.Reason)}, {"h.waits_for = ", f.WaitsFor}, {"h.step = ", f.Step},
+	}
+	for _, t := range texts {
+		if t.value != "" {
+			l.add(t.condition, t.value)
+		}
+	}
+	if !f.CreatedSince.IsZero() {
+		l.add("h.created_at >= ", db.Moment(f.CreatedSince))
+	}
+	if !f.CreatedUntil.IsZero() {
+		l.add("h.created_at < ", db.Moment(f.CreatedUntil))
+	}
+	if !f.UpdatedSince.IsZero() {
+		l.add("h.updated_at >= ", db.Moment(f.UpdatedSince))
+	}
+	if !f.UpdatedUntil.IsZero() {
+		l.add("h.updated_at < ", db.Moment(f.UpdatedUntil))
+	}
+	if f.ExternalID != "" {
+		l.add("EXISTS (SELECT 1 FROM amends_records AS r WHERE r.instance = h.ref AND r.external_id = ", f.ExternalID)
+		l.text.WriteString(")")
+	}
+	if f.Unconfirmed {
+		l.where("h.unconfirmed")
+	}
+}
+
+// page selects n heads that match, of the first that are walked.
+func (l *listing) page(n int) string {
+	return fmt.Sprintf(`SELECT %s FROM (SELECT * FROM amends_instances AS h%s ORDER BY %s LIMIT %d) AS h%s ORDER BY %s LIMIT %d`,
+		HeadColumns, l.within, l.order, walked, l.text.String(), l.order, n)
+}
+
+// end selects the last head that is walked, and the one behind it.
+func (l *listing) end() string {
+	return fmt.Sprintf(`SELECT %s FROM amends_instances AS h%s ORDER BY %s LIMIT 2 OFFSET %d`, HeadColumns, l.within, l.order, walked-1)
+}
