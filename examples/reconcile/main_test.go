@@ -24,7 +24,7 @@ One more comes in, and its webhook is lost. The sweep of what changed hears of i
 Somebody edits one invoice and deletes another. One order is cancelled, and one is not there any more.
   plan: ok, 6 seen, 1 planned, 0 applied; 2 for a person to decide
   books: inv-41 20.00, inv-42 2.50, inv-44 12.00, inv-45 99.00, inv-46 5.00, 6 mails sent
-Plan 252853dfdbc57048e1f1c635936badc5 of orders, mapping 1, generation 4
+Plan e4607c16be29a02165aadf67f9ab781d of orders, mapping 1, generation 4
 6 keys: the source has 5, the destination 5, the ledger 6
 
 class         to be done  keys
