@@ -175,7 +175,7 @@ func TestBatchesKeepToTheLedgersLimits(t *testing.T) {
 			var begun sync.WaitGroup
 			for i := range 100 {
 				begun.Go(func() {
-					if _, err := p.Start(context.Background(), orderSaga, fmt.Sprint("o", i), order{Memo: strings.Repeat("m", 500)}, nil); err != nil {
+					if _, err := p.Start(t.Context(), orderSaga, fmt.Sprint("o", i), order{Memo: strings.Repeat("m", 500)}, nil); err != nil {
 						t.Error(err)
 					}
 				})

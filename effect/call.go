@@ -55,7 +55,7 @@ func (c call) class(class saga.Class) saga.Class {
 // gateOf returns the gate that ctx carries, nil without one.
 func gateOf(ctx context.Context) *saga.Gate {
 	l := &listener{Context: ctx}
-	_ = saga.Sending(l)
+	_ = saga.Sending(l) //nolint:contextcheck // it carries ctx
 	return l.gate
 }
 

@@ -31,7 +31,7 @@ func inBody(r *effect.Response) error {
 		}
 	}
 	if json.Unmarshal(r.Body, &a) != nil {
-		return nil
+		return nil //nolint:nilerr // what is no JSON says no error
 	}
 	var rpc struct {
 		Code    json.Number
@@ -224,7 +224,10 @@ func TestHookSaysOneLine(t *testing.T) {
 	if !errors.As(err, &status) || len(status.Said) > 200 || !strings.HasPrefix(status.Said, "one [31m x") {
 		t.Fatalf("said %+v", status)
 	}
-	text, _ := json.Marshal(status)
+	text, err2 := json.Marshal(status)
+	if err2 != nil {
+		t.Fatal(err2)
+	}
 	if all := fmt.Sprintf("%v %+v %#v %s", err, status, status, text); strings.Contains(all, "canary") || strings.Contains(all, "\x1b") {
 		t.Errorf("printed: %s", all)
 	}

@@ -90,7 +90,7 @@ func Example_graphQL() {
 				}
 			}
 			if json.Unmarshal(r.Body, &a) != nil || len(a.Errors) == 0 {
-				return nil
+				return nil //nolint:nilerr // what is no JSON says no error
 			}
 			err := errors.New(a.Errors[0].Message)
 			switch a.Errors[0].Extensions.Code {

@@ -76,7 +76,7 @@ func failures(t *testing.T) map[string]func() *effect.Client {
 }
 
 // patience bounds ctx where the failure is that there is no answer.
-func patience(t *testing.T, ctx context.Context, failure string) context.Context {
+func patience(ctx context.Context, t *testing.T, failure string) context.Context {
 	t.Helper()
 	if failure != "no answer in time" {
 		return ctx
@@ -104,7 +104,7 @@ func TestFailedReadIsNotInDoubt(t *testing.T) {
 				c := client()
 				req.Into = new(invoice)
 				ctx, _ := gated(t, nil)
-				_, err := c.Do(patience(t, ctx, name), req)
+				_, err := c.Do(patience(ctx, t, name), req)
 				wantClass(t, err, want)
 				if strings.Contains(err.Error(), "outcome unknown") {
 					t.Errorf("error %q speaks of an outcome", err)
@@ -128,7 +128,7 @@ func TestReadBehindAWriteLeavesItInDoubt(t *testing.T) {
 			if _, err := dial(t, serve(t, yes).URL(), nil).Do(ctx, post); err != nil || !gate.Passed() {
 				t.Fatal(err)
 			}
-			_, err := c.Do(patience(t, ctx, name), req)
+			_, err := c.Do(patience(ctx, t, name), req)
 			wantClass(t, err, saga.Unknown)
 		})
 	}

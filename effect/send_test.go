@@ -46,7 +46,7 @@ func TestDroppedKeepAliveIsSentOnce(t *testing.T) {
 			tc.req.Path = "/invoices"
 			_, err := c.Do(ctx, tc.req)
 			says, class := "sent, outcome unknown", saga.Unknown
-			if tc.req.Method == "GET" {
+			if tc.req.Method == http.MethodGet {
 				says, class = "a read without an answer", saga.Unsent
 			}
 			wantClass(t, err, class)

@@ -173,7 +173,7 @@ func TestWrapMayNotSendTwice(t *testing.T) {
 func TestWrapOnItsOwnWay(t *testing.T) {
 	t.Parallel()
 	fake := func(*http.Request) *http.Response {
-		return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("{}"))}
+		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("{}"))}
 	}
 	for _, tc := range []struct {
 		because string
@@ -184,7 +184,7 @@ func TestWrapOnItsOwnWay(t *testing.T) {
 	}{
 		{"it has a transport of its own", func(_ http.RoundTripper, r *http.Request) (*http.Response, error) {
 			own := &http.Transport{DisableKeepAlives: true}
-			return own.RoundTrip(r.Clone(context.Background()))
+			return own.RoundTrip(r.Clone(context.Background())) //nolint:usetesting // one that is not ours
 		}, saga.Unknown, 1, "did not get this answer"},
 		{"it answers from a cache", func(_ http.RoundTripper, r *http.Request) (*http.Response, error) {
 			return fake(r), nil
@@ -220,7 +220,7 @@ func TestWrapOnItsOwnWay(t *testing.T) {
 			return nil, nil
 		}, saga.Unknown, 0, "neither an answer nor an error"},
 		{"it drops the context", func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
-			return next.RoundTrip(r.Clone(context.Background()))
+			return next.RoundTrip(r.Clone(context.Background())) //nolint:usetesting // one that is not ours
 		}, saga.Unsent, 0, "has to keep the context"},
 		{"it goes elsewhere", func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
 			r = r.Clone(r.Context())
@@ -282,7 +282,7 @@ func TestWrapComesLate(t *testing.T) {
 	c := dial(t, w.URL(), &effect.Options{WrapTransport: around(func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
 		go func() {
 			<-over
-			_, err := next.RoundTrip(r)
+			_, err := next.RoundTrip(r) //nolint:bodyclose // there is no answer
 			late <- err
 		}()
 		return nil, saga.NotSent(errors.New("no token"))

@@ -16,7 +16,7 @@ import (
 )
 
 // DB is an open database with every role. A process opens one for each database.
-type DB interface { //nolint:interfacebloat // every role there is
+type DB interface {
 	ledger.Ledger
 	ledger.TxStarter
 	reconcile.Inbox

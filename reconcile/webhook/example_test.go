@@ -86,7 +86,7 @@ func ExampleCustom() {
 	}
 
 	send := func(source, header, value, body string) {
-		req := httptest.NewRequest(http.MethodPost, "/webhooks/"+source, strings.NewReader(body))
+		req := httptest.NewRequestWithContext(context.Background(), http.MethodPost, "/webhooks/"+source, strings.NewReader(body))
 		req.Header.Set(header, value)
 		answer := httptest.NewRecorder()
 		door.ServeHTTP(answer, req)

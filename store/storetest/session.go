@@ -155,14 +155,14 @@ func sessionBury(b *bench) {
 func sessionEnd(b *bench) {
 	t, other := b.session(), b.session()
 	c := b.start(t, "w", started(), hold)
-	lease, err := b.Renew(b.Context(), t, ledger.Renewal{TTL: time.Hour})
-	if err != nil {
+	if _, err := b.Renew(b.Context(), t, ledger.Renewal{TTL: time.Hour}); err != nil {
 		b.Fatal(err)
 	}
 	if got := b.claim(other, 1); len(got) != 0 {
 		b.Fatalf("claimed %v from a session an hour before its end", works(got))
 	}
-	if lease, err = b.Renew(b.Context(), t, ledger.Renewal{TTL: 20 * time.Millisecond}); err != nil {
+	lease, err := b.Renew(b.Context(), t, ledger.Renewal{TTL: 20 * time.Millisecond})
+	if err != nil {
 		b.Fatal(err)
 	}
 	end := lease.At.Add(lease.TTL + b.Limits().Skew)
