@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -385,13 +386,14 @@ func plansRace(b *bench) {
 		old := b.draft("books")
 		var wg sync.WaitGroup
 		started := make(chan struct{})
+		ctx, stop := context.WithCancel(b.Context())
 		wg.Go(func() {
 			for i := 0; ; i++ {
-				err := b.Find(b.Context(), old, missing(fmt.Sprintf("%04d", i)))
+				err := b.Find(ctx, old, missing(fmt.Sprintf("%04d", i)))
 				if i == 0 {
 					close(started)
 				}
-				if errors.Is(err, drift.ErrNotFound) {
+				if errors.Is(err, drift.ErrNotFound) || ctx.Err() != nil {
 					return
 				}
 				if err != nil {
@@ -403,8 +405,10 @@ func plansRace(b *bench) {
 		<-started
 		if _, err := other.Draft(b.Context(), "books"); err != nil {
 			b.Errorf("draft: %v", err)
+			stop() // else it would write for ever
 		}
 		wg.Wait()
+		stop()
 		if got := b.keys(drift.FindingQuery{Number: old}); got != "[]" {
 			b.Fatalf("of the draft that died there is left %s", got)
 		}
