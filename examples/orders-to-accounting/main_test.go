@@ -158,7 +158,7 @@ func checkDistrust(t *testing.T, r map[string]any) {
 			t.Errorf("%s is %v: %v", name, r[name], r["findings"])
 		}
 	}
-	if c, ok := r["reconciled"].(map[string]any); !ok || c["verdict"] != "ok" || c["planned"] != float64(0) || c["seen"] == float64(0) {
+	if c, ok := r["reconciled"].(map[string]any); !ok || c["result"] != "ok" || c["planned"] != float64(0) || c["seen"] == float64(0) {
 		t.Errorf("the comparison of everything: %v", r["reconciled"])
 	}
 	found, _ := r["found"].([]any)

@@ -55,7 +55,7 @@ func TestAStartInTheCallersTransactionThatIsOvertaken(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = tx.Rollback() }() // nothing is kept of it
-			tx.MustExecContext(t.Context(), `SELECT count(*) FROM amends_heads`)
+			tx.MustExecContext(t.Context(), `SELECT count(*) FROM amends_instances`)
 			meanwhile()
 			return l.StartTx(t.Context(), tx, start(0, work))
 		}
