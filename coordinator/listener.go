@@ -171,7 +171,7 @@ func levelOf(r *saga.Record) logrus.Level {
 // enabled asks loggers that can tell, so that a switched-off level costs nothing per record.
 func enabled(log logrus.FieldLogger, level logrus.Level) bool {
 	switch l := log.(type) {
-	case *logrus.Logger:
+	case interface{ IsLevelEnabled(logrus.Level) bool }: // *logrus.Logger, and what [Slog] makes
 		return l.IsLevelEnabled(level)
 	case *logrus.Entry:
 		return l.Logger.IsLevelEnabled(level)
