@@ -203,11 +203,13 @@ func (c *Coordinator) answered(ctx context.Context, as []*adoption, answers []le
 		switch answer := answers[i]; {
 		case answer.Result == ledger.Appended, answer.Result == ledger.Mine && a.record.Seq > 1:
 			a.record.At, a.head = answer.At, answer.Head
+			was := a.st.Status
 			if err := a.st.Apply(a.record); err != nil {
 				a.out.Err = fmt.Errorf("adopt %s: a stored record does not fold; please report this: %w", a.st.ID, err)
 				continue
 			}
 			c.tell.recorded(a.st.ID, a.record)
+			c.tell.moved(a.st.ID, was, a.st.Status)
 		case answer.Result == ledger.Exists, answer.Result == ledger.Stale, answer.Result == ledger.Mine: // it was begun before
 			again = append(again, a)
 		case answer.Result == ledger.Blocked: // whether the work is known is decided by somebody's open transaction

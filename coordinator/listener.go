@@ -14,6 +14,8 @@ import (
 type Listener struct {
 	// Recorded: a record of a work is durable. This is every state change there is.
 	Recorded func(id saga.ID, r *saga.Record)
+	// Moved: a record moved a work from one status to another; from is empty for a start.
+	Moved func(id saga.ID, from, to saga.Status)
 	// Unkept: r says that a step is done and that its result could not be kept (r.Error: why, and its size). Later steps and
 	// the step's undo cannot read it.
 	Unkept func(id saga.ID, r *saga.Record)
@@ -36,6 +38,11 @@ func Tee(ls ...*Listener) *Listener {
 		Recorded: func(id saga.ID, r *saga.Record) {
 			for _, l := range ls {
 				l.recorded(id, r)
+			}
+		},
+		Moved: func(id saga.ID, from, to saga.Status) {
+			for _, l := range ls {
+				l.moved(id, from, to)
 			}
 		},
 		Duplicate: func(id saga.ID, source string) {
@@ -77,6 +84,12 @@ func (l *Listener) recorded(id saga.ID, r *saga.Record) {
 	}
 	if r.BodyDropped && l.Unkept != nil {
 		l.Unkept(id, r)
+	}
+}
+
+func (l *Listener) moved(id saga.ID, from, to saga.Status) {
+	if from != to && l.Moved != nil {
+		l.Moved(id, from, to)
 	}
 }
 
@@ -158,7 +171,7 @@ func levelOf(r *saga.Record) logrus.Level {
 // enabled asks loggers that can tell, so that a switched-off level costs nothing per record.
 func enabled(log logrus.FieldLogger, level logrus.Level) bool {
 	switch l := log.(type) {
-	case *logrus.Logger:
+	case interface{ IsLevelEnabled(logrus.Level) bool }: // *logrus.Logger, and what [Slog] makes
 		return l.IsLevelEnabled(level)
 	case *logrus.Entry:
 		return l.Logger.IsLevelEnabled(level)

@@ -85,6 +85,16 @@ func (o *outage) answered(what call) {
 	}
 }
 
+// lasts is for how long the ledger has not answered, 0 when it does.
+func (o *outage) lasts() time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.failing) == 0 {
+		return 0
+	}
+	return time.Since(o.began)
+}
+
 // opened notes that a session was opened: whatever failed under the last one is over.
 func (o *outage) opened() {
 	o.mu.Lock()

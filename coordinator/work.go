@@ -230,6 +230,7 @@ func class(st *saga.State, r *saga.Record) ledger.Class {
 // stored folds what the ledger has taken. It reports whether the work stays in our hands.
 func (w *work) stored(r *saga.Record, a ledger.Answer, hold bool) bool {
 	r.At, w.head, w.inHead = a.At, a.Head, hold
+	was := w.st.Status
 	if err := w.st.Apply(r); err != nil { // the machine decided what its own fold refuses
 		w.c.opts.Log.WithError(err).Error("a stored record does not fold; please report this")
 		return false
@@ -237,6 +238,7 @@ func (w *work) stored(r *saga.Record, a ledger.Answer, hold bool) bool {
 	w.times.wrote(r, w.sent, time.Now())
 	w.c.hand.grew(w, len(r.Body))
 	w.c.tell.recorded(w.id, r)
+	w.c.tell.moved(w.id, was, w.st.Status)
 	if p := w.c.programFor(w.st); p != nil { // a revision may take another version of the definition
 		w.program = p
 	}

@@ -34,7 +34,7 @@ const policy = `
 
 	# The coordinator runs sagas over whichever ledger it is given: no driver.
 	effect, ledger < coordinator
-	github.com/sirupsen/logrus, golang.org/x/sync/..., golang.org/x/time/... < coordinator
+	github.com/sirupsen/logrus/..., golang.org/x/sync/..., golang.org/x/time/... < coordinator
 	github.com/lib/pq/..., modernc.org/... !< coordinator
 
 	# The receiver verifies, stores and answers. Effects hang off the ledger.

@@ -1,0 +1,61 @@
+package coordinator_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store/memory"
+)
+
+// Adoption A7: a program that logs by slog gets every line there, once, with its level and its fields as attributes, and at the
+// level that its handler has at that moment.
+func TestSlog(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		var level slog.LevelVar
+		level.Set(slog.LevelWarn)
+		log := coordinator.Slog(slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: &level})))
+		p := boot(t, memory.New(nil), &world{}, config{
+			opts: coordinator.Options{Log: log, Lease: quick().Lease},
+			program: func(*process) saga.Program {
+				return flat(t, func(context.Context, saga.Call[order]) (thing, error) {
+					return thing{}, saga.Permanent(errors.New("422: no such customer"))
+				})
+			},
+		})
+		begin(t, p, 1)
+		synctest.Wait()
+		level.Set(slog.LevelInfo)
+		begin(t, p, 2)
+		synctest.Wait()
+		if err := p.halt(); err != nil {
+			t.Error(err)
+		}
+		seen := map[string][]string{}
+		for text := range strings.Lines(out.String()) {
+			var line struct{ Level, Msg, Work, Error string }
+			if err := json.Unmarshal([]byte(text), &line); err != nil {
+				t.Fatalf("%s: %v", text, err)
+			}
+			if line.Work != "" {
+				seen[line.Work] = append(seen[line.Work], line.Level+" "+line.Msg+" "+line.Error)
+			}
+		}
+		refused := "WARN compensated 422: no such customer"
+		if got := seen["o00001"]; len(got) != 1 || got[0] != refused {
+			t.Errorf("at level warn: %q", got)
+		}
+		if got := seen["o00002"]; len(got) != 2 || got[0] != "INFO started " || got[1] != refused {
+			t.Errorf("at level info: %q", got)
+		}
+	})
+}
