@@ -42,7 +42,7 @@ func claimsCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.IntVar(&c.rounds, "rounds", 3, "interleaved rounds; figures are their medians")
 	f.IntVar(&c.instances, "instances", 200_000, "instances that are due")
-	f.IntVar(&c.unknown, "unknown", 1_000_000, "due instances of each definition that nobody knows, for the empty look")
+	f.IntVar(&c.unknown, "unknown", 1_000_000, "due instances of each definition that no claimer knows, for the empty look")
 	f.IntVar(&c.looks, "looks", 1000, "empty looks")
 	f.IntSliceVar(&c.claimers, "claimers", []int{1, 4, 16}, "processes that claim at the same time, one load each")
 	f.StringVar(&c.dir, "dir", "", "folder on the disk to measure (default: the system's temporary folder)")
@@ -212,7 +212,7 @@ func (c claiming) drain(ctx context.Context, s *stage, what claimSubject, n int)
 	return whole, beside, nil
 }
 
-// look measures what an empty look costs the server, on an empty ledger and beside what nobody knows.
+// look measures what an empty look costs the server, on an empty ledger and beside what no claimer knows.
 func (c claiming) look(ctx context.Context, people io.Writer, s *stage) (lines []claimLine, err error) {
 	address, remove, err := pgtest.Database(ctx, s.cluster.URL())
 	if err != nil {

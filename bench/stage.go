@@ -71,7 +71,7 @@ func (s *stage) fresh(ctx context.Context, ledger string) (address string, remov
 	return path, func(context.Context) error { return removeSQLite(path) }, nil
 }
 
-// copy returns the address of a copy of a database that nobody uses, and what removes it again.
+// copy returns the address of a copy of a database without connections, and what removes it again.
 func (s *stage) copy(ctx context.Context, database string) (address string, remove func(context.Context) error, err error) {
 	from, err := url.Parse(database)
 	if err != nil {

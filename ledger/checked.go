@@ -191,7 +191,7 @@ func (w *checked) schedule() {
 		w.addf(0, doRebuild, "It is in %s with reason %q: a review has a reason, and nothing else has.", h.Status, h.Reason)
 	}
 	if h.Class < ClassCompensating || h.Class > ClassUnbegun {
-		w.addf(0, doRebuild, "It is in class %d of the order of claims, and there is none such: nobody would claim it.", h.Class)
+		w.addf(0, doRebuild, "It is in class %d of the order of claims, and there is none such: no process would claim it.", h.Class)
 	}
 	if h.Consumed > h.Posted {
 		w.addf(0, doRebuild, "It counts %d consumed signals, and %d were posted.", h.Consumed, h.Posted)

@@ -255,7 +255,7 @@ type Head struct {
 	Base     int64      // seq of the latest record with a snapshot; 1 when there is none
 	Posted   int64      // signals received
 	Consumed int64      // signals consumed by records
-	// Unconfirmed: its ledger was lost, and a step was adopted as done because nobody could tell.
+	// Unconfirmed: its ledger was lost, and a step was adopted as done that may not have happened.
 	Unconfirmed bool
 	Created     time.Time
 	Updated     time.Time

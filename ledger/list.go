@@ -22,7 +22,7 @@ type Filter struct {
 	WaitsFor   string // a destination: works that wait for it
 	Step       string // works where it is at issue, see [AtIssue]
 	ExternalID string // works that recorded this external id
-	// Unconfirmed: works whose ledger was lost, and that adopted a step as done because nobody could tell.
+	// Unconfirmed: works whose ledger was lost, and that adopted a step as done that may not have happened.
 	Unconfirmed bool
 
 	// When a work was started, and when something was recorded that changed where it stands: from since on, and before until.

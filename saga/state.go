@@ -13,7 +13,7 @@ type State struct {
 	ID       ID     `json:"-"`
 	Version  int    `json:"version"`
 	Revision string `json:"revision,omitempty"`       // which is being worked on
-	Heard    string `json:"newestRevision,omitempty"` // the newest anybody spoke of
+	Heard    string `json:"newestRevision,omitempty"` // the newest that was spoken of
 	Seq      int64  `json:"seq"`                      // of the tail
 	Tail     Hash   `json:"tailHash"`
 	Base     int64  `json:"snapshotSeq"` // seq of the latest record with a snapshot; 1 when there is none

@@ -19,7 +19,7 @@ type Summary struct {
 	Reason   Reason                 `json:"reason"`
 	Note     string                 `json:"note,omitempty"` // why it is in review, in words
 	Revision string                 `json:"revision"`
-	Heard    string                 `json:"newestRevision,omitempty"`  // the newest anybody spoke of; the source's cancel has one, too
+	Heard    string                 `json:"newestRevision,omitempty"`  // the newest that was spoken of; the source's cancel has one, too
 	Newer    string                 `json:"pendingRevision,omitempty"` // heard of, and waiting for a step boundary
 	Cause    string                 `json:"cause,omitempty"`           // what caused the start, in the starter's words
 	Input    InputSummary           `json:"input"`

@@ -130,5 +130,5 @@ func Look(ctx context.Context, address string, n int) (err error) {
 	return nil
 }
 
-// Unknown is what nobody knows who looks: another saga, and a version of a known one.
+// Unknown is what no claimer knows: another saga, and a version of a known one.
 var Unknown = []ledger.Version{{Saga: "another", Version: 1}, {Saga: "saga-7", Version: 3}}

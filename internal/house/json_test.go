@@ -37,8 +37,8 @@ var counts = map[string]string{
 // declared are the types of 64 bits, and those that say themselves how they are written.
 type declared struct{ wide, texts map[string]bool }
 
-// K18: "tokens, references and all 64-bit numbers are strings in JSON (jq and JavaScript lose digits above 2^53)". Whoever
-// writes a new one says here what it counts, or makes it a text.
+// K18: "tokens, references and all 64-bit numbers are strings in JSON (jq and JavaScript lose digits above 2^53)". The author of
+// a new one says here what it counts, or makes it a text.
 func TestOnlyCountsAreNumbersInJSON(t *testing.T) {
 	t.Parallel()
 	files := sources(t)

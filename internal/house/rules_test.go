@@ -19,7 +19,7 @@ import (
 // inventory lists every numbered rule with the tests that quote it.
 const inventory = top + "/docs/rules.txt"
 
-var write = flag.Bool("rules", false, "write the inventory of rules anew")
+var write = flag.Bool("rules", false, "write the inventory of rules")
 
 // defines is how a package states a numbered rule in its doc.go or RULES.md: the number, then the rule.
 var defines = regexp.MustCompile(`^(?://|-)?\s*(?:- )?([A-Z]{1,2}\d{1,2})(?::| {1,4})\s*\S`)
@@ -39,7 +39,7 @@ var unheld = map[string]string{
 	"reconcile/sweep I6": "it says what a listing by offset cannot do; there is nothing of ours to break",
 }
 
-// A rule that loses its last test is a rule no more: somebody changes the code, and nothing fails.
+// A rule that loses its last test is a rule no more: the code can change, and nothing fails.
 func TestEveryRuleHasATest(t *testing.T) {
 	t.Parallel()
 	var list bytes.Buffer

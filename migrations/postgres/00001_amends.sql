@@ -50,7 +50,7 @@ CREATE TABLE amends_instances (
     snapshot_seq integer     NOT NULL DEFAULT 1, -- seq of the latest record with a snapshot
     version      integer     NOT NULL,           -- of the definition
     class        smallint    NOT NULL DEFAULT 1, -- in the order of claims: 0 compensating, 1 begun, 2 not begun
-    unconfirmed  boolean     NOT NULL DEFAULT false, -- it was adopted with a step of which nobody can tell whether it happened
+    unconfirmed  boolean     NOT NULL DEFAULT false, -- it was adopted with a step that may or may not have happened
     saga         text        NOT NULL COLLATE "C",
     work_id      text        NOT NULL COLLATE "C",
     revision     text,                           -- of the source object
@@ -91,7 +91,7 @@ CREATE INDEX amends_instances_held_unread ON amends_instances (session) WHERE se
 -- What has not ended, by where it stands: what people list. What has ended is walked by reference.
 CREATE INDEX amends_instances_unfinished ON amends_instances (status, ref) WHERE finished_at IS NULL;
 
--- Which instances count a step as done because nobody can tell whether it happened? Costs the others nothing.
+-- Which instances count a step as done that may or may not have happened? Costs the others nothing.
 CREATE INDEX amends_instances_unconfirmed ON amends_instances (ref) WHERE unconfirmed;
 
 -- The chains. Insert only: a record is accepted on the tail it was decided on and never changes, but that retention may
@@ -259,7 +259,7 @@ CREATE TABLE amends_inbox (
     received_at          timestamptz NOT NULL, -- by the receiver's clock
     occurred_at          timestamptz,          -- by the event's own word
     processed_at         timestamptz,          -- null: not yet
-    version_epoch        bigint,               -- raised when the source begins to count anew
+    version_epoch        bigint,               -- raised when the source starts its count again
     version_number       bigint,               -- a counter, or nanoseconds since 1970
     version_precision    bigint,               -- of a time: nanoseconds within which the source cannot tell two apart
     deleted              boolean,
@@ -515,7 +515,7 @@ CREATE TABLE amends_drifts (
     class    text        NOT NULL,
     finding  text        NOT NULL, -- as JSON, without the key
     PRIMARY KEY (job, key)
-) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02); -- every run writes each row anew
+) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02); -- every run rewrites each row
 
 -- The oldest first.
 CREATE INDEX amends_drifts_first_at ON amends_drifts (first_at, job, key);

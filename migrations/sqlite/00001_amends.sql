@@ -52,7 +52,7 @@ CREATE TABLE amends_instances (
     snapshot_seq INTEGER NOT NULL DEFAULT 1, -- seq of the latest record with a snapshot
     version      INTEGER NOT NULL, -- of the definition
     class        INTEGER NOT NULL DEFAULT 1, -- in the order of claims: 0 compensating, 1 begun, 2 not begun
-    unconfirmed  INTEGER NOT NULL DEFAULT 0, -- it was adopted with a step of which nobody can tell whether it happened
+    unconfirmed  INTEGER NOT NULL DEFAULT 0, -- it was adopted with a step that may or may not have happened
     saga         TEXT    NOT NULL,
     work_id      TEXT    NOT NULL,
     revision     TEXT, -- of the source object
@@ -85,7 +85,7 @@ CREATE INDEX amends_instances_held_unread ON amends_instances (session) WHERE se
 -- What has not ended, by where it stands: what people list. What has ended is walked by reference.
 CREATE INDEX amends_instances_unfinished ON amends_instances (status, ref) WHERE finished_at IS NULL;
 
--- Which instances count a step as done because nobody can tell whether it happened? Costs the others nothing.
+-- Which instances count a step as done that may or may not have happened? Costs the others nothing.
 CREATE INDEX amends_instances_unconfirmed ON amends_instances (ref) WHERE unconfirmed;
 
 -- The chains. Insert only: a record is accepted on the tail it was decided on and never changes, but that retention may
@@ -252,7 +252,7 @@ CREATE TABLE amends_inbox (
     received_at          INTEGER NOT NULL, -- by the receiver's clock
     occurred_at          INTEGER,          -- by the event's own word
     processed_at         INTEGER,          -- null: not yet
-    version_epoch        INTEGER,          -- raised when the source begins to count anew
+    version_epoch        INTEGER,          -- raised when the source starts its count again
     version_number       INTEGER,          -- a counter, or nanoseconds since 1970
     version_precision    INTEGER,          -- of a time: nanoseconds within which the source cannot tell two apart
     deleted              INTEGER,
@@ -499,7 +499,7 @@ CREATE TABLE amends_drifts (
     class    TEXT    NOT NULL,
     finding  TEXT    NOT NULL, -- as JSON, without the key
     PRIMARY KEY (job, key)
-) STRICT, WITHOUT ROWID; -- every run writes each row anew
+) STRICT, WITHOUT ROWID; -- every run rewrites each row
 
 -- The oldest first.
 CREATE INDEX amends_drifts_first_at ON amends_drifts (first_at, job, key);
