@@ -55,7 +55,7 @@ model: ## Check saga.pml: the protocol holds, and each mutant fails.
 
 .PHONY: unit
 unit: $(WITH_POSTGRES) ## The Go tests, with the race detector and a PostgreSQL.
-	$(WITH_POSTGRES) go test $(RACE) $(PARALLEL) -timeout 30m -skip '^TestModel' ./store/postgres ./coordinator ./... # the longest first
+	$(WITH_POSTGRES) go test $(RACE) $(PARALLEL) -timeout 30m -skip '^TestModel' ./...
 
 ##@ Longer
 
