@@ -134,7 +134,7 @@ func (w *checked) projection() {
 		}
 		consumed += int64(len(r.Signals))
 		step = AtIssue(r, step)
-		unconfirmed = unconfirmed || r.Kind == saga.KindAdopted && r.Class == saga.Unknown
+		unconfirmed = unconfirmed || Unconfirmed(r)
 		ended = ended || r.Status.Terminal() && r.At.Equal(h.Finished)
 	}
 	w.differs(last.Seq, "status", h.Status, last.Status)

@@ -262,6 +262,9 @@ type Head struct {
 	Finished    time.Time // terminal works only: when it ended first
 }
 
+// Unconfirmed reports whether r adopts a step as done that may not have happened.
+func Unconfirmed(r *saga.Record) bool { return r.Kind == saga.KindAdopted && r.Class == saga.Unknown }
+
 // AtIssue returns the step that a work is about once r is stored: while it is retrying, compensating, in review or paused
 // the one that r arms or speaks of, else the one that it was about before. A record that changes it rewrites the head.
 func AtIssue(r *saga.Record, before string) string {

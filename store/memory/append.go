@@ -91,20 +91,17 @@ func (w *work) store(e *ledger.Entry, at time.Time) {
 	r.At = at
 	w.records = append(w.records, r)
 	if e.Schedule != nil || len(r.Signals) > 0 || len(r.Snapshot) > 0 || r.Kind == saga.KindRevised ||
-		unconfirmed(&r) || ledger.AtIssue(&r, "") != "" {
+		ledger.Unconfirmed(&r) || ledger.AtIssue(&r, "") != "" {
 		w.project(&r, e.Schedule)
 	}
 }
-
-// unconfirmed reports whether r adopts a step as done because nobody can tell.
-func unconfirmed(r *saga.Record) bool { return r.Kind == saga.KindAdopted && r.Class == saga.Unknown }
 
 // project brings the head up to date with the record: "status, reason, wait, signals consumed, snapshot", and
 // with a schedule also holder, due time and end.
 func (w *work) project(r *saga.Record, s *ledger.Schedule) {
 	h := &w.head
 	h.Updated = r.At
-	h.Step, h.Unconfirmed = ledger.AtIssue(r, h.Step), h.Unconfirmed || unconfirmed(r)
+	h.Step, h.Unconfirmed = ledger.AtIssue(r, h.Step), h.Unconfirmed || ledger.Unconfirmed(r)
 	h.Consumed += int64(len(r.Signals))
 	for _, id := range r.Signals {
 		w.read[id] = true

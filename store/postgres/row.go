@@ -62,7 +62,7 @@ func (p *pending) instance(row []any, began bool) []any {
 	if began {
 		revision, version = sqlstore.Null(r.Revision), int64(r.Version)
 	}
-	if sqlstore.Unconfirmed(r) {
+	if ledger.Unconfirmed(r) {
 		unconfirmed = true
 	}
 	return append(row, held, class, string(r.Status), sqlstore.Null(string(r.Reason)), wait, revision, version,

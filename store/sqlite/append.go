@@ -144,7 +144,7 @@ func (b *appending) show(ctx context.Context, e *ledger.Entry, at int64) error {
 		session, due = scheduled(r, s, at)
 	}
 	_, err := b.project.ExecContext(ctx, e.Head, string(r.Status), sqlstore.Null(string(r.Reason)), at, len(r.Signals), revision, version,
-		snapshot, class, sqlstore.Null(ledger.AtIssue(r, "")), sqlstore.Unconfirmed(r), s != nil, session, due, r.Status.Terminal())
+		snapshot, class, sqlstore.Null(ledger.AtIssue(r, "")), ledger.Unconfirmed(r), s != nil, session, due, r.Status.Terminal())
 	return err
 }
 
@@ -202,7 +202,7 @@ func (b *appending) newInstance(ctx context.Context, e *ledger.Entry) (int64, er
 		finished = b.now
 	}
 	res, err := b.addInstance.ExecContext(ctx, e.ID.Saga, e.ID.Work, r.Version, sqlstore.Null(r.Revision), string(r.Status),
-		sqlstore.Null(string(r.Reason)), int64(s.Class), sqlstore.Null(ledger.AtIssue(r, "")), sqlstore.Unconfirmed(r), session, due, finished, b.now)
+		sqlstore.Null(string(r.Reason)), int64(s.Class), sqlstore.Null(ledger.AtIssue(r, "")), ledger.Unconfirmed(r), session, due, finished, b.now)
 	if err != nil {
 		return 0, err
 	}

@@ -9,11 +9,8 @@ import (
 func Projects(e *ledger.Entry) bool {
 	r := &e.Record
 	return e.Schedule != nil || len(r.Signals) > 0 || len(r.Snapshot) > 0 || r.Kind == saga.KindRevised ||
-		Unconfirmed(r) || ledger.AtIssue(r, "") != ""
+		ledger.Unconfirmed(r) || ledger.AtIssue(r, "") != ""
 }
-
-// Unconfirmed reports whether r adopts a step as done because nobody can tell.
-func Unconfirmed(r *saga.Record) bool { return r.Kind == saga.KindAdopted && r.Class == saga.Unknown }
 
 // Null is s as a parameter: nil when it is empty.
 func Null(s string) any {
