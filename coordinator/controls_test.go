@@ -52,7 +52,7 @@ func TestTheControlsAreReadUnderEverySession(t *testing.T) {
 	})
 }
 
-// What a database has forgotten is over when the process reads it under its next session: a pause of a destination that nobody
+// What a database has forgotten is over when the process reads it under its next session: a pause of a destination that no process
 // could resume any more, because for everybody else there is none.
 func TestWhatTheDatabaseForgotIsOver(t *testing.T) {
 	t.Parallel()

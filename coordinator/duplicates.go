@@ -15,11 +15,11 @@ import (
 // duplicateCounter gathers blocked duplicates and stores them in the ledger now and then, so that a storm of
 // one key costs one statement a second and never touches the work's head.
 //
-// What is stored is a total under a name of its own, not what has been added: after an error nobody knows whether it is
+// What is stored is a total under a name of its own, not what has been added: after an error it is not known whether it is
 // in, so the same total, or a greater one, is stored again. A name is used for an hour; then its totals need not be kept
 // any more, and another process may fold it a day after it spoke last.
 type duplicateCounter struct {
-	flushing chan struct{} // full during a flush: whoever has waited for its end finds his own count written
+	flushing chan struct{} // full during a flush: who has waited for its end finds the own count written
 
 	mu      sync.Mutex
 	current *tally
@@ -114,7 +114,7 @@ func (c *Coordinator) flushDuplicates() {
 	c.duplicates.flush(c.life, c.ledger, c.opts.Log)
 }
 
-// flushMeanwhile stores the counts beside whoever calls it, unless that is under way: a ledger that does not answer holds up
+// flushMeanwhile stores the counts beside its caller, unless that is under way: a ledger that does not answer holds up
 // no claim, however often the counts have to be stored again.
 func (c *Coordinator) flushMeanwhile() {
 	d := c.duplicates

@@ -295,7 +295,7 @@ func TestSkip(t *testing.T) {
 	})
 }
 
-// Who changes one's mind before anybody has read the first word has the last one: pause, resume and pause again is a pause.
+// A person's later word, before a process has read the first one, counts: pause, resume and pause again is a pause.
 func TestTheLastWordBeforeOneIsReadCounts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -140,7 +140,7 @@ func TestALateAnswerDoesNotOpenALimitedDestination(t *testing.T) {
 	})
 }
 
-// What failed here before another process served somebody is not counted together with what fails here after.
+// What failed here before another process served an instance is not counted together with what fails here after.
 func TestFailuresAreCountedSinceAnyProcessServedSomebody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -52,7 +52,7 @@ func TestRegisterAsksAgain(t *testing.T) {
 			})
 		})
 	}
-	synctest.Test(t, func(t *testing.T) { // nobody waits for who has left
+	synctest.Test(t, func(t *testing.T) { // no call waits for a caller that has left
 		l := ledgertest.Faulty(memory.New(nil), ledgertest.FailAlways(ledgertest.Describe))
 		p, err := coordinator.New(l, &coordinator.Options{Log: silent()})
 		if err != nil {

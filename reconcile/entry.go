@@ -88,6 +88,6 @@ const (
 	Conflict   Verdict = "id-conflict"  // the id of an earlier event with another body: the source is asked
 	Echo       Verdict = "echo"         // our own doing
 	Malformed  Verdict = "malformed"    // verified, and unreadable
-	Unknown    Verdict = "unknown"      // of a tenant or type nobody has set up
+	Unknown    Verdict = "unknown"      // of a tenant or type that is not configured
 	Ignored    Verdict = "ignored"      // handshakes, and sources switched off
 )

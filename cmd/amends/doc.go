@@ -147,7 +147,7 @@
 //	            works[]: the fields of list, of the works named by the object
 //	            next: what happens by itself, and what is safe to do
 //	inbox objects  items[]: workId, object, state (known, gone, not known, blocked), version, newestVersion (that
-//	            anybody spoke of), origin (event, fetch), fingerprint, body, accepted and delivered (counts of
+//	            that was spoken of), origin (event, fetch), fingerprint, body, accepted and delivered (counts of
 //	            states), fetchOwed, deliveryOwed, pendingEvents (a count), dueAt, leaseHolder, leasedUntil,
 //	            failedAttempts (in a row), lastError, blockedReason, firstSeenAt, updatedAt
 //	            next: what to give to --after; null on the last page

@@ -23,7 +23,7 @@ var counts = map[string]string{
 	"pendingSignals": "of a work",
 	"version":        "of a schema, raised by one", "latest": "the same", "after": "the same", "postgres": "the same", "sqlite": "the same",
 	"before": "the same",
-	"count":  "of whatever stands beside it", "limit": "of the same", "accepted": "states", "delivered": "states", "scheduledTimes": "of a run",
+	"count":  "of what is listed beside it", "limit": "of the same", "accepted": "states", "delivered": "states", "scheduledTimes": "of a run",
 	"seen": "objects", "planned": "actions", "applied": "actions", "overLimit": "actions", "errors": "actions", "calls": "to other systems",
 	"superseded": "actions", "failed": "actions", "needsReview": "actions", "notAttempted": "actions",
 	"scan": "listings of a side, raised by one", "rows": "of a listing", "previousRows": "the same", "expectedCount": "the same",

@@ -94,8 +94,8 @@ CREATE INDEX amends_instances_unfinished ON amends_instances (status, ref) WHERE
 -- Which instances count a step as done that may or may not have happened? Costs the others nothing.
 CREATE INDEX amends_instances_unconfirmed ON amends_instances (ref) WHERE unconfirmed;
 
--- The chains. Insert only: a record is accepted on the tail it was decided on and never changes, but that retention may
--- erase bodies, which the hash covers by their own hashes: GRANT UPDATE (body).
+-- The chains. Insert only: a record is accepted on the tail it was decided on and never changes. Bodies and snapshots are
+-- columns of their own, so that one can be erased without the rest; nothing does that yet.
 CREATE TABLE amends_records (
     instance    bigint      NOT NULL,
     at          timestamptz NOT NULL,

@@ -10,7 +10,7 @@ import (
 )
 
 // Checkpoints stand in amends_scans, where the next version of a program reads them: their names never change, and a scan
-// that goes on from one that it cannot read would begin anew.
+// that goes on from one that it cannot read would start over.
 func TestCheckpointsAreAFormat(t *testing.T) {
 	t.Parallel()
 	at := func(second int) time.Time { return time.Date(2026, 3, 1, 12, 0, second, 0, time.UTC) }

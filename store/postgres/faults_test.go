@@ -128,7 +128,7 @@ func (c *faultyConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	return &faultyConn{driverConn: raw.(driverConn), faults: c.faults}, nil //nolint:forcetypeassert // the driver's own
 }
 
-// faultyConn is one connection. Nobody uses it at the same time.
+// faultyConn is one connection. Its users take turns.
 type faultyConn struct {
 	driverConn
 

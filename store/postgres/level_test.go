@@ -39,7 +39,7 @@ func TestLevels(t *testing.T) {
 }
 
 // K8: the caller's transaction keeps its own level. Where another starts the same work behind its snapshot it is told to
-// repeat the transaction, and finds the work then; where it looks anew at every statement it finds it at once.
+// repeat the transaction, and finds the work then; where every statement has a snapshot of its own it finds it at once.
 func TestAStartInTheCallersTransactionThatIsOvertaken(t *testing.T) {
 	t.Parallel()
 	l := open(t, migrated.URL(t))

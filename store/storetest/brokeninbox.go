@@ -100,7 +100,7 @@ func (u unlocked) Judge(ctx context.Context, limit int, decide decision) (int, e
 	})
 }
 
-// letOthersWrite waits for somebody to change one of the entries, two seconds at most.
+// letOthersWrite waits for another process to change one of the entries, two seconds at most.
 func (u unlocked) letOthersWrite(ctx context.Context, written map[reconcile.Object]time.Time) {
 	end := time.NewTimer(2 * time.Second)
 	defer end.Stop()
@@ -168,7 +168,7 @@ func (s stubborn) Judge(ctx context.Context, limit int, decide decision) (int, e
 	return n, err
 }
 
-// thief: entries are claimed that somebody works on.
+// thief: entries are claimed that another process works on.
 type thief struct{ Store }
 
 func (t thief) Lease(ctx context.Context, limit int, decide func(time.Time, *reconcile.Entry) error) ([]reconcile.Entry, error) {
@@ -201,7 +201,7 @@ func (h hasty) Accept(ctx context.Context, events []reconcile.Event) error {
 	return nil
 }
 
-// careless: what nobody has judged is purged.
+// careless: what was not judged yet is purged.
 type careless struct{ Store }
 
 func (c careless) Purge(ctx context.Context, r reconcile.Retention, limit int) (int, error) {

@@ -115,7 +115,7 @@ func (l lumper) Append(ctx context.Context, t saga.Token, es []ledger.Entry) ([]
 	})
 }
 
-// signalDeaf: a signal to a work that somebody holds is dropped.
+// signalDeaf: a signal to a held work is dropped.
 type signalDeaf struct{ Store }
 
 func (d signalDeaf) Post(ctx context.Context, id saga.ID, s saga.Signal) error {

@@ -27,7 +27,7 @@ func (c clinging) Find(ctx context.Context, number int64, fs []drift.Finding) er
 	return c.Store.Find(ctx, number, drifted)
 }
 
-// oblivious: drift begins anew with every run.
+// oblivious: drift starts over with every run.
 type oblivious struct{ Store }
 
 func (o oblivious) Remember(ctx context.Context, job string, plan int64, part drift.Part, fs []drift.Finding) error {

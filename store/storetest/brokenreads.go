@@ -15,7 +15,7 @@ import (
 
 // What breaks the rules of what is read: when, whether it is told at all, and byte by byte.
 
-// tornLoad: a head is read first, and its records when somebody has written behind it.
+// tornLoad: a head is read first, and its records when another process has written behind it.
 type tornLoad struct{ Store }
 
 func (s tornLoad) Load(ctx context.Context, ids []saga.ID) ([]ledger.Chain, error) {
@@ -119,7 +119,7 @@ func (c credulous) Renew(ctx context.Context, t saga.Token, r ledger.Renewal) (l
 	return lease, err
 }
 
-// unaware: nobody is told what is ahead of a clock that went back.
+// unaware: no one is told what is ahead of a clock that went back.
 type unaware struct{ Store }
 
 func (u unaware) Overview(ctx context.Context) (ledger.Overview, error) {

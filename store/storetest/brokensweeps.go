@@ -33,7 +33,7 @@ func (t torn) Advance(ctx context.Context, p sweep.Position, page sweep.Catch) (
 	return t.Store.Advance(ctx, p, page)
 }
 
-// unsure: a page that was stored after all is somebody else's.
+// unsure: a page that was stored after all is another process's.
 type unsure struct{ Store }
 
 func (u unsure) Advance(ctx context.Context, p sweep.Position, page sweep.Catch) (sweep.Position, error) {

@@ -91,7 +91,7 @@ func (p patient) Post(ctx context.Context, id saga.ID, s saga.Signal) error {
 	return p.Store.Post(ctx, id, s)
 }
 
-// caller: whoever asks for a released work earlier takes it out of its line.
+// caller: a return of a released work for an earlier time takes it out of its line.
 type caller struct{ Store }
 
 func (c caller) GiveBack(ctx context.Context, t saga.Token, works []ledger.Return) error {

@@ -56,7 +56,7 @@ func claimDue(b *bench) {
 	now.view(other).add(arming(doing(saga.KindArmed, saga.Running), 1), hold) // a claim does not touch the chain
 }
 
-// A work may begin parked: nobody is given it before a record releases it. What was posted meanwhile makes it due then.
+// A work may begin parked: no session is given it before a record releases it. What was posted meanwhile makes it due then.
 func claimBegunParked(b *bench) {
 	t := b.session()
 	r := started()
@@ -324,7 +324,7 @@ func claimEnded(b *bench) {
 	}
 }
 
-// Claim "returns them together with works t already holds that somebody has posted a signal to", until the
+// Claim "returns them together with works t already holds that have an unread signal", until the
 // signal is consumed, and beyond the limit.
 func claimSignalled(b *bench) {
 	t, other := b.session(), b.session()

@@ -63,7 +63,7 @@ func (s *setter) round() error {
 
 const sharedName = "shared"
 
-// tellsAll reports whether whoever sets a control is told of it.
+// tellsAll reports whether the session that sets a control is told of it.
 func tellsAll(h Harness) bool { return !h.LosesAnswers }
 
 // Sixteen that set one control at once, from two processes: of those that decided on one version one is first. Versions

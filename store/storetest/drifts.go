@@ -10,7 +10,7 @@ import (
 var driftCases = []testCase{
 	{name: "what lasts keeps its first", run: driftsLast, breaks: broken{"drift-lasts": func(s Store) Store { return oblivious{s} }}},
 	{name: "a plan counts once", run: driftsOnce},
-	{name: "another class begins anew", run: driftsAnew},
+	{name: "another class starts over", run: driftsAnew},
 	{name: "what is not found is gone", run: driftsGone},
 	{name: "parts", run: driftsParts},
 	{name: "list", run: driftsList},
@@ -75,7 +75,7 @@ func driftsOnce(b *bench) {
 	b.wantDrift("1×2 3×1")
 }
 
-// "another class begins anew".
+// "another class starts over".
 func driftsAnew(b *bench) {
 	b.remember("books", 1, missing("1")...)
 	before := b.wantDrift("1×1")[0]

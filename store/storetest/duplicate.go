@@ -60,7 +60,7 @@ func duplicateCount(b *bench) {
 		}
 	}
 	if len(got) != 3 || counts["w from webhook"] != 7 || counts["v from webhook"] != 1 || counts["w from "] != 1 {
-		b.Errorf("counters %v, want w from webhook: 7, v from webhook: 1, w from nobody: 1", counts)
+		b.Errorf("counters %v, want w from webhook: 7, v from webhook: 1, w from no source: 1", counts)
 	}
 	if diff := headDiff(c.now(), head); diff != "" {
 		b.Errorf("counting changed the head:%s", diff)

@@ -65,7 +65,7 @@ func leaseDue(b *bench) {
 	} {
 		b.put(object(id), func(e *reconcile.Entry) { e.Due = due })
 	}
-	b.put(object("old"), func(e *reconcile.Entry) { e.Holder, e.Until = "somebody who is gone", now.Add(-time.Minute) })
+	b.put(object("old"), func(e *reconcile.Entry) { e.Holder, e.Until = "a process that is gone", now.Add(-time.Minute) })
 	for _, want := range []string{"[oldest older]", "[old]", "[]"} {
 		es, err := b.Lease(b.Context(), 2, take("me"))
 		if err != nil || ids(es) != want {
@@ -80,7 +80,7 @@ func leaseDue(b *bench) {
 	}
 }
 
-// G5: nobody claims what somebody works on.
+// G5: no process claims what another works on.
 func leaseHeld(b *bench) {
 	b.put(object("1"), overdue(b))
 	if es, err := b.Lease(b.Context(), 10, take("me")); err != nil || ids(es) != "[1]" {

@@ -17,7 +17,7 @@ var planCases = []testCase{
 	{name: "the same key again replaces", run: plansReplace},
 	{name: "in sync takes a key out", run: plansInSync, breaks: broken{"in-sync-out": func(s Store) Store { return clinging{s} }}},
 	{name: "pages", run: plansPages},
-	{name: "a draft is nobody's plan", run: plansDraft},
+	{name: "a draft is no plan", run: plansDraft},
 	{name: "a draft dies with the next", run: plansDraftDies, breaks: broken{"draft-dies": func(s Store) Store { return undying{s} }}},
 	{name: "finished is final", run: plansFinal},
 	{name: "by id", run: plansByID},

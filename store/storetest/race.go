@@ -116,7 +116,7 @@ func raceAppend(b *bench) {
 			}
 			prev = rec.Hash
 			if i > 0 && !stored[rec.Hash] {
-				b.Errorf("%s: record %d is in the chain, but nobody was told that it was appended", c.id, rec.Seq)
+				b.Errorf("%s: record %d is in the chain, but no writer was told that it was appended", c.id, rec.Seq)
 			}
 			found++
 		}

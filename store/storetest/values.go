@@ -12,7 +12,7 @@ import (
 )
 
 var valueCases = []testCase{
-	{name: "a bad value fails nobody", run: valuesBad},
+	{name: "a bad value fails no other", run: valuesBad},
 	{name: "long names stay apart", run: valuesLong},
 	{name: "odd bodies", run: valuesBodies},
 	{name: "bad values of an entry", run: valuesEntry},

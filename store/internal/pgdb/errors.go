@@ -89,7 +89,7 @@ const (
 )
 
 // Repeat runs fn, and again after an error that proves that nothing was stored. Where fn may take effect twice it runs
-// again, too, when nothing is known. Nothing that a failed attempt has read counts: fn begins anew.
+// again, too, when nothing is known. Nothing that a failed attempt has read counts: fn starts over.
 func Repeat(ctx context.Context, mayTwice bool, fn func(context.Context) error) error {
 	for undone, unknown := 1, 1; ; {
 		err := fn(ctx)

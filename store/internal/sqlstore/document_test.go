@@ -64,7 +64,7 @@ func TestDocumentsAreAFormat(t *testing.T) {
 	}
 }
 
-// What a newer program wrote is refused, and not misread (K18); so is what nobody wrote.
+// What a newer program wrote is refused, and not misread (K18); so is what no program wrote.
 func TestDocumentsOfOthers(t *testing.T) {
 	t.Parallel()
 	for doc, want := range map[string]struct {

@@ -15,7 +15,7 @@ import (
 
 // History returns the whole chain of a work from its first record.
 func (s *chains) History(ctx context.Context, id saga.ID) ([]saga.Record, error) {
-	chain := reading{id: id} // it begins anew with each first record
+	chain := reading{id: id} // it starts over with each first record
 	return ofWork(ctx, s, "history of", id, history, chain.next)
 }
 

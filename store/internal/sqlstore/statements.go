@@ -2,7 +2,7 @@ package sqlstore
 
 // The statements both databases understand, but for the words in braces. {now} is the clock and always $1.
 const (
-	// openSession may come again when its answer was lost: nobody else draws the same token.
+	// openSession may come again when its answer was lost: no other process draws the same token.
 	openSession = `
 		INSERT INTO amends_sessions (token, label, database, knows, opened_at, renewed_at, expires_at)
 		SELECT $2, $3, $5, $6, clock.now AS opened_at, clock.now AS renewed_at, clock.now + $4 * {ms} FROM (SELECT {now} AS now) AS clock WHERE true
