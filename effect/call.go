@@ -9,13 +9,12 @@ import (
 // call is a request, and what is known of the attempt that it belongs to.
 type call struct {
 	Request
-	gate *saga.Gate // nil outside of an attempt
-	late bool       // another request of the attempt may have left before this one
+	sent func() bool // whether a request of the attempt may have left by now
+	late bool        // another one may have before this one
 }
 
 func newCall(ctx context.Context, r Request) call {
-	g := gateOf(ctx)
-	return call{Request: r, gate: g, late: g != nil && g.Passed()}
+	return call{Request: r, sent: func() bool { return saga.Sent(ctx) }, late: saga.Sent(ctx)}
 }
 
 // unsent marks the error of a request of which nothing left. That is true of the attempt only where this was its first.
@@ -44,28 +43,10 @@ func (c call) class(class saga.Class) saga.Class {
 	switch {
 	case !c.reads():
 		return class
-	case c.gate != nil && c.gate.Passed():
+	case c.sent():
 		return saga.Unknown
 	case class == saga.Refused:
 		return saga.Refused
 	}
 	return saga.Unsent
-}
-
-// gateOf returns the gate that ctx carries, nil without one.
-func gateOf(ctx context.Context) *saga.Gate {
-	l := &listener{Context: ctx}
-	_ = saga.Sending(l) //nolint:contextcheck // it carries ctx
-	return l.gate
-}
-
-// listener hears which gate package saga asks a context for, and answers that there is none: so nothing passes it.
-type listener struct {
-	context.Context //nolint:containedctx // it is one, for the time of a call
-	gate            *saga.Gate
-}
-
-func (l *listener) Value(key any) any {
-	l.gate, _ = l.Context.Value(key).(*saga.Gate)
-	return nil
 }

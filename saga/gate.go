@@ -83,6 +83,12 @@ func (g *Gate) Unsent() bool {
 
 type gateKey struct{}
 
+// Sent reports whether a request of the attempt that ctx belongs to may have left. Outside of an attempt none has.
+func Sent(ctx context.Context) bool {
+	g, ok := ctx.Value(gateKey{}).(*Gate)
+	return ok && g.Passed()
+}
+
 // WithGate returns a context that carries the attempt's gate to the client that sends.
 func WithGate(ctx context.Context, g *Gate) context.Context {
 	return context.WithValue(ctx, gateKey{}, g)
