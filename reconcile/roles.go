@@ -46,7 +46,7 @@ type Reader interface {
 	// Counts returns how many deliveries of each source met which verdict.
 	Counts(ctx context.Context) ([]Count, error)
 	// Stopped returns of which objects deliveries came to nothing because they were copies or told nothing new, those
-	// first of which one did last. It is about what is kept: the retention forgets.
+	// first of which one did last. It is about the newest [StoppedWithin] deliveries of the object, or of all.
 	Stopped(ctx context.Context, f StoppedFilter) ([]Stopped, error)
 	// Replay makes the deliveries that f selects unjudged again: they go through the gate once more. Their
 	// outcomes stay until then, which is how the gate knows a replay. why says who wants it and why; it becomes
@@ -83,6 +83,9 @@ type EntryFilter struct {
 	Limit   int    // 0: 100
 }
 
+// StoppedWithin is how many deliveries Stopped looks at, so that it does not read the whole inbox.
+const StoppedWithin = 100_000
+
 // StoppedFilter selects objects. Zero fields do not narrow.
 type StoppedFilter struct {
 	Object Object // its non-empty fields
@@ -104,7 +107,7 @@ type Count struct {
 	Source  string
 	Verdict Verdict
 	Count   int64
-	Last    time.Time
+	Last    time.Time // when the newest of them was received, which may have been purged since
 }
 
 // Retention says how long what was heard is kept after its last copy; zero is for ever. Entries are kept for as

@@ -16,11 +16,12 @@
 //
 // # What is kept, and for how long
 //
-// The inbox has four tables, beside the ledger's:
+// The inbox has five tables, beside the ledger's:
 //
 //   - amends_inbox: one row per event that was delivered, and its disposition;
 //   - amends_payloads: the bodies of these events;
 //   - amends_digests: what recognises a copy of them;
+//   - amends_inbox_counts: how many of each source met which disposition;
 //   - amends_objects: one row per object that they speak of.
 //
 // Payloads may hold personal data and go after weeks, deliveries after months, digests after a year or more; objects

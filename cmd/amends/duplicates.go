@@ -21,7 +21,7 @@ func (a *app) duplicates() *cobra.Command {
 		Long: `Count the duplicates that were blocked, wherever that was: starts of a work that was known already and got its
 recorded result instead of a second run (start), copies of a webhook that had come before (receiver), and webhooks of a
 version that was known or older (version). They are counted by work and by who sent them; starts are written about once
-a second. Of webhooks only those are counted that are kept still, and none with --saga: they are of no saga.`,
+a second. Of webhooks the newest 100,000 are looked at, or those of the work, and none with --saga: they are of no saga.`,
 		Example: `  amends duplicates                              # who sends things twice?
   amends duplicates shop:order:10492
   amends duplicates --prefix shop: -o json | jq '[.items[].count] | add'`,

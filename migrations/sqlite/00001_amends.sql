@@ -283,6 +283,17 @@ CREATE INDEX amends_inbox_object ON amends_inbox (source, type, id, number);
 -- What is old enough to go.
 CREATE INDEX amends_inbox_received_at ON amends_inbox (received_at);
 
+-- How many deliveries of each source met which disposition, counted as they are judged, replayed and purged: a count that
+-- a person asks for reads no inbox. Several processes judge at the same time, each in a shard; a count is their sum.
+CREATE TABLE amends_inbox_counts (
+    source      TEXT    NOT NULL,
+    disposition TEXT    NOT NULL,
+    shard       INTEGER NOT NULL,
+    count       INTEGER NOT NULL,
+    last_at     INTEGER NOT NULL, -- when the newest of them was received, which may be gone
+    PRIMARY KEY (source, disposition, shard)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE amends_payloads (
     delivery  INTEGER NOT NULL PRIMARY KEY, -- the number in amends_inbox
     stored_at INTEGER NOT NULL,
@@ -515,6 +526,7 @@ DROP TABLE amends_runs;
 DROP TABLE amends_jobs;
 DROP TABLE amends_objects;
 DROP TABLE amends_payloads;
+DROP TABLE amends_inbox_counts;
 DROP TABLE amends_inbox;
 DROP TABLE amends_digests;
 DROP VIEW amends_overview;

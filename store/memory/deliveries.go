@@ -100,8 +100,8 @@ func (db *DB) Counts(ctx context.Context) ([]reconcile.Count, error) {
 			counts[g] = c
 		}
 		c.Count++
-		if d.Last.After(c.Last) {
-			c.Last = d.Last
+		if d.Received.After(c.Last) {
+			c.Last = d.Received
 		}
 	}
 	list := make([]reconcile.Count, 0, len(counts))
@@ -122,9 +122,9 @@ func (db *DB) Stopped(ctx context.Context, f reconcile.StoppedFilter) ([]reconci
 	}
 	defer unlock()
 	counts := map[reconcile.Object]*reconcile.Stopped{}
-	for _, d := range db.rows {
+	for _, d := range db.selected(reconcile.DeliveryFilter{Object: f.Object}, reconcile.StoppedWithin) {
 		known := d.Outcome == reconcile.Stale || d.Outcome == reconcile.Duplicate
-		if d.Copies == 1 && !known || !within(d.Object, f.Object) || !strings.HasPrefix(d.Object.String(), f.Prefix) {
+		if d.Copies == 1 && !known || !strings.HasPrefix(d.Object.String(), f.Prefix) {
 			continue
 		}
 		c := counts[d.Object]

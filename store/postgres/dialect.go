@@ -31,6 +31,7 @@ func (db *DB) dialect() *sqlstore.Dialect {
 		Post:       db.post,
 		Count:      db.count,
 		SetControl: db.setControl,
+		Shard:      db.shard,
 		Bind:       func(query string) string { return sqlx.Rebind(sqlx.DOLLAR, query) },
 		Now: func(ctx context.Context, q sqlstore.Queries) (now time.Time, err error) {
 			err = q.QueryRowxContext(ctx, `SELECT clock_timestamp()`).Scan(&now)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/store/internal/rows"
+	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
 // Judge hands out what nobody has judged. Verdicts and entries are one transaction.
@@ -40,7 +41,10 @@ func (db *DB) Judge(ctx context.Context, limit int, decide func(time.Time, []rec
 			table[i] = rows.Outcome(&ds[i])
 		}
 		n = len(ds)
-		return execute(ctx, within(ctx, tx, db.heard.judge), nil, table, rows.Micros(l.now))
+		if err := execute(ctx, within(ctx, tx, db.heard.judge), nil, table, rows.Micros(l.now)); err != nil {
+			return err
+		}
+		return sqlstore.CountJudged(ctx, db.store, tx, rows.Judgements(ds))
 	})
 	switch {
 	case refused != nil:

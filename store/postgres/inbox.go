@@ -90,7 +90,7 @@ func (db *DB) acceptRound(ctx context.Context, many, one *sqlx.Stmt, ins deliver
 		}
 		table[i] = append(row, body)
 	}
-	return execute(ctx, many, one, table)
+	return execute(ctx, many, one, table, db.shard)
 }
 
 // within returns a prepared statement for a transaction, which closes it.

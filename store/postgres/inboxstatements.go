@@ -9,6 +9,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/amends-dev/amends/store/internal/rows"
+	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
 // heard are the prepared statements of the inbox and the gate.
@@ -124,7 +125,14 @@ func acceptText(batch string) string {
 			CASE WHEN u.known AND NOT k.twin THEN u.receiver_reason END,
 			CASE WHEN k.twin THEN 'id-conflict' ELSE u.receiver_disposition END, u.receiver_reason, ` + from(beforeVerdict) + `
 		FROM u JOIN k ON k.delivery = u.number CROSS JOIN c
-		ORDER BY u.number)
+		ORDER BY u.number),
+	judged AS (
+		INSERT INTO amends_inbox_counts AS c (source, disposition, shard, count, last_at)
+		SELECT u.source, coalesce(u.receiver_disposition, ''), ` + fmt.Sprintf("$%d", len(acceptColumns)+1) + `::bigint, count(*), max(` + from(rows.InboxColumns[:1]) + `)
+		FROM u JOIN k ON k.delivery = u.number
+		WHERE u.known AND NOT k.twin
+		GROUP BY 1, 2 ORDER BY 1, 2
+		` + sqlstore.OnCounted + `)
 	INSERT INTO amends_payloads (delivery, stored_at, body)
 	SELECT u.number, c.now, u.body FROM u JOIN k ON k.delivery = u.number CROSS JOIN c
 	WHERE u.body IS NOT NULL`

@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/amends-dev/amends/ledger"
@@ -80,6 +81,7 @@ type DB struct {
 	incoming *batch.Group[deliveries]
 	now      func() any // nil but in tests: the server's clock
 	most     int        // statementBytes but in tests
+	shard    int64      // of the inbox's counts
 }
 
 var (
@@ -132,6 +134,7 @@ func open(ctx context.Context, dsn string, o Options) (_ *DB, err error) {
 	if err = errors.Join(db.prepare(ctx, &db.lanes), db.heard.prepare(ctx, &db.lanes)); err != nil {
 		return nil, err
 	}
+	db.shard = rand.Int64N(sqlstore.Shards)
 	db.store = sqlstore.New(db.dialect())
 	db.incoming = batch.New(1, mostEvents, func(d deliveries) int { return len(d) }, db.write)
 	return db, nil

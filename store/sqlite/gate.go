@@ -22,7 +22,7 @@ func (db *DB) Judge(ctx context.Context, limit int, decide func(time.Time, []rec
 	}
 	var n int
 	var refused error
-	err := db.transaction(ctx, func(ctx context.Context, _ sqlstore.Queries) error {
+	err := db.transaction(ctx, func(ctx context.Context, q sqlstore.Queries) error {
 		ds, err := db.pending(ctx, limit)
 		if err != nil || len(ds) == 0 {
 			return err
@@ -47,8 +47,11 @@ func (db *DB) Judge(ctx context.Context, limit int, decide func(time.Time, []rec
 		if _, err := db.heard.judge.ExecContext(ctx, string(list), micros); err != nil {
 			return err
 		}
+		if err := l.store(ctx); err != nil {
+			return err
+		}
 		n = len(ds)
-		return l.store(ctx)
+		return sqlstore.CountJudged(ctx, db.store, q, rows.Judgements(ds))
 	})
 	switch {
 	case refused != nil:

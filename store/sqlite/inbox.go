@@ -29,43 +29,48 @@ func (db *DB) accept(ctx context.Context, b *shared, ins []*rows.Incoming) error
 			return err
 		}
 	}
+	var judged []rows.Census
 	for _, in := range ins {
-		stored, err := db.add(ctx, in, b.number+1, now)
+		stored, known, err := db.add(ctx, in, b.number+1, now)
 		if err != nil {
 			return err
 		}
 		if stored {
 			b.number++
 		}
+		if known {
+			judged = append(judged, in.Census)
+		}
 	}
-	return nil
+	return sqlstore.CountJudged(ctx, db.store, b, judged)
 }
 
-// add stores an event, or counts it as a copy, or keeps it beside the one it conflicts with.
-func (db *DB) add(ctx context.Context, in *rows.Incoming, number, now int64) (stored bool, err error) {
+// add stores an event, or counts it as a copy, or keeps it beside the one it conflicts with. It reports whether it was
+// stored, and whether judged.
+func (db *DB) add(ctx context.Context, in *rows.Incoming, number, now int64) (stored, judged bool, err error) {
 	fresh, err := db.recognise(ctx, in.Key, in, number, now)
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
 	if fresh {
-		return true, db.deliver(ctx, in.Key, in, number, now)
+		return true, in.Judged, db.deliver(ctx, in.Key, in, number, now)
 	}
 	if known, err := affects(db.heard.countCopy.ExecContext(ctx, in.Key[:], in.Content[:], in.Copies, now)); known || err != nil {
-		return false, err
+		return false, false, err
 	}
 	fresh, err = db.recognise(ctx, in.Twin, in, number, now)
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
 	if !fresh {
 		_, err := affects(db.heard.countCopy.ExecContext(ctx, in.Twin[:], in.Content[:], in.Copies, now))
-		return false, err
+		return false, false, err
 	}
 	twin := *in
 	twin.Judged = false
 	twin.Values = append([]any(nil), in.Values...)
 	twin.Values[rows.Verdict] = string(reconcile.Conflict)
-	return true, db.deliver(ctx, in.Twin, &twin, number, now)
+	return true, false, db.deliver(ctx, in.Twin, &twin, number, now)
 }
 
 // recognise reports whether key is new, and remembers it.

@@ -1,8 +1,10 @@
 package storetest
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
+	"maps"
 	"slices"
 	"time"
 
@@ -215,4 +217,26 @@ func (c careless) Purge(ctx context.Context, r reconcile.Retention, limit int) (
 		return 0, err
 	}
 	return c.Store.Purge(ctx, r, limit)
+}
+
+// hoarder: a count never falls.
+type hoarder struct {
+	Store
+
+	most map[string]reconcile.Count
+}
+
+func (h hoarder) Counts(ctx context.Context) ([]reconcile.Count, error) {
+	counts, err := h.Store.Counts(ctx)
+	for _, c := range counts {
+		if name := c.Source + " " + string(c.Verdict); c.Verdict != "" && c.Count > h.most[name].Count {
+			h.most[name] = c
+		}
+	}
+	counts = slices.DeleteFunc(counts, func(c reconcile.Count) bool { return c.Verdict != "" })
+	counts = append(counts, slices.Collect(maps.Values(h.most))...)
+	slices.SortFunc(counts, func(a, b reconcile.Count) int {
+		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Verdict, b.Verdict))
+	})
+	return counts, err
 }

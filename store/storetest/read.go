@@ -14,7 +14,8 @@ var readCases = []testCase{
 	{name: "deliveries page by page", run: readPages},
 	{name: "an unknown delivery", run: readUnknown},
 	{name: "entries by filter", run: readEntries},
-	{name: "counts", run: readCounts},
+	{name: "counts", run: readCounts, breaks: broken{"counts-taken-back": func(s Store) Store { return hoarder{s, map[string]reconcile.Count{}} }}},
+	{name: "counts of two who judge", run: readCountsOfTwo},
 	{name: "what was stopped", run: readStopped},
 }
 
@@ -190,6 +191,36 @@ func readCounts(b *bench) {
 	known := event("malformed")
 	known.Verdict = reconcile.Malformed
 	b.accept(known, event("a"), event("b"))
+	b.counts(`[books "applied" 1 shop "" 2 shop "applied" 4 shop "malformed" 1]`)
+
+	conflict := known // which nobody has judged, whatever the receiver said of it
+	conflict.Body, conflict.Fingerprint = []byte(`{"another":true}`), reconcile.DigestOf("another")
+	b.accept(es[1], known, conflict)
+	b.counts(`[books "applied" 1 shop "" 3 shop "applied" 4 shop "malformed" 1]`)
+
+	for _, source := range []string{"books", "books", "shop"} { // the second time there is nothing to take back
+		if _, err := b.Replay(b.Context(), reconcile.DeliveryFilter{Source: source, Verdict: reconcile.Applied}, "once more"); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.counts(`[books "" 1 shop "" 7 shop "malformed" 1]`)
+	b.judgeAs(reconcile.Stale)
+	b.counts(`[books "stale" 1 shop "malformed" 1 shop "stale" 7]`)
+
+	b.age()
+	b.accept(event("young"))
+	b.judgeAs(reconcile.Stale)
+	b.accept(event("to be judged"))
+	b.purge(reconcile.Retention{Verdicts: time.Hour})
+	b.counts(`[books "stale" 1 shop "" 1 shop "malformed" 1 shop "stale" 8]`)
+	b.age()
+	b.purge(reconcile.Retention{Verdicts: soon})
+	b.counts(`[shop "" 1]`)
+}
+
+// counts compares what is counted with what should be.
+func (b *bench) counts(want string) {
+	b.Helper()
 	counts, err := b.Counts(b.Context())
 	if err != nil {
 		b.Fatal(err)
@@ -201,9 +232,26 @@ func readCounts(b *bench) {
 			b.Errorf("%+v says no time", c)
 		}
 	}
-	if want := `[books "applied" 1 shop "" 2 shop "applied" 4 shop "malformed" 1]`; fmt.Sprint(got) != want {
-		b.Errorf("got %v, want %s", got, want)
+	if fmt.Sprint(got) != want {
+		b.Errorf("counted are %v, want %s", got, want)
 	}
+}
+
+// What one process judged another counts, and takes back.
+func readCountsOfTwo(b *bench) {
+	stores := []Store{b.Store, b.again(), b.again()}
+	for i := range 6 {
+		b.Store = stores[i%3]
+		b.accept(event(fmt.Sprint(i)))
+		b.judgeAs(reconcile.Applied)
+	}
+	b.Store = stores[1]
+	b.counts(`[shop "applied" 6]`)
+	if _, err := b.Replay(b.Context(), reconcile.DeliveryFilter{}, "once more"); err != nil {
+		b.Fatal(err)
+	}
+	b.Store = stores[2]
+	b.counts(`[shop "" 6]`)
 }
 
 // "Replay makes the deliveries that f selects unjudged again: they go through the gate once more. Their outcomes stay

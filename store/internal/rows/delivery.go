@@ -104,6 +104,16 @@ func (c *Census) Row() reconcile.Count {
 	return reconcile.Count{Source: c.Source, Verdict: reconcile.Verdict(c.Verdict), Count: c.Count, Last: c.Last.Time()}
 }
 
+// Judgements are deliveries that were judged just now, each as a count of one.
+func Judgements(ds []reconcile.Delivery) []Census {
+	cs := make([]Census, len(ds))
+	for i := range ds {
+		d := &ds[i]
+		cs[i] = Census{Source: d.Object.Source, Verdict: column.Text(d.Outcome), Count: 1, Last: column.Moment(d.Received)}
+	}
+	return cs
+}
+
 // Stopped is a row that counts deliveries of an object that came to nothing.
 type Stopped struct {
 	Source, Tenant, Type, ID string

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/store/internal/column"
 )
 
 // Column is a column of a table and its type in a statement. A moment is a number of microseconds there, and a
@@ -29,6 +31,7 @@ type Incoming struct {
 	Content reconcile.Digest // what two deliveries of one event have in common
 	Copies  int64
 	Judged  bool   // before the gate
+	Census  Census // what a count learns of it when it is judged
 	Values  []any  // of InboxColumns
 	Body    string // "" for none
 }
@@ -73,10 +76,8 @@ func incoming(e *reconcile.Event) *Incoming {
 		Body:    printable(string(e.Body)),
 	}
 	in.Twin = reconcile.DigestOf(string(in.Key[:]), string(in.Content[:]))
-	received := Micros(e.Received)
-	if received == nil {
-		received = int64(0)
-	}
+	received, _ := Micros(e.Received).(int64)
+	in.Census = Census{Source: o.Source, Verdict: column.Text(e.Verdict), Count: 1, Last: column.Moment(time.UnixMicro(received))}
 	in.Values = []any{
 		received, Micros(e.At),
 		number(e.Version.Epoch), number(e.Version.N), number(int64(e.Version.Step)), flag(e.Deleted),

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/store/internal/rows"
@@ -113,23 +112,4 @@ func (s *inbox) entries(ctx context.Context, w *where, limit int) ([]reconcile.E
 		return nil, fmt.Errorf("list entries: %w", err)
 	}
 	return rows.Entries(found)
-}
-
-// Counts returns how many deliveries of each source met which verdict.
-func (s *inbox) Counts(ctx context.Context) ([]reconcile.Count, error) {
-	var found []rows.Census
-	err := s.db.get(ctx, &found, `SELECT source, disposition, count(*) AS count, max(received_at) AS last_at
-		FROM (SELECT source, received_at, CASE WHEN processed_at IS NOT NULL THEN disposition END AS disposition FROM amends_inbox) AS d
-		GROUP BY source, disposition`)
-	if err != nil {
-		return nil, fmt.Errorf("count deliveries: %w", err)
-	}
-	counts := make([]reconcile.Count, len(found))
-	for i := range found {
-		counts[i] = found[i].Row()
-	}
-	slices.SortFunc(counts, func(a, b reconcile.Count) int {
-		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Verdict, b.Verdict))
-	})
-	return counts, nil
 }

@@ -79,6 +79,9 @@ type Dialect struct {
 	// version. It reports whether that was so.
 	SetControl func(ctx context.Context, c ControlArgs) (version int64, at Moment, stored bool, err error)
 
+	// Shard is this handle's of [Shards], where several handles write at the same time.
+	Shard int64
+
 	// Bind turns the question marks of a reconciler's statements into the database's own parameters.
 	Bind func(string) string
 

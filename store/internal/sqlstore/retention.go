@@ -25,9 +25,13 @@ func (s *inbox) Replay(ctx context.Context, f reconcile.DeliveryFilter, why stri
 		err := s.db.get(ctx, &numbers, `SELECT d.number FROM amends_inbox AS d`+w.String()+` ORDER BY d.number DESC LIMIT ?`, append(w.args, page)...)
 		if err == nil && len(numbers) > 0 {
 			err = s.db.write(ctx, func(ctx context.Context, q Queries) error {
-				_, err := q.ExecContext(ctx, s.db.Bind(`UPDATE amends_inbox SET processed_at = NULL, reason = ?
-					WHERE processed_at IS NOT NULL AND number IN `+s.db.Numbers), rows.Text(why), numberList(numbers))
-				return err
+				var gone []uncounted
+				err := s.db.choose(ctx, q, &gone, `UPDATE amends_inbox SET processed_at = NULL, reason = ?
+					WHERE processed_at IS NOT NULL AND number IN `+s.db.Numbers+judgedReturning, rows.Text(why), numberList(numbers))
+				if err != nil {
+					return err
+				}
+				return s.uncount(ctx, q, gone)
 			})
 		}
 		if err != nil {
@@ -82,14 +86,20 @@ func (s *inbox) deliveries(ctx context.Context, q Queries, before any, limit int
 		return 0, err
 	}
 	// A replay may have come in between.
-	var gone []int64
-	err = s.db.choose(ctx, q, &gone, `DELETE FROM amends_inbox WHERE processed_at IS NOT NULL AND number IN `+s.db.Numbers+` RETURNING number`,
+	var gone []uncounted
+	err = s.db.choose(ctx, q, &gone, `DELETE FROM amends_inbox WHERE processed_at IS NOT NULL AND number IN `+s.db.Numbers+judgedReturning,
 		numberList(numbers))
 	if err != nil {
 		return 0, err
 	}
-	_, err = q.ExecContext(ctx, s.db.Bind(`DELETE FROM amends_payloads WHERE delivery IN `+s.db.Numbers), numberList(gone))
-	return len(gone), err
+	numbers = numbers[:0]
+	for i := range gone {
+		numbers = append(numbers, gone[i].Number)
+	}
+	if _, err = q.ExecContext(ctx, s.db.Bind(`DELETE FROM amends_payloads WHERE delivery IN `+s.db.Numbers), numberList(numbers)); err != nil {
+		return 0, err
+	}
+	return len(gone), s.uncount(ctx, q, gone)
 }
 
 func (s *inbox) bodies(ctx context.Context, q Queries, before any, limit int) (int, error) {

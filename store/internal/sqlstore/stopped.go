@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/amends-dev/amends/reconcile"
@@ -19,25 +20,11 @@ var objectName = func() string {
 		escaped("type") + ` || ':' || ` + escaped("id")
 }()
 
-// Stopped returns of which objects deliveries came to nothing.
+// Stopped returns of which objects deliveries came to nothing. It looks at [reconcile.StoppedWithin] of them.
 func (s *inbox) Stopped(ctx context.Context, f reconcile.StoppedFilter) ([]reconcile.Stopped, error) {
-	var w where
-	w.and("(g.copies > 1 OR d.disposition IN (?, ?))", string(reconcile.Stale), string(reconcile.Duplicate))
-	w.object("d", f.Object)
-	if f.Prefix != "" {
-		w.and("substr("+objectName+", 1, length(?)) = ?", f.Prefix, f.Prefix)
-	}
-	key := rows.Names("d.", rows.KeyColumns)
-	args := append([]any{string(reconcile.Stale), string(reconcile.Duplicate)}, w.args...)
+	text, args := stoppedText(&f)
 	var found []rows.Stopped
-	err := s.db.get(ctx, &found, strings.Join([]string{
-		`SELECT ` + key + `, CAST(sum(coalesce(g.copies, 1) - 1) AS bigint) AS copies`,
-		`CAST(sum(CASE WHEN d.disposition IN (?, ?) THEN 1 ELSE 0 END) AS bigint) AS known`,
-		`min(d.received_at) AS first_at`, `max(CASE WHEN g.copies > 1 THEN g.last_at ELSE d.received_at END) AS last_at`,
-	}, ", ")+`
-		FROM amends_inbox AS d`+rows.DigestOfDelivery+w.String()+`
-		GROUP BY `+key+` ORDER BY last_at DESC, `+key+` LIMIT ?`, append(args, cmp.Or(f.Limit, pageSize))...)
-	if err != nil {
+	if err := s.db.get(ctx, &found, text, args...); err != nil {
 		return nil, fmt.Errorf("count what was stopped: %w", err)
 	}
 	all := make([]reconcile.Stopped, len(found))
@@ -45,4 +32,23 @@ func (s *inbox) Stopped(ctx context.Context, f reconcile.StoppedFilter) ([]recon
 		all[i] = found[i].Row()
 	}
 	return all, nil
+}
+
+func stoppedText(f *reconcile.StoppedFilter) (text string, args []any) {
+	stale, duplicate := string(reconcile.Stale), string(reconcile.Duplicate)
+	var newest, w where
+	newest.object("d", f.Object)
+	w.and("(g.copies > 1 OR d.disposition IN (?, ?))", stale, duplicate)
+	if f.Prefix != "" {
+		w.and("substr("+objectName+", 1, length(?)) = ?", f.Prefix, f.Prefix)
+	}
+	key := rows.Names("d.", rows.KeyColumns)
+	args = slices.Concat([]any{stale, duplicate}, newest.args, []any{reconcile.StoppedWithin}, w.args, []any{cmp.Or(f.Limit, pageSize)})
+	return strings.Join([]string{
+		`SELECT ` + key + `, CAST(sum(coalesce(g.copies, 1) - 1) AS bigint) AS copies`,
+		`CAST(sum(CASE WHEN d.disposition IN (?, ?) THEN 1 ELSE 0 END) AS bigint) AS known`,
+		`min(d.received_at) AS first_at`, `max(CASE WHEN g.copies > 1 THEN g.last_at ELSE d.received_at END) AS last_at`,
+	}, ", ") + `
+		FROM (SELECT * FROM amends_inbox AS d` + newest.String() + ` ORDER BY d.number DESC LIMIT ?) AS d` + rows.DigestOfDelivery + w.String() + `
+		GROUP BY ` + key + ` ORDER BY last_at DESC, ` + key + ` LIMIT ?`, args
 }
