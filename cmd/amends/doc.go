@@ -163,7 +163,7 @@
 //	            next: what to give to --after; null on the last page
 //	reconcile apply  plan (its id), overLimit (some of it is), run: the fields of a run, null when nothing was
 //	            left to do
-//	reconcile runs  items[]: number, job, scheduledFor, scheduledAt, firstScheduledAt and scheduledTimes (it stands for), dueAt,
+//	reconcile runs  items[]: job, number (within it), scheduledFor, scheduledAt, firstScheduledAt and scheduledTimes (it stands for), dueAt,
 //	            createdAt, requested ("": what the schedule does), actor ("": the schedule), reason, status (waiting,
 //	            running or the result), result, startedAt, endedAt, attempts, crashes, leaseHolder, leasedUntil,
 //	            cursorBefore, cursorAfter, seen, planned, applied, overLimit, errors, calls, plan (an id), note, error

@@ -119,17 +119,17 @@ func (f *draft) make(ctx context.Context, d desk) (*drift.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	number, err := d.Draft(ctx, plan.Job)
+	draft, err := d.Draft(ctx, plan.Job)
 	if err != nil {
 		return nil, err
 	}
-	if err := d.Find(ctx, number, f.findings); err != nil {
+	if err := d.Find(ctx, draft, f.findings); err != nil {
 		return nil, err
 	}
-	if _, err := d.Finish(ctx, number, plan); err != nil {
+	if _, err := d.Finish(ctx, draft, plan); err != nil {
 		return nil, err
 	}
-	return plan, d.Remember(ctx, plan.Job, number, drift.Part{}, f.findings)
+	return plan, d.Remember(ctx, draft, drift.Part{}, f.findings)
 }
 
 // makePlan is the work of a job that is asked for a plan.
@@ -153,7 +153,7 @@ func applyPlan(ctx context.Context, d desk, r *schedule.Run, id string) (schedul
 		return schedule.Outcome{}, err
 	}
 	out := schedule.Outcome{Verdict: schedule.OK, Planned: acts(&p.Plan), Plan: p.ID}
-	for row, err := range drift.Each(ctx, d, drift.FindingQuery{Number: p.Number, Acting: true}) {
+	for row, err := range drift.Each(ctx, d, drift.FindingQuery{Plan: p.Ref(), Acting: true}) {
 		if err := errors.Join(err, r.Proceed(ctx)); err != nil {
 			return out, err
 		}
@@ -168,7 +168,7 @@ func applyPlan(ctx context.Context, d desk, r *schedule.Run, id string) (schedul
 			row.Outcome = drift.Applied
 			out.Applied++
 		}
-		if err := d.Done(ctx, p.Number, []drift.Row{row}); err != nil {
+		if err := d.Done(ctx, p.Ref(), []drift.Row{row}); err != nil {
 			return out, err
 		}
 	}

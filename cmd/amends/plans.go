@@ -28,10 +28,10 @@ func planOf(ctx context.Context, d drift.Plans, id string) (drift.Stored, error)
 // writePlan writes a plan as text or JSON. Equal plans are equal bytes: it tells nothing of when or by whom.
 func (a *app) writePlan(ctx context.Context, d drift.Plans, p *drift.Stored) error {
 	if a.json {
-		return drift.WriteJSON(a.out, &p.Plan, findings(drift.Each(ctx, d, drift.FindingQuery{Number: p.Number})))
+		return drift.WriteJSON(a.out, &p.Plan, findings(drift.Each(ctx, d, drift.FindingQuery{Plan: p.Ref()})))
 	}
 	return drift.WriteText(a.out, &p.Plan, func(c drift.Class, n int) ([]drift.Finding, error) {
-		rows, err := d.Findings(ctx, drift.FindingQuery{Number: p.Number, Class: c, Limit: n})
+		rows, err := d.Findings(ctx, drift.FindingQuery{Plan: p.Ref(), Class: c, Limit: n})
 		fs := make([]drift.Finding, len(rows))
 		for i := range rows {
 			fs[i] = rows[i].Finding

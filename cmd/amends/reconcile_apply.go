@@ -52,7 +52,7 @@ func (a *app) apply(ctx context.Context, d desk, name, id string, r *request, ap
 	if err != nil {
 		return err
 	}
-	left, err := d.Findings(ctx, drift.FindingQuery{Number: p.Number, Acting: true, Limit: 1})
+	left, err := d.Findings(ctx, drift.FindingQuery{Plan: p.Ref(), Acting: true, Limit: 1})
 	if err != nil {
 		return err
 	}

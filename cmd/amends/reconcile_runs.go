@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,7 +19,7 @@ var verdicts = []string{
 
 func (a *app) reconcileRuns() *cobra.Command {
 	var f schedule.Filter
-	var verdict string
+	var verdict, before string
 	cmd := &cobra.Command{
 		Use: "runs [JOB] [flags]", Args: atMostOneJob,
 		Short: "List runs of jobs, newest first",
@@ -26,7 +27,7 @@ func (a *app) reconcileRuns() *cobra.Command {
 skipped, with the reason. "errors" is how many actions failed, "over limit" how many wait for an approval.
 
 When there are more than --limit, the last line (stderr) is the command for the next page; with -o json
-"next" is the number to give to --before, null on the last page.`,
+"next" is what to give to --before, null on the last page.`,
 		Example: `  amends reconcile runs orders
   amends reconcile runs --verdict failed
   amends reconcile runs --open                     # that wait or are at work
@@ -36,7 +37,7 @@ When there are more than --limit, the last line (stderr) is the command for the 
 	fl.StringVar(&verdict, "verdict", "", "with this verdict: "+strings.Join(verdicts, ", "))
 	fl.BoolVar(&f.Open, "open", false, "that have not ended")
 	fl.IntVar(&f.Limit, "limit", 50, "at most this many")
-	fl.Int64Var(&f.Before, "before", 0, "only runs with a smaller number: the next page")
+	fl.StringVar(&before, "before", "", "the next page, as the page before said it; of a JOB, runs with a smaller number")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var wrong []string
 		if verdict != "" && !slices.Contains(verdicts, verdict) {
@@ -47,6 +48,12 @@ When there are more than --limit, the last line (stderr) is the command for the 
 		}
 		if f.Limit < 1 {
 			wrong = append(wrong, "--limit is at least 1")
+		}
+		if before != "" {
+			var err error
+			if f.Before, err = parseRunCursor(strings.Join(args, ""), before); err != nil {
+				wrong = append(wrong, err.Error())
+			}
 		}
 		if len(wrong) > 0 {
 			return usage("", wrong...)
@@ -74,8 +81,9 @@ func (a *app) runRuns(cmd *cobra.Command, f schedule.Filter) error {
 		return err
 	}
 	runs, more := page(runs, limit)
+	cursor := func(r *schedule.RunRow) string { return runCursor(f.Job, r) }
 	if a.json {
-		return a.printJSON(listed(runs, more, runToJSON, func(r *schedule.RunRow) int64 { return r.Number }))
+		return a.printJSON(listed(runs, more, runToJSON, cursor))
 	}
 	if len(runs) == 0 {
 		a.sayf("no runs match")
@@ -83,16 +91,39 @@ func (a *app) runRuns(cmd *cobra.Command, f schedule.Filter) error {
 	}
 	a.printRuns(runs)
 	if more {
-		a.sayf("there are more; the next page: %s --before %d", again(cmd), runs[limit-1].Number)
+		a.sayf("there are more; the next page: %s --before %s", again(cmd), quote(cursor(&runs[limit-1])))
 	}
 	return nil
 }
 
+// runCursor names a run for the next page, among those of a job by its number; parseRunCursor reads it. Jobs have no comma in
+// their names.
+func runCursor(job string, r *schedule.RunRow) string {
+	if job != "" {
+		return strconv.FormatInt(r.Number, 10)
+	}
+	return fmt.Sprintf("%s,%s,%d", r.Created.UTC().Format(time.RFC3339Nano), r.Job, r.Number)
+}
+
+func parseRunCursor(job, text string) (*schedule.RunRow, error) {
+	if number, err := strconv.ParseInt(text, 10, 64); err == nil && job != "" && number > 0 {
+		return &schedule.RunRow{Job: job, Number: number}, nil
+	}
+	if parts := strings.Split(text, ","); len(parts) == 3 {
+		created, err := time.Parse(time.RFC3339Nano, parts[0])
+		number, err2 := strconv.ParseInt(parts[2], 10, 64)
+		if err == nil && err2 == nil && (job == "" || job == parts[1]) {
+			return &schedule.RunRow{Created: created, Job: parts[1], Number: number}, nil
+		}
+	}
+	return nil, fmt.Errorf("--before %q: it is what the page before said", text)
+}
+
 func (a *app) printRuns(runs []schedule.RunRow) {
-	g := grid{header: []string{"number", "job", "scheduled for", "requested", "started", "took", "result", "seen", "planned", "applied", "over limit", "errors", "plan", "by", "note"}}
+	g := grid{header: []string{"job", "number", "scheduled for", "requested", "started", "took", "result", "seen", "planned", "applied", "over limit", "errors", "plan", "by", "note"}}
 	for i := range runs {
 		r := &runs[i]
-		g.add(strconv.FormatInt(r.Number, 10), r.Job, r.Instant, r.Ask, a.when(r.Began), a.took(r), r.Status(), tally(r.Seen), tally(r.Planned),
+		g.add(r.Job, strconv.FormatInt(r.Number, 10), r.Instant, r.Ask, a.when(r.Began), a.took(r), r.Status(), tally(r.Seen), tally(r.Planned),
 			tally(r.Applied), tally(r.Refused), tally(r.Errors), brief(r.Plan), asker(r), runNote(r))
 	}
 	a.print(&g)

@@ -140,7 +140,7 @@ func (a *app) runShowPlan(cmd *cobra.Command, d desk, p *drift.Stored, s *showin
 		return nil
 	}
 	q := s.query
-	q.Number = p.Number
+	q.Plan = p.Ref()
 	q.Limit++ // one more tells whether there is a next page
 	rows, err := d.Findings(cmd.Context(), q)
 	if err != nil {

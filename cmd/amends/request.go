@@ -69,7 +69,7 @@ func (a *app) end(ctx context.Context, d desk, run schedule.RunRow, wait time.Du
 	p := a.progress(standsAt(&run))
 	defer p.done()
 	for pause := poll; ; pause = min(2*pause, time.Second) {
-		now, err := d.Run(timed, run.Number)
+		now, err := d.Run(timed, run.Job, run.Number)
 		switch {
 		case err == nil && !now.Open():
 			return now, nil

@@ -44,10 +44,10 @@ func TestWaitForRunAtWork(t *testing.T) {
 	a := &app{err: &errs, now: func() time.Time { later = later.Add(time.Minute); return later }}
 	_, err = a.end(t.Context(), s, run, 200*time.Millisecond)
 	var f *failure
-	if !errors.As(err, &f) || f.exit != exitTimedOut || !strings.Contains(err.Error(), "run 6 of orders has not ended within 200ms; it goes on without this command; so far 7 seen, 3 planned, 2 applied, 1 failed") {
+	if !errors.As(err, &f) || f.exit != exitTimedOut || !strings.Contains(err.Error(), "run 4 of orders has not ended within 200ms; it goes on without this command; so far 7 seen, 3 planned, 2 applied, 1 failed") {
 		t.Errorf("it ends with %v", err)
 	}
-	if want := "run 6 of orders is at work, attempt 2; so far 7 seen, 3 planned, 2 applied, 1 failed\n"; !strings.Contains(errs.String(), want) {
+	if want := "run 4 of orders is at work, attempt 2; so far 7 seen, 3 planned, 2 applied, 1 failed\n"; !strings.Contains(errs.String(), want) {
 		t.Errorf("meanwhile it said %q", errs.String())
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -213,6 +213,23 @@ func TestConfirm(t *testing.T) {
 		var f *failure
 		if err := (&app{err: io.Discard}).confirm(patient, in, "orders"); !errors.As(err, &f) || f.exit != exitUsage {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Where a page of runs ends is read back as it was written: of all jobs by time, of one by the number.
+func TestRunCursor(t *testing.T) {
+	t.Parallel()
+	r := schedule.RunRow{Job: "orders:eu", Number: 7, Created: time.Date(2026, 3, 14, 12, 0, 0, 123456000, time.UTC)}
+	for _, job := range []string{"", r.Job} {
+		got, err := parseRunCursor(job, runCursor(job, &r))
+		if err != nil || got.Job != r.Job || got.Number != r.Number || job == "" && !got.Created.Equal(r.Created) {
+			t.Errorf("%q is read as %+v, %v", runCursor(job, &r), got, err)
+		}
+	}
+	for _, wrong := range [][2]string{{"", "7"}, {"orders", "0"}, {"orders", "x"}, {"orders", runCursor("", &r)}} {
+		if got, err := parseRunCursor(wrong[0], wrong[1]); err == nil {
+			t.Errorf("%q of %q is read as %+v", wrong[1], wrong[0], got)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 // runJSON is a run of a job as JSON.
 type runJSON struct {
-	Number   int64            `json:"number,string"` // the cursor: --before
+	Number   int64            `json:"number,string"` // within the job
 	Job      string           `json:"job"`
 	Instant  string           `json:"scheduledFor"`
 	At       *time.Time       `json:"scheduledAt"`

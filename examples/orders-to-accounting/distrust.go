@@ -66,7 +66,7 @@ func (p *play) reconcile(ctx context.Context) (last schedule.Outcome, applied in
 		if err != nil {
 			return last, applied, err
 		}
-		if run, err = p.ended(ctx, run.Number); err != nil {
+		if run, err = p.ended(ctx, run); err != nil {
 			return last, applied, err
 		}
 		last, applied = run.Outcome, applied+int(run.Applied)
@@ -81,9 +81,9 @@ func (p *play) reconcile(ctx context.Context) (last schedule.Outcome, applied in
 }
 
 // ended waits for the end of a run.
-func (p *play) ended(ctx context.Context, number int64) (schedule.RunRow, error) {
+func (p *play) ended(ctx context.Context, asked schedule.RunRow) (schedule.RunRow, error) {
 	for {
-		run, err := p.records.journal.Run(ctx, number)
+		run, err := p.records.journal.Run(ctx, asked.Job, asked.Number)
 		if err != nil || !run.Open() {
 			return run, err
 		}

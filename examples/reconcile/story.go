@@ -106,7 +106,7 @@ func (s *story) ask(ctx context.Context, job, what string, orders ...string) err
 	}
 	for err == nil && asked.Open() {
 		if err = pause(ctx); err == nil {
-			asked, err = s.db.Run(ctx, asked.Number)
+			asked, err = s.db.Run(ctx, job, asked.Number)
 		}
 	}
 	if err != nil {
@@ -133,7 +133,7 @@ func (s *story) plan(ctx context.Context) error {
 		return err
 	}
 	return drift.WriteText(s.out, &plan.Plan, func(c drift.Class, n int) ([]drift.Finding, error) {
-		rows, err := s.db.Findings(ctx, drift.FindingQuery{Number: plan.Number, Class: c, Limit: n})
+		rows, err := s.db.Findings(ctx, drift.FindingQuery{Plan: plan.Ref(), Class: c, Limit: n})
 		var fs []drift.Finding
 		for _, r := range rows {
 			fs = append(fs, r.Finding)

@@ -365,6 +365,8 @@ CREATE TABLE amends_jobs (
     planned_until             INTEGER, -- the last scheduled time that has a run
     fencing_token             INTEGER NOT NULL DEFAULT 0,
     manual_runs               INTEGER NOT NULL DEFAULT 0,
+    last_run                  INTEGER NOT NULL DEFAULT 0, -- the highest number of a run, and of a plan or draft
+    last_plan                 INTEGER NOT NULL DEFAULT 0,
     paused_at                 INTEGER,
     paused_by                 TEXT,
     paused_reason             TEXT,
@@ -380,8 +382,8 @@ CREATE TABLE amends_jobs (
 
 -- A job and a scheduled time have one run at most. It is recorded before it begins, and ends once.
 CREATE TABLE amends_runs (
-    number             INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
     job                TEXT    NOT NULL,
+    number             INTEGER NOT NULL, -- within its job
     scheduled_for      TEXT    NOT NULL, -- the civil time in the zone of the schedule; manual:1 for what a person wanted
     scheduled_at       INTEGER NOT NULL,
     first_scheduled_at INTEGER NOT NULL,                             -- the first of the scheduled times that it stands for
@@ -410,19 +412,22 @@ CREATE TABLE amends_runs (
     plan               TEXT,
     note               TEXT,
     error              TEXT,
+    PRIMARY KEY (job, number),
     UNIQUE (job, scheduled_for),
     CHECK ((result IS NULL) = (ended_at IS NULL)),
     CHECK (result IS NULL OR leased_until IS NULL),
     CHECK (leased_until IS NULL OR lease_holder IS NOT NULL),
     CHECK ((attempt = 0) = (started_at IS NULL)),
     CHECK (result IS NOT 'skipped' OR attempt = 0)
-) STRICT;
+) STRICT, WITHOUT ROWID;
 
 -- What may still run.
 CREATE INDEX amends_runs_open ON amends_runs (job, number) WHERE result IS NULL;
 
--- The history of a job, and what of it is old enough to go.
-CREATE INDEX amends_runs_job ON amends_runs (job, number);
+-- The newest of all jobs.
+CREATE INDEX amends_runs_created_at ON amends_runs (created_at, job, number);
+
+-- What is old enough to go.
 CREATE INDEX amends_runs_ended_at ON amends_runs (job, ended_at);
 
 -- A job works on one run at a time.
@@ -461,23 +466,23 @@ CREATE TABLE amends_observations (
 
 -- One row per plan. A draft is being written; what is discarded is about to be erased with its findings, in parts.
 CREATE TABLE amends_plans (
-    number      INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    job         TEXT    NOT NULL,
+    number      INTEGER NOT NULL, -- within its job
     started_at  INTEGER NOT NULL,
     finished_at INTEGER, -- null: never finished
-    job         TEXT    NOT NULL,
     state       TEXT    NOT NULL CHECK (state IN ('draft', 'ready', 'discarded')),
     id          TEXT, -- over all that the plan says; equal plans have one
     plan        TEXT, -- as JSON
+    PRIMARY KEY (job, number),
     CHECK (state <> 'ready' OR (finished_at IS NOT NULL AND id IS NOT NULL AND plan IS NOT NULL))
-) STRICT;
+) STRICT, WITHOUT ROWID;
 
-CREATE INDEX amends_plans_job ON amends_plans (job, number);
-
-CREATE INDEX amends_plans_id ON amends_plans (id, number) WHERE state = 'ready';
+CREATE INDEX amends_plans_id ON amends_plans (id) WHERE state = 'ready';
 
 -- One row per key of a plan that is not in sync.
 CREATE TABLE amends_findings (
     outcome_at INTEGER,          -- null: nothing came of it yet
+    job        TEXT    NOT NULL,
     plan       INTEGER NOT NULL, -- its number
     automatic  INTEGER NOT NULL, -- 1: it is carried out without a person
     key        TEXT    NOT NULL,
@@ -485,11 +490,11 @@ CREATE TABLE amends_findings (
     outcome    TEXT,
     error      TEXT,
     finding    TEXT    NOT NULL, -- as JSON, without the key
-    PRIMARY KEY (plan, key)
+    PRIMARY KEY (job, plan, key)
 ) STRICT, WITHOUT ROWID;
 
 -- The first of each class.
-CREATE INDEX amends_findings_class ON amends_findings (plan, class, key);
+CREATE INDEX amends_findings_class ON amends_findings (job, plan, class, key);
 
 -- Who wants a plan to be applied although it is over its limits.
 CREATE TABLE amends_approvals (

@@ -16,18 +16,26 @@ const Kept = 20
 
 // Drafts is where a plan is written while it is made. Nobody reads a draft as a plan.
 type Drafts interface {
-	// Draft begins a plan of a job and returns its number. What was drafted for that job earlier and never finished is
+	// Draft begins a plan of a job. What was drafted for that job earlier and never finished is
 	// erased, with its findings; who still works on it gets [ErrNotFound].
-	Draft(ctx context.Context, job string) (number int64, err error)
+	Draft(ctx context.Context, job string) (Ref, error)
 
 	// Find adds findings to a draft. The same key again replaces what was found; one that is in sync takes its key
 	// out. A draft that is finished or erased: [ErrNotFound], and nothing is stored.
-	Find(ctx context.Context, number int64, fs []Finding) error
+	Find(ctx context.Context, draft Ref, fs []Finding) error
 
 	// Finish makes the draft a plan. at is the database's clock. Of the job's finished plans the newest [Kept] stay.
 	// A draft that is erased: [ErrNotFound]. Finishing again with the same plan changes nothing.
-	Finish(ctx context.Context, number int64, p *Plan) (at time.Time, err error)
+	Finish(ctx context.Context, draft Ref, p *Plan) (at time.Time, err error)
 }
+
+// Ref names a plan or draft. Plans are numbered within their job, from 1; a number is never given twice.
+type Ref struct {
+	Job    string
+	Number int64
+}
+
+func (r Ref) String() string { return fmt.Sprintf("%d of %s", r.Number, r.Job) }
 
 // Plans keeps plans and what became of their actions.
 type Plans interface {
@@ -48,15 +56,15 @@ type Plans interface {
 
 	// Done notes what became of actions of a finished plan: Outcome and Error of rows, by Key. The rest of a row is not
 	// looked at, and At is the database's clock. A key that the plan does not have is left out.
-	Done(ctx context.Context, number int64, rows []Row) error
+	Done(ctx context.Context, plan Ref, rows []Row) error
 }
 
 // Drifts keeps drift: what was found, and since when.
 type Drifts interface {
-	// Remember makes the drift of a job what fs says for the keys of part, in one transaction: what was there before
+	// Remember makes the drift of the plan's job what fs says for the keys of part, in one transaction: what was there before
 	// under the same class keeps its First and counts one run more, another class begins anew, and what is not among
-	// fs is gone. plan is the number of the plan that found it; telling the same part of the same plan twice counts once.
-	Remember(ctx context.Context, job string, plan int64, part Part, fs []Finding) error
+	// fs is gone. Telling the same part of the same plan twice counts once.
+	Remember(ctx context.Context, plan Ref, part Part, fs []Finding) error
 
 	// Drifts returns drift, that which was found first at first; then by job and key.
 	Drifts(ctx context.Context, q DriftQuery) ([]Drift, error)
@@ -76,6 +84,9 @@ type Stored struct {
 	Approved By        // zero: nobody has
 	When     time.Time // it was approved
 }
+
+// Ref names the plan.
+func (s *Stored) Ref() Ref { return Ref{s.Job, s.Number} }
 
 // Outcome is what became of one action.
 type Outcome string
@@ -106,7 +117,7 @@ func (r *Row) Acting() bool {
 
 // FindingQuery selects findings.
 type FindingQuery struct {
-	Number  int64  // of the plan or draft
+	Plan    Ref    // or a draft
 	After   string // keys behind this one
 	Acting  bool   // only those of which [Row.Acting] is true
 	Class   Class

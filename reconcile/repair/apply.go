@@ -115,7 +115,7 @@ func (a *applying) why() []string {
 // all walks through the plan in the order of its keys, and does what is still to be done.
 func (a *applying) all(ctx context.Context) error {
 	for after := ""; !a.ended(); {
-		rows, err := a.plans.Findings(ctx, drift.FindingQuery{Number: a.plan.Number, After: after, Limit: pageSize})
+		rows, err := a.plans.Findings(ctx, drift.FindingQuery{Plan: a.plan.Ref(), After: after, Limit: pageSize})
 		if err != nil {
 			return err
 		}
@@ -296,7 +296,7 @@ func (a *applying) note(ctx context.Context, rows []drift.Row) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
 	defer cancel()
-	return a.plans.Done(ctx, a.plan.Number, done)
+	return a.plans.Done(ctx, a.plan.Ref(), done)
 }
 
 // past reads what the last run of the job left behind.
@@ -309,7 +309,7 @@ func (r *Reconciler) past(ctx context.Context) (*past, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := r.plans.Findings(ctx, drift.FindingQuery{Number: last.Number, Outcome: drift.Failed, Limit: 5 * pageSize})
+	rows, err := r.plans.Findings(ctx, drift.FindingQuery{Plan: last.Ref(), Outcome: drift.Failed, Limit: 5 * pageSize})
 	if err != nil {
 		return nil, err
 	}
@@ -319,7 +319,7 @@ func (r *Reconciler) past(ctx context.Context) (*past, error) {
 	if len(p.failed) < r.bounds.Row {
 		return p, nil
 	}
-	for row, err := range drift.Each(ctx, r.plans, drift.FindingQuery{Number: last.Number, Acting: true}) {
+	for row, err := range drift.Each(ctx, r.plans, drift.FindingQuery{Plan: last.Ref(), Acting: true}) {
 		if err != nil {
 			return nil, err
 		}

@@ -94,7 +94,7 @@ func (j *job) rows() []drift.Row {
 	if err != nil {
 		j.t.Fatal(err)
 	}
-	rows, err := j.store.Findings(j.t.Context(), drift.FindingQuery{Number: p.Number, Limit: 1_000_000})
+	rows, err := j.store.Findings(j.t.Context(), drift.FindingQuery{Plan: p.Ref(), Limit: 1_000_000})
 	if err != nil {
 		j.t.Fatal(err)
 	}

@@ -75,8 +75,8 @@ func reportOf(job string, p *drift.Plan) Report {
 type planning struct {
 	*Reconciler
 	listing *listing
-	number  int64
-	last    int64 // of the plan before; 0: there is none
+	into    drift.Ref // the draft
+	last    drift.Ref // the plan before; zero: there is none
 	looks   *looks
 	unseen  int64 // keys that nobody could look at
 	silent  bool  // nothing may be concluded from what the source does not have
@@ -95,8 +95,8 @@ func (p *planning) plan(ctx context.Context) (*drift.Plan, error) {
 	if head.Before = before.Mapping; before.Refused != "" && before.Before != "" { // nobody has acted by that mapping
 		head.Before = before.Before
 	}
-	p.last = before.Number
-	if p.number, err = p.plans.Draft(ctx, p.name); err != nil {
+	p.last = before.Ref()
+	if p.into, err = p.plans.Draft(ctx, p.name); err != nil {
 		return nil, err
 	}
 	counts, err := p.draft(ctx)
@@ -119,7 +119,7 @@ func (p *planning) plan(ctx context.Context) (*drift.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = p.plans.Finish(ctx, p.number, plan)
+	_, err = p.plans.Finish(ctx, p.into, plan)
 	return plan, err
 }
 
@@ -133,7 +133,7 @@ func (p *planning) draft(ctx context.Context) (*drift.Counts, error) {
 		if err := p.proceed(ctx); err != nil {
 			return err
 		}
-		err := p.plans.Find(ctx, p.number, batch)
+		err := p.plans.Find(ctx, p.into, batch)
 		batch = batch[:0]
 		return err
 	}
@@ -153,7 +153,7 @@ func (p *planning) draft(ctx context.Context) (*drift.Counts, error) {
 // drafted calls do with the findings of the draft, in the order of their keys.
 func (p *planning) drafted(ctx context.Context, do func(fs []drift.Finding, last bool) error) error {
 	for after := ""; ; {
-		rows, err := p.plans.Findings(ctx, drift.FindingQuery{Number: p.number, After: after, Limit: batchSize})
+		rows, err := p.plans.Findings(ctx, drift.FindingQuery{Plan: p.into, After: after, Limit: batchSize})
 		if err != nil {
 			return err
 		}
@@ -194,10 +194,10 @@ func (p *planning) refine(ctx context.Context, planner *drift.Planner) error {
 			part.Until = fs[len(fs)-1].Key
 			from = part.Until
 		}
-		if err := p.plans.Find(ctx, p.number, now); err != nil {
+		if err := p.plans.Find(ctx, p.into, now); err != nil {
 			return err
 		}
-		if err := p.drifts.Remember(ctx, p.name, p.number, part, differing(now, unheard)); err != nil {
+		if err := p.drifts.Remember(ctx, p.into, part, differing(now, unheard)); err != nil {
 			return err
 		}
 		return add(planner, now)

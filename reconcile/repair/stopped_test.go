@@ -181,8 +181,8 @@ func TestStoppedInTheMiddle(t *testing.T) {
 // strict is a store that does nothing for whoever was told to stop.
 type strict struct{ drift.Plans }
 
-func (s strict) Done(ctx context.Context, number int64, rows []drift.Row) error {
-	return cmp.Or(ctx.Err(), s.Plans.Done(ctx, number, rows))
+func (s strict) Done(ctx context.Context, of drift.Ref, rows []drift.Row) error {
+	return cmp.Or(ctx.Err(), s.Plans.Done(ctx, of, rows))
 }
 
 // X9: withdrawals that are withheld, and one that fails, neither end the run nor read as success.

@@ -21,10 +21,10 @@ func (p *planning) doubt(ctx context.Context, from string, fs []drift.Finding) e
 			acting[fs[i].Key], last = &fs[i], fs[i].Key
 		}
 	}
-	if len(acting) == 0 || p.last == 0 {
+	if len(acting) == 0 || p.last == (drift.Ref{}) {
 		return nil
 	}
-	for row, err := range drift.Each(ctx, p.plans, drift.FindingQuery{Number: p.last, After: from}) {
+	for row, err := range drift.Each(ctx, p.plans, drift.FindingQuery{Plan: p.last, After: from}) {
 		if err != nil {
 			return err
 		}

@@ -42,8 +42,8 @@ type Reader interface {
 	Jobs(ctx context.Context) (Board, error)
 	// Runs returns runs, the newest first.
 	Runs(ctx context.Context, f Filter) ([]RunRow, error)
-	// Run returns one; an unknown number matches ErrNotFound.
-	Run(ctx context.Context, number int64) (RunRow, error)
+	// Run returns one; an unknown one matches ErrNotFound.
+	Run(ctx context.Context, job string, number int64) (RunRow, error)
 }
 
 // Board is what is known of all jobs at one moment.
@@ -57,7 +57,7 @@ type Board struct {
 type Filter struct {
 	Job     string
 	Verdict Verdict
-	Open    bool  // only those without a verdict
-	Before  int64 // numbers below this one: the next page
-	Limit   int   // 0: 100
+	Open    bool    // only those without a verdict
+	Before  *RunRow // the last one of the page before; of it Created, Job and Number count
+	Limit   int     // 0: 100
 }

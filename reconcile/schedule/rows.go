@@ -49,7 +49,7 @@ func (m Mark) Is() bool { return !m.At.IsZero() }
 
 // RunRow is a run as it is recorded. A job and an instant have at most one, for ever.
 type RunRow struct {
-	Number  int64 // in the order in which they were recorded; given by the store
+	Number  int64 // within the job, in the order in which they were recorded; given by the store
 	Job     string
 	Instant string // [Schedule.Instant] of At; "manual:3" for the third that was asked for
 

@@ -49,7 +49,7 @@ func (p *process) finding(id string) drift.Row {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	for row, err := range drift.Each(p.t.Context(), p.plans, drift.FindingQuery{Number: plan.Number}) {
+	for row, err := range drift.Each(p.t.Context(), p.plans, drift.FindingQuery{Plan: plan.Ref()}) {
 		if err != nil {
 			p.t.Fatal(err)
 		}

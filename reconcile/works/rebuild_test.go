@@ -286,7 +286,7 @@ func (p *process) planned() string {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	rows, err := p.plans.Findings(p.t.Context(), drift.FindingQuery{Number: plan.Number})
+	rows, err := p.plans.Findings(p.t.Context(), drift.FindingQuery{Plan: plan.Ref()})
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -9,8 +9,9 @@ import (
 	"github.com/amends-dev/amends/reconcile/drift"
 )
 
-// Remember "makes the drift of a job what fs says for the keys of part".
-func (db *DB) Remember(ctx context.Context, job string, plan int64, part drift.Part, fs []drift.Finding) error {
+// Remember "makes the drift of the plan's job what fs says for the keys of part".
+func (db *DB) Remember(ctx context.Context, plan drift.Ref, part drift.Part, fs []drift.Finding) error {
+	job := plan.Job
 	if err := part.Hold(fs); err != nil {
 		return fmt.Errorf("remember the drift of %s: %w", job, err)
 	}

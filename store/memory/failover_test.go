@@ -23,7 +23,7 @@ func heard(t *testing.T, l *memory.DB, id string) {
 }
 
 // drafted makes a plan of one finding, and returns its number.
-func drafted(t *testing.T, l *memory.DB, key string) int64 {
+func drafted(t *testing.T, l *memory.DB, key string) drift.Ref {
 	t.Helper()
 	n, err := l.Draft(t.Context(), "job")
 	if err == nil {
@@ -114,7 +114,7 @@ func TestFailOver(t *testing.T) {
 		if err != nil || len(ds) != 2 || ds[0].Object.ID != "lost" || ds[0].Copies != 1 || ds[1].Object.ID != "kept" {
 			t.Errorf("deliveries %+v, %v, want the one that the backup has, and a new one", ds, err)
 		}
-		if rows, err := l.Findings(t.Context(), drift.FindingQuery{Number: plan}); err != nil || len(rows) != 1 || rows[0].Outcome != drift.Pending {
+		if rows, err := l.Findings(t.Context(), drift.FindingQuery{Plan: plan}); err != nil || len(rows) != 1 || rows[0].Outcome != drift.Pending {
 			t.Errorf("findings %+v, %v, want one of which nothing became yet", rows, err)
 		}
 		after, err := l.OpenSession(t.Context(), time.Hour, "after", nil)

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,8 +20,8 @@ var (
 
 // planned keeps plans and drift.
 type planned struct {
-	last     int64 // the number of the newest draft
-	plans    map[int64]*plan
+	last     map[string]int64 // by job, the number of its newest draft
+	plans    map[drift.Ref]*plan
 	approved map[string]approval
 	drifts   map[string]map[string]*remembered // by job and key
 }
@@ -40,38 +41,38 @@ type approval struct {
 // remembered is drift with the plan that told it last.
 type remembered struct {
 	drift.Drift
-	plan int64
+	plan drift.Ref
 }
 
 func newPlanned() planned {
-	return planned{plans: map[int64]*plan{}, approved: map[string]approval{}, drifts: map[string]map[string]*remembered{}}
+	return planned{last: map[string]int64{}, plans: map[drift.Ref]*plan{}, approved: map[string]approval{}, drifts: map[string]map[string]*remembered{}}
 }
 
 // Draft begins a plan. "What was drafted for that job earlier and never finished is erased".
-func (db *DB) Draft(ctx context.Context, job string) (int64, error) {
+func (db *DB) Draft(ctx context.Context, job string) (drift.Ref, error) {
 	_, unlock, err := db.enter(ctx)
 	if err != nil {
-		return 0, fmt.Errorf("draft a plan of %s: %w", job, err)
+		return drift.Ref{}, fmt.Errorf("draft a plan of %s: %w", job, err)
 	}
 	defer unlock()
-	maps.DeleteFunc(db.planned.plans, func(_ int64, p *plan) bool { return p.Job == job && !p.finished })
-	db.planned.last++
+	maps.DeleteFunc(db.planned.plans, func(_ drift.Ref, p *plan) bool { return p.Job == job && !p.finished })
+	db.planned.last[job]++
 	p := &plan{rows: map[string]*drift.Row{}}
-	p.Number, p.Job = db.planned.last, job
-	db.planned.plans[p.Number] = p
-	return p.Number, nil
+	p.Number, p.Job = db.planned.last[job], job
+	db.planned.plans[p.Ref()] = p
+	return p.Ref(), nil
 }
 
 // Find adds findings. "The same key again replaces what was found; one that is in sync takes its key out".
-func (db *DB) Find(ctx context.Context, number int64, fs []drift.Finding) error {
+func (db *DB) Find(ctx context.Context, draft drift.Ref, fs []drift.Finding) error {
 	_, unlock, err := db.enter(ctx)
 	if err != nil {
-		return fmt.Errorf("add %d findings to draft %d: %w", len(fs), number, err)
+		return fmt.Errorf("add %d findings to draft %s: %w", len(fs), draft, err)
 	}
 	defer unlock()
-	p := db.planned.plans[number]
+	p := db.planned.plans[draft]
 	if p == nil || p.finished {
-		return fmt.Errorf("add %d findings to draft %d: %w", len(fs), number, drift.ErrNotFound)
+		return fmt.Errorf("add %d findings to draft %s: %w", len(fs), draft, drift.ErrNotFound)
 	}
 	for _, f := range fs {
 		i, known := slices.BinarySearch(p.keys, f.Key)
@@ -91,23 +92,23 @@ func (db *DB) Find(ctx context.Context, number int64, fs []drift.Finding) error 
 }
 
 // Finish makes the draft a plan. "Of the job's finished plans the newest Kept stay".
-func (db *DB) Finish(ctx context.Context, number int64, final *drift.Plan) (time.Time, error) {
+func (db *DB) Finish(ctx context.Context, draft drift.Ref, final *drift.Plan) (time.Time, error) {
 	now, unlock, err := db.enter(ctx)
 	if err != nil {
-		return now, fmt.Errorf("finish plan %d: %w", number, err)
+		return now, fmt.Errorf("finish plan %s: %w", draft, err)
 	}
 	defer unlock()
-	p := db.planned.plans[number]
+	p := db.planned.plans[draft]
 	switch {
 	case p == nil || p.finished && p.ID != final.ID || p.Job != final.Job:
-		return time.Time{}, fmt.Errorf("finish plan %d: %w", number, drift.ErrNotFound)
+		return time.Time{}, fmt.Errorf("finish plan %s: %w", draft, drift.ErrNotFound)
 	case p.finished:
 		return p.Made, nil
 	}
 	p.Plan, p.Made, p.finished = copyPlan(final), now, true
 	finished := db.finished(func(o *plan) bool { return o.Job == p.Job })
 	for _, old := range finished[min(drift.Kept, len(finished)):] {
-		delete(db.planned.plans, old.Number)
+		delete(db.planned.plans, old.Ref())
 	}
 	maps.DeleteFunc(db.planned.approved, func(id string, _ approval) bool {
 		return len(db.finished(func(o *plan) bool { return o.ID == id })) == 0
@@ -118,12 +119,14 @@ func (db *DB) Finish(ctx context.Context, number int64, final *drift.Plan) (time
 // finished returns finished plans, the newest first.
 func (db *DB) finished(want func(*plan) bool) []*plan {
 	var found []*plan
-	for _, number := range slices.Sorted(maps.Keys(db.planned.plans)) {
-		if p := db.planned.plans[number]; p.finished && want(p) {
+	for _, p := range db.planned.plans {
+		if p.finished && want(p) {
 			found = append(found, p)
 		}
 	}
-	slices.Reverse(found)
+	slices.SortFunc(found, func(a, b *plan) int {
+		return cmp.Or(b.Made.Compare(a.Made), cmp.Compare(b.Job, a.Job), cmp.Compare(b.Number, a.Number))
+	})
 	return found
 }
 
@@ -170,10 +173,10 @@ func (db *DB) stored(p *plan) drift.Stored {
 func (db *DB) Findings(ctx context.Context, q drift.FindingQuery) ([]drift.Row, error) {
 	_, unlock, err := db.enter(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("findings of plan %d: %w", q.Number, err)
+		return nil, fmt.Errorf("findings of plan %s: %w", q.Plan, err)
 	}
 	defer unlock()
-	p := db.planned.plans[q.Number]
+	p := db.planned.plans[q.Plan]
 	if p == nil {
 		return nil, nil
 	}
@@ -220,15 +223,15 @@ func (db *DB) Approve(ctx context.Context, id string, by drift.By) error {
 }
 
 // Done notes outcomes; "a key that the plan does not have is left out".
-func (db *DB) Done(ctx context.Context, number int64, rows []drift.Row) error {
+func (db *DB) Done(ctx context.Context, of drift.Ref, rows []drift.Row) error {
 	now, unlock, err := db.enter(ctx)
 	if err != nil {
-		return fmt.Errorf("note what became of plan %d: %w", number, err)
+		return fmt.Errorf("note what became of plan %s: %w", of, err)
 	}
 	defer unlock()
-	p := db.planned.plans[number]
+	p := db.planned.plans[of]
 	if p == nil || !p.finished {
-		return fmt.Errorf("note what became of plan %d: %w", number, drift.ErrNotFound)
+		return fmt.Errorf("note what became of plan %s: %w", of, drift.ErrNotFound)
 	}
 	for i := range rows {
 		if r := p.rows[rows[i].Key]; r != nil {

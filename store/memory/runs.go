@@ -10,11 +10,11 @@ import (
 	"github.com/amends-dev/amends/reconcile/schedule"
 )
 
-// runs are the jobs that are known and their runs, in the order of their numbers.
+// runs are the jobs that are known and their runs, in the order in which they were recorded.
 type runs struct {
 	jobs map[string]schedule.State
 	rows []schedule.RunRow
-	last int64
+	last map[string]int64 // by job, the number of its newest run
 }
 
 var (
@@ -62,8 +62,11 @@ func (rs *runs) add(job string, r *schedule.RunRow) {
 	if slices.ContainsFunc(rs.rows, func(known schedule.RunRow) bool { return known.Job == job && known.Instant == r.Instant }) {
 		return
 	}
-	rs.last++
-	r.Number = rs.last
+	if rs.last == nil {
+		rs.last = make(map[string]int64)
+	}
+	rs.last[job]++
+	r.Number = rs.last[job]
 	rs.rows = append(rs.rows, *r)
 }
 
@@ -104,29 +107,33 @@ func (db *DB) Runs(ctx context.Context, f schedule.Filter) ([]schedule.RunRow, e
 		return nil, fmt.Errorf("list runs: %w", err)
 	}
 	defer unlock()
-	var found []schedule.RunRow
-	for _, r := range slices.Backward(db.runs.rows) {
-		if len(found) == cmp.Or(f.Limit, pageSize) {
-			break
+	newer := func(a, b *schedule.RunRow) int {
+		if f.Job != "" {
+			return cmp.Compare(b.Number, a.Number)
 		}
-		if (f.Job == "" || r.Job == f.Job) && (f.Verdict == "" || r.Verdict == f.Verdict) && (!f.Open || r.Open()) && (f.Before == 0 || r.Number < f.Before) {
+		return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(b.Job, a.Job), cmp.Compare(b.Number, a.Number))
+	}
+	var found []schedule.RunRow
+	for _, r := range db.runs.rows {
+		if (f.Job == "" || r.Job == f.Job) && (f.Verdict == "" || r.Verdict == f.Verdict) && (!f.Open || r.Open()) && (f.Before == nil || newer(f.Before, &r) < 0) {
 			found = append(found, r)
 		}
 	}
-	return found, nil
+	slices.SortFunc(found, func(a, b schedule.RunRow) int { return newer(&a, &b) })
+	return found[:min(len(found), cmp.Or(f.Limit, pageSize))], nil
 }
 
-// Run returns one; "an unknown number matches ErrNotFound".
-func (db *DB) Run(ctx context.Context, number int64) (schedule.RunRow, error) {
+// Run returns one; "an unknown one matches ErrNotFound".
+func (db *DB) Run(ctx context.Context, job string, number int64) (schedule.RunRow, error) {
 	_, unlock, err := db.enter(ctx)
 	if err != nil {
-		return schedule.RunRow{}, fmt.Errorf("run %d: %w", number, err)
+		return schedule.RunRow{}, fmt.Errorf("run %d of %s: %w", number, job, err)
 	}
 	defer unlock()
 	for _, r := range db.runs.rows {
-		if r.Number == number {
+		if r.Job == job && r.Number == number {
 			return r, nil
 		}
 	}
-	return schedule.RunRow{}, fmt.Errorf("run %d: %w", number, schedule.ErrNotFound)
+	return schedule.RunRow{}, fmt.Errorf("run %d of %s: %w", number, job, schedule.ErrNotFound)
 }

@@ -61,7 +61,7 @@ func TestEveryVerbIsDoneAgain(t *testing.T) {
 		again bool // the store does it again
 		do    func() error
 	}
-	var draft int64
+	var draft drift.Ref
 	control := ledger.Control{Kind: ledger.ControlPause, Name: "all", Nonce: 1, Actor: "ann", Body: json.RawMessage(`1`)}
 	pages := 0
 	finding := []drift.Finding{{Key: "k", Class: drift.Missing, Do: drift.Start}}
@@ -101,7 +101,7 @@ func TestEveryVerbIsDoneAgain(t *testing.T) {
 		{"finish", true, func() error { _, err := l.Finish(ctx, draft, &drift.Plan{ID: "bb", Job: "job"}); return err }},
 		{"approve", true, func() error { return l.Approve(ctx, "aa", drift.By{Actor: "ann"}) }},
 		{"done", true, func() error { return l.Done(ctx, plan, nil) }},
-		{"remember", true, func() error { return l.Remember(ctx, "job", 1, drift.Part{}, finding) }},
+		{"remember", true, func() error { return l.Remember(ctx, drift.Ref{Job: "job", Number: 1}, drift.Part{}, finding) }},
 		{"advance", true, func() error {
 			pages++
 			_, err := l.Advance(ctx, sweep.Position{Name: "p", Serial: int64(pages) - 1, State: json.RawMessage(`{}`)}, sweep.Catch{})

@@ -50,8 +50,10 @@ func heard(l *store) map[string]func(context.Context) error {
 		"Turn": func(ctx context.Context) error {
 			return l.Turn(ctx, "nightly", func(time.Time, *schedule.Agenda) error { return nil })
 		},
-		"Draft":    func(ctx context.Context) error { _, err := l.Draft(ctx, "orders"); return err },
-		"Remember": func(ctx context.Context) error { return l.Remember(ctx, "orders", 1, drift.Part{}, nil) },
+		"Draft": func(ctx context.Context) error { _, err := l.Draft(ctx, "orders"); return err },
+		"Remember": func(ctx context.Context) error {
+			return l.Remember(ctx, drift.Ref{Job: "orders", Number: 1}, drift.Part{}, nil)
+		},
 		"Purge": func(ctx context.Context) error {
 			_, err := l.Purge(ctx, reconcile.Retention{Bodies: time.Hour}, 1)
 			return err

@@ -25,7 +25,7 @@ func (b *bench) remember(job string, plan int64, fs ...drift.Finding) {
 
 func (b *bench) rememberPart(job string, plan int64, part drift.Part, fs ...drift.Finding) {
 	b.Helper()
-	if err := b.Remember(b.Context(), job, plan, part, fs); err != nil {
+	if err := b.Remember(b.Context(), drift.Ref{Job: job, Number: plan}, part, fs); err != nil {
 		b.Fatalf("remember: %v", err)
 	}
 	b.until(b.calendar, b.calendar()) // what comes next comes later
@@ -107,7 +107,7 @@ func driftsParts(b *bench) {
 	b.rememberPart("books", 2, drift.Part{Until: "1"})
 	b.wantDrift("2×2 5×1")
 	for _, key := range []string{"1", "4", ""} {
-		if err := b.Remember(b.Context(), "books", 3, drift.Part{From: "1", Until: "3"}, missing("2", key)); err == nil {
+		if err := b.Remember(b.Context(), drift.Ref{Job: "books", Number: 3}, drift.Part{From: "1", Until: "3"}, missing("2", key)); err == nil {
 			b.Errorf("%q lies behind 1, up to 3", key)
 		}
 	}

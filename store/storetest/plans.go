@@ -26,6 +26,7 @@ var planCases = []testCase{
 	{name: "what became of actions", run: plansOutcomes},
 	{name: "values", run: plansValues},
 	{name: "drafts race", run: plansRace},
+	{name: "numbered within their job", run: plansNumbered},
 }
 
 // finding is a finding about a key.
@@ -41,37 +42,40 @@ func missing(keys ...string) []drift.Finding {
 	return fs
 }
 
-func (b *bench) draft(job string, fs ...drift.Finding) int64 {
+func (b *bench) draft(job string, fs ...drift.Finding) drift.Ref {
 	b.Helper()
-	number, err := b.Draft(b.Context(), job)
+	plan, err := b.Draft(b.Context(), job)
 	if err != nil {
 		b.Fatalf("draft: %v", err)
 	}
-	b.find(number, fs...)
-	return number
+	b.find(plan, fs...)
+	return plan
 }
 
-func (b *bench) find(number int64, fs ...drift.Finding) {
+func (b *bench) find(plan drift.Ref, fs ...drift.Finding) {
 	b.Helper()
-	if err := b.Find(b.Context(), number, fs); err != nil {
+	if err := b.Find(b.Context(), plan, fs); err != nil {
 		b.Fatalf("find: %v", err)
 	}
 }
 
 // plan makes a plan with an id.
-func (b *bench) plan(job, id string, fs ...drift.Finding) int64 {
+func (b *bench) plan(job, id string, fs ...drift.Finding) drift.Ref {
 	b.Helper()
-	number := b.draft(job, fs...)
-	b.finish(number, job, id)
-	return number
+	plan := b.draft(job, fs...)
+	b.finish(plan, job, id)
+	return plan
 }
 
-func (b *bench) finish(number int64, job, id string) {
+func (b *bench) finish(plan drift.Ref, job, id string) {
 	b.Helper()
-	if _, err := b.Finish(b.Context(), number, &drift.Plan{ID: id, Job: job}); err != nil {
+	if _, err := b.Finish(b.Context(), plan, &drift.Plan{ID: id, Job: job}); err != nil {
 		b.Fatalf("finish: %v", err)
 	}
 }
+
+// far is a plan of the same job that nobody made.
+func far(plan drift.Ref) drift.Ref { return drift.Ref{Job: plan.Job, Number: plan.Number + 1000} }
 
 // keys are the keys of what a query finds.
 func (b *bench) keys(q drift.FindingQuery) string {
@@ -93,40 +97,40 @@ func plansFindings(b *bench) {
 		Key: "shop:order:2", Class: drift.Diverged, Do: drift.Ask, Why: `<"why"> & more`, Revision: "7", Applied: "6",
 		Changes: []drift.Change{{Field: "total", Is: "4100", Want: "4200"}}, Documents: []string{"inv_1", "inv_2"}, Propose: "look",
 	}
-	number := b.draft("books", missing("shop:order:ä", "shop:order:a", "shop:order:Z", "shop:order:10")...)
-	b.find(number, f)
-	if got, want := b.keys(drift.FindingQuery{Number: number}), "[shop:order:10 shop:order:2 shop:order:Z shop:order:a shop:order:ä]"; got != want {
+	plan := b.draft("books", missing("shop:order:ä", "shop:order:a", "shop:order:Z", "shop:order:10")...)
+	b.find(plan, f)
+	if got, want := b.keys(drift.FindingQuery{Plan: plan}), "[shop:order:10 shop:order:2 shop:order:Z shop:order:a shop:order:ä]"; got != want {
 		b.Errorf("got %s, want %s", got, want)
 	}
-	rows, err := b.Findings(b.Context(), drift.FindingQuery{Number: number, Class: drift.Diverged})
+	rows, err := b.Findings(b.Context(), drift.FindingQuery{Plan: plan, Class: drift.Diverged})
 	if err != nil || len(rows) != 1 || !reflect.DeepEqual(rows[0], drift.Row{Finding: f}) {
 		b.Errorf("got %+v, %v; want %+v", rows, err, f)
 	}
-	if got := b.keys(drift.FindingQuery{Number: number + 1000}); got != "[]" {
+	if got := b.keys(drift.FindingQuery{Plan: far(plan)}); got != "[]" {
 		b.Errorf("a plan that is not there has %s", got)
 	}
 }
 
 // "The same key again replaces what was found", in one call, too.
 func plansReplace(b *bench) {
-	number := b.draft("books", finding("1", drift.Missing, drift.Look), finding("1", drift.Stale, drift.Revise))
-	b.find(number, finding("2", drift.Missing, drift.Start), finding("1", drift.Orphan, drift.Ask))
-	if got := b.keys(drift.FindingQuery{Number: number, Class: drift.Orphan}); got != "[1]" {
+	plan := b.draft("books", finding("1", drift.Missing, drift.Look), finding("1", drift.Stale, drift.Revise))
+	b.find(plan, finding("2", drift.Missing, drift.Start), finding("1", drift.Orphan, drift.Ask))
+	if got := b.keys(drift.FindingQuery{Plan: plan, Class: drift.Orphan}); got != "[1]" {
 		b.Errorf("orphans: %s, want [1]", got)
 	}
-	if got := b.keys(drift.FindingQuery{Number: number, Acting: true}); got != "[2]" {
+	if got := b.keys(drift.FindingQuery{Plan: plan, Acting: true}); got != "[2]" {
 		b.Errorf("acting: %s, want [2]", got)
 	}
-	if got := b.keys(drift.FindingQuery{Number: number}); got != "[1 2]" {
+	if got := b.keys(drift.FindingQuery{Plan: plan}); got != "[1 2]" {
 		b.Errorf("all: %s, want [1 2]", got)
 	}
 }
 
 // "one that is in sync takes its key out".
 func plansInSync(b *bench) {
-	number := b.draft("books", missing("1", "2", "3")...)
-	b.find(number, finding("2", drift.InSync, drift.Nothing), finding("4", drift.InSync, drift.Nothing))
-	if got := b.keys(drift.FindingQuery{Number: number}); got != "[1 3]" {
+	plan := b.draft("books", missing("1", "2", "3")...)
+	b.find(plan, finding("2", drift.InSync, drift.Nothing), finding("4", drift.InSync, drift.Nothing))
+	if got := b.keys(drift.FindingQuery{Plan: plan}); got != "[1 3]" {
 		b.Errorf("got %s, want [1 3]", got)
 	}
 }
@@ -138,10 +142,10 @@ func plansPages(b *bench) {
 	for i := range n {
 		keys = append(keys, fmt.Sprintf("shop:order:%05d", i))
 	}
-	number := b.draft("books", missing(keys...)...)
+	plan := b.draft("books", missing(keys...)...)
 	var got []string
 	pages := 0
-	for r, err := range drift.Each(b.Context(), b, drift.FindingQuery{Number: number, Limit: 1000}) {
+	for r, err := range drift.Each(b.Context(), b, drift.FindingQuery{Plan: plan, Limit: 1000}) {
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -150,7 +154,7 @@ func plansPages(b *bench) {
 	if !slices.Equal(got, keys) {
 		b.Errorf("page by page there are %d, want %d", len(got), n)
 	}
-	for q := (drift.FindingQuery{Number: number, Class: drift.Missing, After: keys[n-250]}); ; pages++ {
+	for q := (drift.FindingQuery{Plan: plan, Class: drift.Missing, After: keys[n-250]}); ; pages++ {
 		rows, err := b.Findings(b.Context(), q)
 		if err != nil {
 			b.Fatal(err)
@@ -167,11 +171,11 @@ func plansPages(b *bench) {
 
 // "Nobody reads a draft as a plan".
 func plansDraft(b *bench) {
-	number := b.draft("books", missing("1")...)
+	plan := b.draft("books", missing("1")...)
 	if _, err := b.Latest(b.Context(), "books"); !errors.Is(err, drift.ErrNotFound) {
 		b.Errorf("the latest plan is a draft: %v", err)
 	}
-	if err := b.Done(b.Context(), number, nil); !errors.Is(err, drift.ErrNotFound) {
+	if err := b.Done(b.Context(), plan, nil); !errors.Is(err, drift.ErrNotFound) {
 		b.Errorf("something became of a draft: %v", err)
 	}
 }
@@ -188,11 +192,11 @@ func plansDraftDies(b *bench) {
 	if _, err := b.Finish(b.Context(), old, &drift.Plan{ID: "aa", Job: "books"}); !errors.Is(err, drift.ErrNotFound) {
 		b.Errorf("finished an erased draft: %v", err)
 	}
-	if got := b.keys(drift.FindingQuery{Number: old}); got != "[]" {
+	if got := b.keys(drift.FindingQuery{Plan: old}); got != "[]" {
 		b.Errorf("the erased draft has %s", got)
 	}
 	b.find(other, missing("2")...)
-	if got := b.keys(drift.FindingQuery{Number: other}); got != "[1 2]" {
+	if got := b.keys(drift.FindingQuery{Plan: other}); got != "[1 2]" {
 		b.Errorf("the other job's draft has %s", got)
 	}
 }
@@ -200,27 +204,27 @@ func plansDraftDies(b *bench) {
 // "A draft that is finished [...]: ErrNotFound, and nothing is stored"; "Finishing again with the same plan changes
 // nothing".
 func plansFinal(b *bench) {
-	number := b.draft("books", missing("1")...)
+	plan := b.draft("books", missing("1")...)
 	p := &drift.Plan{ID: "abcd", Job: "books", Mapping: "3", Generation: 9, Census: drift.Census{Source: 4, Keys: 5}, Tallies: []drift.Tally{{Class: drift.Missing, Do: drift.Start, Risk: drift.Create, Count: 1}}}
 	before := b.calendar()
-	at, err := b.Finish(b.Context(), number, p)
+	at, err := b.Finish(b.Context(), plan, p)
 	if err != nil || at.Before(before.Add(-1)) {
 		b.Fatalf("finished at %v, %v; the clock was at %v", at, err, before)
 	}
-	if err := b.Find(b.Context(), number, missing("2")); !errors.Is(err, drift.ErrNotFound) {
+	if err := b.Find(b.Context(), plan, missing("2")); !errors.Is(err, drift.ErrNotFound) {
 		b.Errorf("found for a finished plan: %v", err)
 	}
-	if again, err := b.Finish(b.Context(), number, p); err != nil || !again.Equal(at) {
+	if again, err := b.Finish(b.Context(), plan, p); err != nil || !again.Equal(at) {
 		b.Errorf("finished again at %v, %v; want %v", again, err, at)
 	}
-	if _, err := b.Finish(b.Context(), number, &drift.Plan{ID: "beef", Job: "books"}); !errors.Is(err, drift.ErrNotFound) {
+	if _, err := b.Finish(b.Context(), plan, &drift.Plan{ID: "beef", Job: "books"}); !errors.Is(err, drift.ErrNotFound) {
 		b.Errorf("finished as another plan: %v", err)
 	}
 	got, err := b.Plan(b.Context(), "abcd")
-	if want := (drift.Stored{Plan: *p, Number: number, Made: at}); err != nil || !reflect.DeepEqual(got, want) {
+	if want := (drift.Stored{Plan: *p, Number: plan.Number, Made: at}); err != nil || !reflect.DeepEqual(got, want) {
 		b.Errorf("got %+v, %v; want %+v", got, err, want)
 	}
-	if got := b.keys(drift.FindingQuery{Number: number}); got != "[1]" {
+	if got := b.keys(drift.FindingQuery{Plan: plan}); got != "[1]" {
 		b.Errorf("it has %s, want [1]", got)
 	}
 }
@@ -232,9 +236,9 @@ func plansByID(b *bench) {
 	again := b.plan("books", "a1b2")
 	tax := b.plan("tax", "a1c3")
 	b.draft("books")
-	for id, want := range map[string]int64{"a1b2": again, "a1b": again, "a1c": tax} {
-		if p, err := b.Plan(b.Context(), id); err != nil || p.Number != want {
-			b.Errorf("plan %q is number %d, %v; want %d", id, p.Number, err, want)
+	for id, want := range map[string]drift.Ref{"a1b2": again, "a1b": again, "a1c": tax} {
+		if p, err := b.Plan(b.Context(), id); err != nil || p.Ref() != want {
+			b.Errorf("plan %q is number %s, %v; want %s", id, p.Ref(), err, want)
 		}
 	}
 	for _, id := range []string{"", "b", "a1b2c", "%", "A1B2"} {
@@ -245,9 +249,9 @@ func plansByID(b *bench) {
 	if _, err := b.Plan(b.Context(), "a1"); err == nil || errors.Is(err, drift.ErrNotFound) {
 		b.Errorf("two plans begin with a1, and the answer is: %v", err)
 	}
-	for job, want := range map[string]int64{"books": again, "tax": tax} {
-		if p, err := b.Latest(b.Context(), job); err != nil || p.Number != want {
-			b.Errorf("the latest of %s is number %d, %v; want %d", job, p.Number, err, want)
+	for job, want := range map[string]drift.Ref{"books": again, "tax": tax} {
+		if p, err := b.Latest(b.Context(), job); err != nil || p.Ref() != want {
+			b.Errorf("the latest of %s is number %s, %v; want %s", job, p.Ref(), err, want)
 		}
 	}
 	if _, err := b.Latest(b.Context(), "shop"); !errors.Is(err, drift.ErrNotFound) {
@@ -269,10 +273,10 @@ func plansKept(b *bench) {
 	if _, err := b.Plan(b.Context(), "00"); !errors.Is(err, drift.ErrNotFound) {
 		b.Errorf("the plan before the %d newest: %v", drift.Kept, err)
 	}
-	if p, err := b.Plan(b.Context(), "01"); err != nil || p.Number != second {
+	if p, err := b.Plan(b.Context(), "01"); err != nil || p.Ref() != second {
 		b.Errorf("the oldest of the %d newest: %v", drift.Kept, err)
 	}
-	if p, err := b.Plan(b.Context(), "ff"); err != nil || p.Number != other {
+	if p, err := b.Plan(b.Context(), "ff"); err != nil || p.Ref() != other {
 		b.Errorf("the other job's plan: %v", err)
 	}
 	b.plan("shop", "00") // an equal plan of another job, later
@@ -280,10 +284,10 @@ func plansKept(b *bench) {
 		b.Errorf("the approval outlived its plan: %+v, %v", p.Approved, err)
 	}
 	b.draft("books")
-	if got := b.keys(drift.FindingQuery{Number: first}); got != "[]" {
+	if got := b.keys(drift.FindingQuery{Plan: first}); got != "[]" {
 		b.Errorf("findings outlived their plan: %s", got)
 	}
-	if got := b.keys(drift.FindingQuery{Number: second}); got != "[1]" {
+	if got := b.keys(drift.FindingQuery{Plan: second}); got != "[1]" {
 		b.Errorf("of a plan that stays there are %s", got)
 	}
 }
@@ -320,9 +324,9 @@ func plansApproval(b *bench) {
 // "Done notes what became of actions of a finished plan: Outcome and Error of rows, by Key. [...] At is the
 // database's clock. A key that the plan does not have is left out." What was withheld is still to be done.
 func plansOutcomes(b *bench) {
-	number := b.plan("books", "a1", append(missing("1", "2", "3", "4", "5"), finding("6", drift.Orphan, drift.Ask))...)
+	plan := b.plan("books", "a1", append(missing("1", "2", "3", "4", "5"), finding("6", drift.Orphan, drift.Ask))...)
 	before := b.calendar()
-	err := b.Done(b.Context(), number, []drift.Row{
+	err := b.Done(b.Context(), plan, []drift.Row{
 		{Finding: missing("1")[0], Outcome: drift.Failed}, {Finding: drift.Finding{Key: "1"}, Outcome: drift.Applied},
 		{Finding: drift.Finding{Key: "2"}, Outcome: drift.Failed, Error: "no\x00 route"},
 		{Finding: drift.Finding{Key: "3"}, Outcome: drift.Withheld}, {Finding: drift.Finding{Key: "6"}, Outcome: drift.ForPerson},
@@ -339,19 +343,19 @@ func plansOutcomes(b *bench) {
 		"[6]":           {Class: drift.Orphan},
 		"[1 2 3 4 5 6]": {},
 	} {
-		q.Number = number
+		q.Plan = plan
 		if got := b.keys(q); got != want {
 			b.Errorf("%+v: %s, want %s", q, got, want)
 		}
 	}
-	rows, err := b.Findings(b.Context(), drift.FindingQuery{Number: number, Outcome: drift.Failed})
+	rows, err := b.Findings(b.Context(), drift.FindingQuery{Plan: plan, Outcome: drift.Failed})
 	if err != nil || len(rows) != 1 || rows[0].At.Before(before) || !strings.HasSuffix(rows[0].Error, " route") || rows[0].Do != drift.Start {
 		b.Errorf("what failed: %+v, %v", rows, err)
 	}
-	if err := b.Done(b.Context(), number, []drift.Row{{Finding: drift.Finding{Key: "3"}}}); err != nil {
+	if err := b.Done(b.Context(), plan, []drift.Row{{Finding: drift.Finding{Key: "3"}}}); err != nil {
 		b.Fatal(err)
 	}
-	if err := b.Done(b.Context(), number+1000, nil); !errors.Is(err, drift.ErrNotFound) {
+	if err := b.Done(b.Context(), far(plan), nil); !errors.Is(err, drift.ErrNotFound) {
 		b.Errorf("something became of an unknown plan: %v", err)
 	}
 }
@@ -363,18 +367,18 @@ func plansValues(b *bench) {
 		Changes: []drift.Change{{Field: "note\xff", Is: "\x00", Want: strings.Repeat("ä", 5000)}},
 	}
 	long := finding(strings.Repeat("k", 5000), drift.Missing, drift.Start)
-	number := b.draft(`b"o\oks?`, append(missing("1"), bad, long)...)
-	b.finish(number, `b"o\oks?`, "a1")
-	rows, err := b.Findings(b.Context(), drift.FindingQuery{Number: number})
+	plan := b.draft(`b"o\oks?`, append(missing("1"), bad, long)...)
+	b.finish(plan, `b"o\oks?`, "a1")
+	rows, err := b.Findings(b.Context(), drift.FindingQuery{Plan: plan})
 	if err != nil || len(rows) != 3 {
 		b.Fatalf("got %d findings, %v", len(rows), err)
 	}
 	for _, r := range rows {
-		if err := b.Done(b.Context(), number, []drift.Row{{Finding: r.Finding, Outcome: drift.Applied}}); err != nil {
+		if err := b.Done(b.Context(), plan, []drift.Row{{Finding: r.Finding, Outcome: drift.Applied}}); err != nil {
 			b.Error(err)
 		}
 	}
-	if rows, err := b.Findings(b.Context(), drift.FindingQuery{Number: number, Outcome: drift.Applied}); err != nil || len(rows) != 3 {
+	if rows, err := b.Findings(b.Context(), drift.FindingQuery{Plan: plan, Outcome: drift.Applied}); err != nil || len(rows) != 3 {
 		b.Errorf("by its own key nothing can be noted: %d of 3, %v", len(rows), err)
 	}
 }
@@ -409,8 +413,34 @@ func plansRace(b *bench) {
 		}
 		wg.Wait()
 		stop()
-		if got := b.keys(drift.FindingQuery{Number: old}); got != "[]" {
+		if got := b.keys(drift.FindingQuery{Plan: old}); got != "[]" {
 			b.Fatalf("of the draft that died there is left %s", got)
 		}
+	}
+}
+
+// "Plans are numbered within their job, from 1; a number is never given twice" (K18): not when the draft that had it is
+// erased, and not by two processes.
+func plansNumbered(b *bench) {
+	other := b.again()
+	for i := range int64(3) {
+		books := b.draft("books", missing("1")...)
+		tax, err := other.Draft(b.Context(), "tax")
+		if err != nil {
+			b.Fatal(err)
+		}
+		if want := (drift.Ref{Job: "books", Number: 2*i + 1}); books != want {
+			b.Errorf("draft %s, want %s", books, want)
+		}
+		if want := (drift.Ref{Job: "tax", Number: i + 1}); tax != want {
+			b.Errorf("draft %s, want %s", tax, want)
+		}
+		if again, err := other.Draft(b.Context(), "books"); err != nil || again.Number != 2*i+2 {
+			b.Errorf("draft %s, %v", again, err)
+		}
+	}
+	b.plan("tax", "aa", missing("of tax")...) // its fourth, as that of books is
+	if got := b.keys(drift.FindingQuery{Plan: drift.Ref{Job: "books", Number: 4}}); got != "[]" {
+		b.Errorf("the plan of another job has %s", got)
 	}
 }

@@ -2,6 +2,8 @@ package storetest
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/amends-dev/amends/reconcile/schedule"
@@ -10,6 +12,7 @@ import (
 var runCases = []testCase{
 	{name: "by filter, the newest first", run: runsFilter},
 	{name: "an unknown run", run: runsUnknown},
+	{name: "numbered within their job", run: runsNumbered},
 	{name: "jobs in the order of their names", run: runsJobs},
 }
 
@@ -26,11 +29,15 @@ func runsFilter(b *bench) {
 			b.Fatal(err)
 		}
 	}
-	skipped := planned(now, "2")
+	recorded := func(r schedule.RunRow, after time.Duration) schedule.RunRow {
+		r.Created = now.Add(after)
+		return r
+	}
+	skipped := recorded(planned(now, "2"), 0)
 	skipped.Verdict, skipped.Ended = schedule.Skipped, now
 	add("a", planned(now, "1"), skipped)
-	add("b", planned(now, "3"))
-	add("a", planned(now, "4"))
+	add("b", recorded(planned(now, "3"), time.Second))
+	add("a", recorded(planned(now, "4"), time.Minute))
 	all, err := b.Runs(b.Context(), schedule.Filter{})
 	if err != nil || len(all) != 4 {
 		b.Fatalf("%d runs, %v", len(all), err)
@@ -43,23 +50,30 @@ func runsFilter(b *bench) {
 		"job":     {schedule.Filter{Job: "a"}, "4 2 1"},
 		"verdict": {schedule.Filter{Verdict: schedule.Skipped}, "2"},
 		"open":    {schedule.Filter{Open: true}, "4 3 1"},
-		"before":  {schedule.Filter{Before: all[1].Number}, "2 1"},
+		"before":  {schedule.Filter{Before: &all[1]}, "2 1"},
 		"limit":   {schedule.Filter{Limit: 3}, "4 3 2"},
-		"several": {schedule.Filter{Job: "a", Open: true, Before: all[0].Number}, "1"},
+		"several": {schedule.Filter{Job: "a", Open: true, Before: &all[0]}, "1"},
 	} {
 		if rs, err := b.Runs(b.Context(), c.f); err != nil || instants(rs) != c.want {
 			b.Errorf("%s: %s, %v; want %s", name, instants(rs), err, c.want)
 		}
 	}
-	if r, err := b.Run(b.Context(), all[2].Number); err != nil || r != all[2] {
+	if got, want := numbers(all), "a3 b1 a2 a1"; got != want {
+		b.Errorf("they are numbered %s, want %s", got, want)
+	}
+	if r, err := b.Run(b.Context(), "a", all[2].Number); err != nil || r != all[2] {
 		b.Errorf("by its number it is %+v, %v; want %+v", r, err, all[2])
 	}
 }
 
-// "an unknown number matches ErrNotFound".
+// "an unknown one matches ErrNotFound".
 func runsUnknown(b *bench) {
-	if _, err := b.Run(b.Context(), 17); !errors.Is(err, schedule.ErrNotFound) {
-		b.Errorf("got %v", err)
+	now := b.calendar()
+	b.turn(func(_ time.Time, a *schedule.Agenda) { a.New = []schedule.RunRow{planned(now, "1")} })
+	for _, r := range []schedule.RunRow{{Job: sweepJob, Number: 2}, {Job: "another", Number: 1}} {
+		if _, err := b.Run(b.Context(), r.Job, r.Number); !errors.Is(err, schedule.ErrNotFound) {
+			b.Errorf("run %d of %s: got %v", r.Number, r.Job, err)
+		}
 	}
 }
 
@@ -82,5 +96,34 @@ func runsJobs(b *bench) {
 	want.Name = "a"
 	if err != nil || len(board.Jobs) != 2 || board.Jobs[0] != want || board.Jobs[1].Name != "b" {
 		b.Errorf("the jobs are %+v, %v", board.Jobs, err)
+	}
+}
+
+// numbers are the names of runs.
+func numbers(rs []schedule.RunRow) string {
+	names := make([]string, len(rs))
+	for i := range rs {
+		names[i] = fmt.Sprintf("%s%d", rs[i].Job, rs[i].Number)
+	}
+	return strings.Join(names, " ")
+}
+
+// Runs are numbered within their job (K18), and no number is given twice, though its run is forgotten.
+func runsNumbered(b *bench) {
+	now := b.calendar()
+	for i := range 3 {
+		b.turn(func(_ time.Time, a *schedule.Agenda) {
+			done := planned(now, fmt.Sprint(i))
+			done.Verdict, done.Ended = schedule.Skipped, now
+			a.New = []schedule.RunRow{done}
+		})
+		b.turn(func(_ time.Time, a *schedule.Agenda) { a.Forget = now.Add(time.Second) })
+	}
+	b.turn(func(_ time.Time, a *schedule.Agenda) {
+		a.New = []schedule.RunRow{planned(now, "last"), planned(now, "last"), planned(now, "very last")}
+	})
+	rs, err := b.Runs(b.Context(), schedule.Filter{})
+	if got, want := numbers(rs), sweepJob+"5 "+sweepJob+"4"; err != nil || got != want {
+		b.Errorf("they are numbered %s, %v; want %s", got, err, want)
 	}
 }

@@ -127,7 +127,7 @@ func turnRun(b *bench) {
 		a.Open[0] = ended
 		a.Open[0].Number, a.Open[0].Job, a.Open[0].Instant = 99, "another", "another" // what it is stays
 	})
-	got, err := b.Run(b.Context(), want.Number)
+	got, err := b.Run(b.Context(), want.Job, want.Number)
 	if err != nil || got != ended {
 		b.Errorf("the changed run is\n%+v, %v; want\n%+v", got, err, ended)
 	}

@@ -165,7 +165,7 @@ func (s *scene) planned(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, err := s.db.Findings(t.Context(), drift.FindingQuery{Number: plan.Number, Acting: true, Limit: 3})
+	rows, err := s.db.Findings(t.Context(), drift.FindingQuery{Plan: plan.Ref(), Acting: true, Limit: 3})
 	return fmt.Sprintf("%+v %v", rows, err)
 }
 

@@ -175,26 +175,26 @@ func (s *storePort) Discard(ctx context.Context, q sweep.SightingQuery, limit in
 	return plan(s.p, func() (int, error) { return s.DB.Discard(ctx, q, limit) })
 }
 
-func (s *storePort) Draft(ctx context.Context, job string) (int64, error) {
-	return plan(s.p, func() (int64, error) { return s.DB.Draft(ctx, job) })
+func (s *storePort) Draft(ctx context.Context, job string) (drift.Ref, error) {
+	return plan(s.p, func() (drift.Ref, error) { return s.DB.Draft(ctx, job) })
 }
 
-func (s *storePort) Find(ctx context.Context, n int64, fs []drift.Finding) error {
+func (s *storePort) Find(ctx context.Context, n drift.Ref, fs []drift.Finding) error {
 	_, err := plan(s.p, void(func() error { return s.DB.Find(ctx, n, fs) }))
 	return err
 }
 
-func (s *storePort) Finish(ctx context.Context, n int64, p *drift.Plan) (time.Time, error) {
+func (s *storePort) Finish(ctx context.Context, n drift.Ref, p *drift.Plan) (time.Time, error) {
 	return plan(s.p, func() (time.Time, error) { return s.DB.Finish(ctx, n, p) })
 }
 
-func (s *storePort) Done(ctx context.Context, n int64, rows []drift.Row) error {
+func (s *storePort) Done(ctx context.Context, n drift.Ref, rows []drift.Row) error {
 	_, err := write(s.p, void(func() error { return s.DB.Done(ctx, n, rows) }))
 	return err
 }
 
-func (s *storePort) Remember(ctx context.Context, job string, n int64, part drift.Part, fs []drift.Finding) error {
-	_, err := plan(s.p, void(func() error { return s.DB.Remember(ctx, job, n, part, fs) }))
+func (s *storePort) Remember(ctx context.Context, n drift.Ref, part drift.Part, fs []drift.Finding) error {
+	_, err := plan(s.p, void(func() error { return s.DB.Remember(ctx, n, part, fs) }))
 	return err
 }
 

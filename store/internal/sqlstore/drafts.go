@@ -12,19 +12,36 @@ import (
 )
 
 // Draft begins a plan, and erases what nobody needs any more.
-func (s *plans) Draft(ctx context.Context, job string) (int64, error) {
-	var number []int64
-	err := s.write(Again(ctx), func(ctx context.Context, w writer) error {
-		if _, err := w.do(ctx, `UPDATE amends_plans SET state = 'discarded' WHERE job = ? AND state = 'draft'`, rows.Name(job)); err != nil {
+func (s *plans) Draft(ctx context.Context, job string) (drift.Ref, error) {
+	draft := drift.Ref{Job: job}
+	job = rows.Name(job)
+	err := s.write(Again(ctx), func(ctx context.Context, w writer) (err error) {
+		if draft.Number, err = w.nextPlan(ctx, job); err != nil {
 			return err
 		}
-		return w.choose(ctx, &number, `INSERT INTO amends_plans (started_at, job, state) VALUES (?, ?, 'draft') RETURNING number`, w.at(), rows.Name(job))
+		if _, err := w.do(ctx, `UPDATE amends_plans SET state = 'discarded' WHERE job = ? AND state = 'draft'`, job); err != nil {
+			return err
+		}
+		_, err = w.do(ctx, `INSERT INTO amends_plans (job, number, started_at, state) VALUES (?, ?, ?, 'draft')`, job, draft.Number, w.at())
+		return err
 	})
 	if err == nil {
-		err = s.erase(ctx, rows.Name(job))
+		err = s.erase(ctx, job)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("draft a plan of %s: %w", job, err)
+		return drift.Ref{}, fmt.Errorf("draft a plan of %s: %w", job, err)
+	}
+	return draft, nil
+}
+
+// nextPlan numbers a draft. The number stands in the job's row, so that none is given twice, though drafts are erased; two who
+// draft wait for each other there.
+func (w writer) nextPlan(ctx context.Context, job string) (int64, error) {
+	var number []int64
+	err := w.choose(ctx, &number, `INSERT INTO amends_jobs AS j (name, last_plan) VALUES (?, 1)
+		ON CONFLICT (name) DO UPDATE SET last_plan = j.last_plan + 1 RETURNING last_plan`, job)
+	if err != nil {
+		return 0, err
 	}
 	return number[0], nil
 }
@@ -38,12 +55,12 @@ func (s *plans) erase(ctx context.Context, job string) error {
 	for _, number := range dropped {
 		for more := true; more; {
 			err := s.write(Again(ctx), func(ctx context.Context, w writer) error {
-				n, err := w.do(ctx, `DELETE FROM amends_findings WHERE plan = ? AND key IN (
-					SELECT key FROM amends_findings WHERE plan = ? ORDER BY key LIMIT ?)`, number, number, batch)
+				n, err := w.do(ctx, `DELETE FROM amends_findings WHERE job = ? AND plan = ? AND key IN (
+					SELECT key FROM amends_findings WHERE job = ? AND plan = ? ORDER BY key LIMIT ?)`, job, number, job, number, batch)
 				if more = n == batch; err != nil || more {
 					return err
 				}
-				_, err = w.do(ctx, `DELETE FROM amends_plans WHERE number = ?`, number)
+				_, err = w.do(ctx, `DELETE FROM amends_plans WHERE job = ? AND number = ?`, job, number)
 				return err
 			})
 			if err != nil {
@@ -55,9 +72,9 @@ func (s *plans) erase(ctx context.Context, job string) error {
 }
 
 // Find adds findings to a draft.
-func (s *plans) Find(ctx context.Context, number int64, fs []drift.Finding) error {
+func (s *plans) Find(ctx context.Context, draft drift.Ref, fs []drift.Finding) error {
 	err := s.write(Again(ctx), func(ctx context.Context, w writer) error {
-		if err := w.held(ctx, number, "draft"); err != nil {
+		if err := w.held(ctx, draft, "draft"); err != nil {
 			return err
 		}
 		return inBatches(len(fs), func(from, to int) error {
@@ -65,52 +82,55 @@ func (s *plans) Find(ctx context.Context, number int64, fs []drift.Finding) erro
 			if err != nil {
 				return err
 			}
-			_, err = w.do(ctx, `INSERT INTO amends_findings (plan, key, class, automatic, finding)
-				SELECT CAST(? AS bigint), e.value ->> 0, e.value ->> 1, CAST(e.value ->> 2 AS smallint), e.value ->> 3
+			_, err = w.do(ctx, `INSERT INTO amends_findings (job, plan, key, class, automatic, finding)
+				SELECT CAST(? AS text), CAST(? AS bigint), e.value ->> 0, e.value ->> 1, CAST(e.value ->> 2 AS smallint), e.value ->> 3
 				FROM `+w.Elements+` WHERE true
-				ON CONFLICT (plan, key) DO UPDATE SET class = excluded.class, automatic = excluded.automatic, finding = excluded.finding`, number, list)
+				ON CONFLICT (job, plan, key) DO UPDATE SET class = excluded.class, automatic = excluded.automatic, finding = excluded.finding`, rows.Name(draft.Job), draft.Number, list)
 			if err != nil || inSync == "[]" {
 				return err
 			}
-			_, err = w.do(ctx, inSyncText(w.Elements), number, inSync)
+			_, err = w.do(ctx, inSyncText(w.Elements), rows.Name(draft.Job), draft.Number, inSync)
 			return err
 		})
 	})
 	if err != nil {
-		return fmt.Errorf("add %d findings to draft %d: %w", len(fs), number, err)
+		return fmt.Errorf("add %d findings to draft %s: %w", len(fs), draft, err)
 	}
 	return nil
 }
 
 func inSyncText(elements string) string {
-	return `DELETE FROM amends_findings WHERE plan = ? AND key IN (SELECT e.value ->> 0 FROM ` + elements + `)`
+	return `DELETE FROM amends_findings WHERE job = ? AND plan = ? AND key IN (SELECT e.value ->> 0 FROM ` + elements + `)`
 }
 
 // Finish makes the draft a plan, and drops what is a plan too many.
-func (s *plans) Finish(ctx context.Context, number int64, p *drift.Plan) (time.Time, error) {
+func (s *plans) Finish(ctx context.Context, draft drift.Ref, p *drift.Plan) (time.Time, error) {
 	stored, err := json.Marshal(p)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("finish plan %d: %w", number, err)
+	if err == nil && rows.Name(p.Job) != rows.Name(draft.Job) {
+		err = drift.ErrNotFound
 	}
-	var made []Moment
+	if err != nil {
+		return time.Time{}, fmt.Errorf("finish plan %s: %w", draft, err)
+	}
+	job, made := rows.Name(draft.Job), []Moment(nil)
 	err = s.write(Again(ctx), func(ctx context.Context, w writer) error {
 		made = nil
-		n, err := w.do(ctx, `UPDATE amends_plans SET state = 'ready', finished_at = ?, id = ?, plan = ? WHERE number = ? AND state = 'draft' AND job = ?`,
-			w.at(), p.ID, string(stored), number, rows.Name(p.Job))
+		n, err := w.do(ctx, `UPDATE amends_plans SET state = 'ready', finished_at = ?, id = ?, plan = ? WHERE job = ? AND number = ? AND state = 'draft'`,
+			w.at(), p.ID, string(stored), job, draft.Number)
 		if err == nil && n > 0 {
-			err = w.drop(ctx, rows.Name(p.Job))
+			err = w.drop(ctx, job)
 		}
 		if err != nil {
 			return err
 		}
-		err = w.choose(ctx, &made, `SELECT finished_at FROM amends_plans WHERE number = ? AND state = 'ready' AND id = ?`, number, p.ID)
+		err = w.choose(ctx, &made, `SELECT finished_at FROM amends_plans WHERE job = ? AND number = ? AND state = 'ready' AND id = ?`, job, draft.Number, p.ID)
 		if err == nil && len(made) == 0 {
 			err = drift.ErrNotFound
 		}
 		return err
 	})
 	if err != nil {
-		return time.Time{}, fmt.Errorf("finish plan %d: %w", number, err)
+		return time.Time{}, fmt.Errorf("finish plan %s: %w", draft, err)
 	}
 	return made[0].Time(), nil
 }
@@ -170,11 +190,11 @@ func (s *plans) named(ctx context.Context, id string) (*planRow, error) {
 		return nil, drift.ErrNotFound
 	}
 	var found []planRow
-	err := s.db.get(ctx, &found, storedPlans+` WHERE p.state = 'ready' AND p.id = ? ORDER BY p.number DESC LIMIT 1`, id)
+	err := s.db.get(ctx, &found, storedPlans+` WHERE p.state = 'ready' AND p.id = ? ORDER BY p.finished_at DESC, p.number DESC LIMIT 1`, id)
 	if err == nil && len(found) == 0 {
 		// The newest of each id that begins so. Ids are hexadecimal: g is behind every digit.
 		err = s.db.get(ctx, &found, storedPlans+` WHERE p.state = 'ready' AND p.id > ? AND p.id < ? AND NOT EXISTS (
-			SELECT 1 FROM amends_plans AS n WHERE n.state = 'ready' AND n.id = p.id AND n.number > p.number) LIMIT 2`, id, id+"g")
+			SELECT 1 FROM amends_plans AS n WHERE n.state = 'ready' AND n.id = p.id AND (n.finished_at, n.job, n.number) > (p.finished_at, p.job, p.number)) LIMIT 2`, id, id+"g")
 	}
 	switch {
 	case err != nil:

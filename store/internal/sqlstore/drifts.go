@@ -9,7 +9,7 @@ import (
 )
 
 // Remember makes the drift of a part what fs says.
-func (s *plans) Remember(ctx context.Context, job string, plan int64, part drift.Part, fs []drift.Finding) error {
+func (s *plans) Remember(ctx context.Context, plan drift.Ref, part drift.Part, fs []drift.Finding) error {
 	err := part.Hold(fs)
 	if err == nil {
 		err = s.write(Again(ctx), func(ctx context.Context, w writer) error {
@@ -17,15 +17,16 @@ func (s *plans) Remember(ctx context.Context, job string, plan int64, part drift
 			if err != nil {
 				return err
 			}
-			if err := w.forget(ctx, rows.Name(job), part, list); err != nil {
+			job := rows.Name(plan.Job)
+			if err := w.forget(ctx, job, part, list); err != nil {
 				return err
 			}
-			_, err = w.do(ctx, rememberText(w.Elements), rows.Name(job), w.at(), w.at(), plan, list)
+			_, err = w.do(ctx, rememberText(w.Elements), job, w.at(), w.at(), plan.Number, list)
 			return err
 		})
 	}
 	if err != nil {
-		return fmt.Errorf("remember the drift of %s: %w", job, err)
+		return fmt.Errorf("remember the drift of %s: %w", plan.Job, err)
 	}
 	return nil
 }

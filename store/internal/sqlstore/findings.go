@@ -65,15 +65,15 @@ func encodeFindings(fs []drift.Finding) (list, inSync string, err error) {
 	return list, inSync, err
 }
 
-// outcomes writes rows as a JSON list of [plan, key, outcome, error].
-func outcomes(plan int64, rs []drift.Row) (string, error) {
+// outcomes writes rows as a JSON list of [job, plan, key, outcome, error].
+func outcomes(plan drift.Ref, rs []drift.Row) (string, error) {
 	last := make(map[string]*drift.Row, len(rs))
 	for i := range rs {
 		last[rows.Name(rs[i].Key)] = &rs[i]
 	}
-	elements := make([][4]any, 0, len(last))
+	elements := make([][5]any, 0, len(last))
 	for _, key := range slices.Sorted(maps.Keys(last)) {
-		elements = append(elements, [4]any{plan, key, rows.Text(string(last[key].Outcome)), rows.Text(last[key].Error)})
+		elements = append(elements, [5]any{rows.Name(plan.Job), plan.Number, key, rows.Text(string(last[key].Outcome)), rows.Text(last[key].Error)})
 	}
 	return asList(elements)
 }

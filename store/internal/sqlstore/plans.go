@@ -85,7 +85,7 @@ func (s *plans) Approve(ctx context.Context, id string, by drift.By) error {
 // Findings returns findings of a plan or draft in the order of their keys.
 func (s *plans) Findings(ctx context.Context, q drift.FindingQuery) ([]drift.Row, error) {
 	var w where
-	w.and("plan = ?", q.Number)
+	w.and("job = ? AND plan = ?", rows.Name(q.Plan.Job), q.Plan.Number)
 	if q.After != "" {
 		w.and("key > ?", rows.Name(q.After))
 	}
@@ -104,7 +104,7 @@ func (s *plans) Findings(ctx context.Context, q drift.FindingQuery) ([]drift.Row
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("findings of plan %d: %w", q.Number, err)
+		return nil, fmt.Errorf("findings of plan %s: %w", q.Plan, err)
 	}
 	return rows, nil
 }
@@ -115,13 +115,13 @@ const acting = `automatic = 1 AND (outcome IS NULL OR outcome = 'over-limit')`
 func limit(n int) int { return cmp.Or(max(n, 0), pageSize) }
 
 // Done notes what became of actions.
-func (s *plans) Done(ctx context.Context, number int64, rows []drift.Row) error {
+func (s *plans) Done(ctx context.Context, plan drift.Ref, rs []drift.Row) error {
 	err := s.write(Again(ctx), func(ctx context.Context, w writer) error {
-		if err := w.held(ctx, number, "ready"); err != nil {
+		if err := w.held(ctx, plan, "ready"); err != nil {
 			return err
 		}
-		return inBatches(len(rows), func(from, to int) error {
-			list, err := outcomes(number, rows[from:to])
+		return inBatches(len(rs), func(from, to int) error {
+			list, err := outcomes(plan, rs[from:to])
 			if err != nil {
 				return err
 			}
@@ -130,22 +130,22 @@ func (s *plans) Done(ctx context.Context, number int64, rows []drift.Row) error 
 		})
 	})
 	if err != nil {
-		return fmt.Errorf("note what became of plan %d: %w", number, err)
+		return fmt.Errorf("note what became of plan %s: %w", plan, err)
 	}
 	return nil
 }
 
-// doneText notes outcomes. The plan's number is in the list, too: were it a parameter, SQLite would go through the
-// whole plan for each element, instead of the other way round.
+// doneText notes outcomes. The plan's name is in the list, too: were it a parameter, SQLite would go through the whole plan for
+// each element, instead of the other way round.
 func doneText(elements string) string {
-	return `UPDATE amends_findings SET outcome = e.value ->> 2, error = e.value ->> 3, outcome_at = ?
-		FROM ` + elements + ` WHERE plan = CAST(e.value ->> 0 AS bigint) AND key = e.value ->> 1`
+	return `UPDATE amends_findings SET outcome = e.value ->> 3, error = e.value ->> 4, outcome_at = ?
+		FROM ` + elements + ` WHERE job = e.value ->> 0 AND plan = CAST(e.value ->> 1 AS bigint) AND key = e.value ->> 2`
 }
 
 // held locks a plan in a state; there is none, or it is in another: [drift.ErrNotFound].
-func (w writer) held(ctx context.Context, number int64, state string) error {
+func (w writer) held(ctx context.Context, plan drift.Ref, state string) error {
 	var known []int64
-	err := w.choose(ctx, &known, `SELECT number FROM amends_plans WHERE number = ? AND state = ?`+w.Share, number, state)
+	err := w.choose(ctx, &known, `SELECT number FROM amends_plans WHERE job = ? AND number = ? AND state = ?`+w.Share, rows.Name(plan.Job), plan.Number, state)
 	if err == nil && len(known) == 0 {
 		err = drift.ErrNotFound
 	}

@@ -47,43 +47,47 @@ func (s *jobs) Jobs(ctx context.Context) (schedule.Board, error) {
 
 // Runs returns runs, the newest first.
 func (s *jobs) Runs(ctx context.Context, f schedule.Filter) ([]schedule.RunRow, error) {
-	where, args := "", []any{}
-	and := func(condition string, values ...any) {
-		where, args = where+" AND "+condition, append(args, values...)
-	}
-	if f.Job != "" {
-		and("job = ?", rows.JobName(f.Job))
-	}
-	if f.Verdict != "" {
-		and("result = ?", string(f.Verdict))
-	}
-	if f.Open {
-		and("result IS NULL")
-	}
-	if f.Before > 0 {
-		and("number < ?", f.Before)
-	}
-	found, err := s.runs(ctx, where, append(args, cmp.Or(f.Limit, pageSize)))
-	if err != nil {
+	text, args := s.runsText(&f)
+	var found []rows.Run
+	if err := s.db.get(ctx, &found, text, args...); err != nil {
 		return nil, fmt.Errorf("list runs: %w", err)
 	}
-	return found, nil
+	return rows.Runs(found), nil
 }
 
+// runsText lists the runs of a job by their numbers, and those of all by the time at which they were recorded.
+func (s *jobs) runsText(f *schedule.Filter) (text string, args []any) {
+	var w where
+	w.is("job", rows.JobName(f.Job))
+	w.is("result", string(f.Verdict))
+	if f.Open {
+		w.and("result IS NULL")
+	}
+	order := "created_at DESC, job DESC, number DESC"
+	if f.Job != "" {
+		order = "number DESC"
+	}
+	switch b := f.Before; {
+	case b == nil:
+	case f.Job != "":
+		w.and("number < ?", b.Number)
+	default:
+		w.and("(created_at, job, number) < (?, ?, ?)", s.db.Moment(b.Created), rows.JobName(b.Job), b.Number)
+	}
+	return selectRun + w.String() + ` ORDER BY ` + order + ` LIMIT ?`, append(w.args, cmp.Or(f.Limit, pageSize))
+}
+
+const selectRun = `SELECT number, ` + rows.RunColumns + ` FROM amends_runs`
+
 // Run returns one.
-func (s *jobs) Run(ctx context.Context, number int64) (schedule.RunRow, error) {
-	found, err := s.runs(ctx, " AND number = ?", []any{number, 1})
+func (s *jobs) Run(ctx context.Context, job string, number int64) (schedule.RunRow, error) {
+	var found []rows.Run
+	err := s.db.get(ctx, &found, selectRun+` WHERE job = ? AND number = ?`, rows.JobName(job), number)
 	if err == nil && len(found) == 0 {
 		err = schedule.ErrNotFound
 	}
 	if err != nil {
-		return schedule.RunRow{}, fmt.Errorf("run %d: %w", number, err)
+		return schedule.RunRow{}, fmt.Errorf("run %d of %s: %w", number, job, err)
 	}
-	return found[0], nil
-}
-
-func (s *jobs) runs(ctx context.Context, where string, args []any) ([]schedule.RunRow, error) {
-	var found []rows.Run
-	err := s.db.get(ctx, &found, `SELECT number, `+rows.RunColumns+` FROM amends_runs WHERE true`+where+` ORDER BY number DESC LIMIT ?`, args...)
-	return rows.Runs(found), err
+	return found[0].Row(), nil
 }

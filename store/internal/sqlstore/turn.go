@@ -2,13 +2,10 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/jmoiron/sqlx"
 
 	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/store/internal/rows"
@@ -108,8 +105,8 @@ func (t *turn) store(ctx context.Context) error {
 			if r.Number, r.Job, r.Instant = t.open[i].Number, t.open[i].Job, t.open[i].Instant; r.Running() != held || *r == t.open[i] {
 				continue
 			}
-			if err := t.execute(ctx, `UPDATE amends_runs SET (`+rows.RunColumns+`) = (`+marks(rows.RunColumns)+`) WHERE number = ?`,
-				append(rows.RunValues(r, t.moment), r.Number)...); err != nil {
+			if err := t.execute(ctx, `UPDATE amends_runs SET (`+rows.RunColumns+`) = (`+marks(rows.RunColumns)+`) WHERE job = ? AND number = ?`,
+				append(rows.RunValues(r, t.moment), r.Job, r.Number)...); err != nil {
 				return err
 			}
 		}
@@ -125,15 +122,19 @@ func (t *turn) store(ctx context.Context) error {
 	return t.execute(ctx, `DELETE FROM amends_runs WHERE job = ? AND ended_at < ?`, a.State.Name, t.moment(a.Forget))
 }
 
-// insert records a run and numbers it, but for one whose instant is known.
+// insert records a run and numbers it, but for one whose instant is known. The number stands in the job's row, which is
+// locked, so that none is given twice, though runs are forgotten.
 func (t *turn) insert(ctx context.Context, r *schedule.RunRow) error {
 	r.Job, r.Number = t.state.Name, 0
-	err := sqlx.GetContext(ctx, t.q, &r.Number, t.db.Bind(`INSERT INTO amends_runs (`+rows.RunColumns+`) VALUES (`+marks(rows.RunColumns)+`)
-		ON CONFLICT (job, scheduled_for) DO NOTHING RETURNING number`), rows.RunValues(r, t.moment)...)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil
+	var number []int64
+	err := t.choose(ctx, &number, `INSERT INTO amends_runs (number, `+rows.RunColumns+`)
+		SELECT last_run + 1, `+marks(rows.RunColumns)+` FROM amends_jobs WHERE name = ?
+		ON CONFLICT (job, scheduled_for) DO NOTHING RETURNING number`, append(rows.RunValues(r, t.moment), r.Job)...)
+	if err != nil || len(number) == 0 {
+		return err
 	}
-	return err
+	r.Number = number[0]
+	return t.execute(ctx, `UPDATE amends_jobs SET last_run = ? WHERE name = ?`, r.Number, r.Job)
 }
 
 func (t *turn) execute(ctx context.Context, statement string, args ...any) error {
