@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"database/sql/driver"
-	"errors"
 	"fmt"
 	"time"
 
@@ -113,7 +112,8 @@ func open(ctx context.Context, dsn string, o Options) (_ *DB, err error) {
 	if o.between != nil {
 		s.Between(o.between)
 	}
-	db := &DB{server: s, lanes: newLanes(s, o), now: func() any { return nil }, most: statementBytes}
+	db := &DB{server: s, now: func() any { return nil }, most: statementBytes}
+	db.lanes = newLanes(s, o, &db.writing, &db.heard)
 	defer func() {
 		if err != nil {
 			_ = db.close()
@@ -127,9 +127,6 @@ func open(ctx context.Context, dsn string, o Options) (_ *DB, err error) {
 		return nil, err
 	}
 	if db.meta, err = sqlstore.ReadMeta(ctx, db.read); err != nil {
-		return nil, err
-	}
-	if err = errors.Join(db.prepare(ctx, &db.lanes), db.heard.prepare(ctx, &db.lanes)); err != nil {
 		return nil, err
 	}
 	db.store = sqlstore.New(db.dialect())
