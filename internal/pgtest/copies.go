@@ -121,7 +121,7 @@ func (c *copies) giveBack(ctx context.Context, address string) error {
 		return err
 	}
 	// Whoever was left connected is not any more, and nobody finds it under the new name.
-	_, err = c.db.ExecContext(ctx, `SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = $1`, name)
+	_, err = c.db.ExecContext(ctx, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1`, name)
 	if back := c.template + returned + unique(); err == nil && c.rename(ctx, name, back) == nil {
 		name = back
 		if c.renewed(ctx, name) && c.rename(ctx, name, c.template+free+unique()) == nil {
@@ -147,8 +147,20 @@ func (c *copies) renewed(ctx context.Context, name string) bool {
 	return err == nil && state == c.state && size <= c.size+tolerance
 }
 
-// rename waits for a moment for connections that are being closed.
+// rename waits for a moment for connections that are being closed. So does the server, but it looks every 100 ms.
 func (c *copies) rename(ctx context.Context, from, to string) error {
+	for range 200 {
+		var connected bool
+		if err := c.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = $1)`, from).Scan(&connected); err != nil {
+			return err
+		}
+		if !connected {
+			break
+		}
+		if _, err := c.db.ExecContext(ctx, `SELECT pg_sleep(0.003)`); err != nil {
+			return err
+		}
+	}
 	_, err := c.db.ExecContext(ctx, "ALTER DATABASE "+from+" RENAME TO "+to)
 	return err
 }
