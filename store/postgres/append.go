@@ -26,45 +26,31 @@ type pending struct {
 	answer *ledger.Answer
 }
 
-// writing are the prepared statements of the write path.
+// writing are the prepared statements of the write path, each for the calls of one lane.
 type writing struct {
 	follow, followOne, places *sqlx.Stmt
 	followAlone               *sqlx.Stmt // one record that leaves its instance alone
 	consume, consumeOne       *sqlx.Stmt // follow with signals
 	locked                    *sqlx.Stmt
-	start, startOne           *sqlx.Stmt
-	startPlaces               *sqlx.Stmt
-	startBlocked              *sqlx.Stmt // the same on the lane of those that were blocked before
-	blockedPlaces             *sqlx.Stmt
+	fresh, again              door // starts, and those that were blocked before, one by one
 	claimable, release        *sqlx.Stmt
 }
 
-func (w *writing) prepare(ctx context.Context, l *lanes) (err error) {
-	for _, s := range []struct {
-		stmt **sqlx.Stmt
-		lane *lane
-		text string
-	}{
-		{&w.follow, l.records, followText(many(followColumns), false)},
-		{&w.followOne, l.records, followText(one(followColumns), false)},
-		{&w.followAlone, l.records, followAlone},
-		{&w.consume, l.records, followText(many(followColumns), true)},
-		{&w.consumeOne, l.records, followText(one(followColumns), true)},
-		{&w.places, l.records, placesText},
-		{&w.locked, l.records, lockedText},
-		{&w.start, l.starts, startText(many(startColumns), startPatience, "")},
-		{&w.startOne, l.starts, startText(one(startColumns), startPatience, "")},
-		{&w.startPlaces, l.starts, startPlacesText("")},
-		{&w.startBlocked, l.blocked, startText(one(startColumns), blockedPatience, "")},
-		{&w.blockedPlaces, l.blocked, startPlacesText("")},
-		{&w.claimable, l.claims, claimText},
-		{&w.release, l.claims, releaseText},
-	} {
-		if *s.stmt, err = s.lane.pool.PreparexContext(ctx, s.text); err != nil { //nolint:sqlclosecheck // they live as long as the pool
-			return fmt.Errorf("prepare the statements: %w", err)
-		}
+// follows are for records.
+func (w *writing) follows() []statement {
+	return []statement{
+		{&w.follow, followText(many(followColumns), false)},
+		{&w.followOne, followText(one(followColumns), false)},
+		{&w.followAlone, followAlone},
+		{&w.consume, followText(many(followColumns), true)},
+		{&w.consumeOne, followText(one(followColumns), true)},
+		{&w.places, placesText},
+		{&w.locked, lockedText},
 	}
-	return nil
+}
+
+func (w *writing) forClaims() []statement {
+	return []statement{{&w.claimable, claimText}, {&w.release, releaseText}}
 }
 
 // Append stores records and answers each at its own index. Starts and other records have lanes of their
@@ -101,14 +87,14 @@ func (db *DB) round(ctx context.Context, t saga.Token, b appending) error {
 	if len(starts) > 0 {
 		g.Go(func() error {
 			return db.inParts(starts, func(ps []*pending) error {
-				return divide(ps, func(ps []*pending) error { return db.storeStarts(ctx, t, db.fresh(), ps) })
+				return divide(ps, func(ps []*pending) error { return db.storeStarts(ctx, t, db.starts, &db.fresh, ps) })
 			})
 		})
 	}
 	if len(blocked) > 0 {
 		g.Go(func() error {
 			for _, p := range blocked {
-				store := func(ps []*pending) error { return db.storeStarts(ctx, t, db.again(), ps) }
+				store := func(ps []*pending) error { return db.storeStarts(ctx, t, db.blocked, &db.again, ps) }
 				if err := divide([]*pending{p}, store); err != nil {
 					return err
 				}
@@ -274,11 +260,11 @@ func (db *DB) storeFollows(ctx context.Context, t saga.Token, ps []*pending) err
 		var live bool
 		var from, to sqlstore.Moment
 		var stored pq.Int64Array
-		batch, single := db.follow, db.followOne
-		if slices.ContainsFunc(ps, func(p *pending) bool { return len(p.Record.Signals) > 0 }) {
-			batch, single = db.consume, db.consumeOne
-		}
 		err := db.records.do(ctx, func(ctx context.Context) error {
+			batch, single := db.follow, db.followOne
+			if slices.ContainsFunc(ps, func(p *pending) bool { return len(p.Record.Signals) > 0 }) {
+				batch, single = db.consume, db.consumeOne
+			}
 			return db.run(ctx, t, batch, single, ps).Scan(&live, &from, &to, &stored)
 		})
 		if err != nil {

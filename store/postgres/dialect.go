@@ -21,7 +21,7 @@ func (db *DB) dialect() *sqlstore.Dialect {
 		Pulse: db.pulse.plain,
 		Read:  db.reads.plain,
 		Write: func(ctx context.Context, fn func(context.Context, sqlstore.Queries) error) error {
-			return db.gate.transaction(ctx, func(tx *sqlx.Tx) error { return fn(ctx, tx) })
+			return db.others.transaction(ctx, func(tx *sqlx.Tx) error { return fn(ctx, tx) })
 		},
 		Page:       db.page,
 		Identity:   func(ctx context.Context, q sqlstore.Queries) (string, error) { return db.server.Identify(ctx, q) },

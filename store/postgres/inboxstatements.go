@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,30 +18,22 @@ type heard struct {
 	setEntries, setEntry, newEntries                            *sqlx.Stmt
 }
 
-func (s *heard) prepare(ctx context.Context, l *lanes) error {
-	for _, p := range []struct {
-		stmt **sqlx.Stmt
-		lane *lane
-		text string
-	}{
-		{&s.accept, l.deliveries, acceptText(unnested(acceptColumns))},
-		{&s.acceptOne, l.deliveries, acceptText(single(acceptColumns))},
-		{&s.unjudged, l.gate, unjudgedText},
-		{&s.judge, l.gate, judgeText},
-		{&s.addEntries, l.gate, addEntriesText},
-		{&s.lockEntries, l.gate, lockEntriesText},
-		{&s.lockEntry, l.gate, lockEntryText},
-		{&s.dueAll, l.gate, dueText},
-		{&s.setEntries, l.gate, setEntriesText(unnested(entryColumns))},
-		{&s.setEntry, l.gate, setEntriesText(single(entryColumns))},
-		{&s.newEntries, l.gate, newEntriesText},
-	} {
-		var err error
-		if *p.stmt, err = p.lane.pool.PreparexContext(ctx, p.text); err != nil { //nolint:sqlclosecheck // they live as long as the pool
-			return fmt.Errorf("prepare %s: %w", p.text, err)
-		}
+func (s *heard) ofInbox() []statement {
+	return []statement{{&s.accept, acceptText(unnested(acceptColumns))}, {&s.acceptOne, acceptText(single(acceptColumns))}}
+}
+
+func (s *heard) ofGate() []statement {
+	return []statement{
+		{&s.unjudged, unjudgedText},
+		{&s.judge, judgeText},
+		{&s.addEntries, addEntriesText},
+		{&s.lockEntries, lockEntriesText},
+		{&s.lockEntry, lockEntryText},
+		{&s.dueAll, dueText},
+		{&s.setEntries, setEntriesText(unnested(entryColumns))},
+		{&s.setEntry, setEntriesText(single(entryColumns))},
+		{&s.newEntries, newEntriesText},
 	}
-	return nil
 }
 
 // kind is the type of a column's parameter.

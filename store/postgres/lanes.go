@@ -3,7 +3,9 @@ package postgres
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/jmoiron/sqlx"
 	"golang.org/x/sync/errgroup"
@@ -19,6 +21,7 @@ type lane struct {
 	room    []chan struct{} // its own, then that of the lane of which it is a part
 	trusted bool            // it leads to the database that was recognised, and to no other
 	reads   bool            // nothing is written there
+	runs    *statements     // what its calls run; nil: nothing that is prepared
 }
 
 func newLane(pool *sqlx.DB, connections int) *lane {
@@ -44,6 +47,13 @@ func (l *lane) reading() *lane {
 	reading := *l
 	reading.reads = true
 	return &reading
+}
+
+// running is l with statements for its calls alone.
+func (l *lane) running(s ...statement) *lane {
+	running := *l
+	running.runs = &statements{all: s, turn: make(chan struct{}, 1)}
+	return &running
 }
 
 // enter waits for a connection of the lane. Who enters also leaves.
@@ -76,7 +86,47 @@ func (l *lane) do(ctx context.Context, fn func(context.Context) error) error {
 	if l.trusted {
 		ctx = pgdb.Trusted(ctx)
 	}
+	if err := l.runs.prepare(ctx, l.pool); err != nil {
+		return err
+	}
 	return pgdb.Repeat(ctx, l.reads || sqlstore.Repeatable(ctx), fn)
+}
+
+// statement is one that is prepared: where it is kept, and its text.
+type statement struct {
+	kept **sqlx.Stmt
+	text string
+}
+
+// statements are prepared when the first call needs them: a process that does not write takes no connection to prepare it.
+type statements struct {
+	all  []statement
+	turn chan struct{} // of whoever prepares them
+	done atomic.Bool
+}
+
+// prepare has the statements there when it returns. The caller has room in the lane and no connection yet.
+func (s *statements) prepare(ctx context.Context, pool *sqlx.DB) error {
+	if s == nil || s.done.Load() {
+		return nil
+	}
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return pgdb.Repeat(ctx, true, func(ctx context.Context) (err error) {
+		for _, st := range s.all {
+			if *st.kept == nil {
+				if *st.kept, err = pool.PreparexContext(ctx, st.text); err != nil { //nolint:sqlclosecheck // it lives as long as the pool
+					return fmt.Errorf("prepare the statements: %w", err)
+				}
+			}
+		}
+		s.done.Store(true)
+		return nil
+	})
 }
 
 // plain runs fn with a connection for each statement.
@@ -117,12 +167,12 @@ type lanes struct {
 
 	records, claims, pulse *lane // of work: each sees its own row of an index, and is planned so
 	writes, blocked        *lane // of work: all other writes, and among them starts that were blocked before
-	gate                   *lane // the same room as writes
+	gate, others           *lane // the same room as writes: what the reconciler writes, with and without the gate's statements
 	starts, deliveries     *lane // of batch: what comes in, many rows at a time
 	loads, lists, reads    *lane // of read: chains for the coordinator; for people the ledger's and the reconciler's lists
 }
 
-func newLanes(s *pgdb.Server, o Options) lanes {
+func newLanes(s *pgdb.Server, o Options, w *writing, h *heard) lanes {
 	const own = 1 // connection for claims, the heartbeat, starts and deliveries each
 	level := "default_transaction_isolation=" + o.level
 	l := lanes{
@@ -130,11 +180,15 @@ func newLanes(s *pgdb.Server, o Options) lanes {
 		batch: s.Pool(2*own, pgdb.Steady, "enable_nestloop=off", level), // a batch is joined with itself
 		read:  s.Pool(o.Readers, append(slices.Clone(pgdb.ByIndex), level)...),
 	}
-	l.records, l.claims, l.pulse = newLane(l.work, o.Writers).trusting(), newLane(l.work, own).trusting(), newLane(l.work, own).trusting()
-	l.gate = newLane(l.work, o.Workers)
-	l.writes = l.gate.trusting()
-	l.blocked = l.writes.butOne()
-	l.starts, l.deliveries = newLane(l.batch, own).trusting(), newLane(l.batch, own)
+	l.records = newLane(l.work, o.Writers).trusting().running(w.follows()...)
+	l.claims = newLane(l.work, own).trusting().running(w.forClaims()...)
+	l.pulse = newLane(l.work, own).trusting()
+	l.others = newLane(l.work, o.Workers)
+	l.gate = l.others.running(h.ofGate()...)
+	l.writes = l.others.trusting()
+	l.blocked = l.writes.butOne().running(w.again.statements(blockedPatience)...)
+	l.starts = newLane(l.batch, own).trusting().running(w.fresh.statements(startPatience)...)
+	l.deliveries = newLane(l.batch, own).running(h.ofInbox()...)
 	l.loads = newLane(l.read, o.Readers).trusting().reading()
 	l.lists = l.loads.butOne()
 	l.reads = &lane{pool: l.lists.pool, room: l.lists.room, reads: true}

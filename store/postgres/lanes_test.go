@@ -2,12 +2,14 @@ package postgres_test
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"maps"
 	"path"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -197,5 +199,54 @@ func TestAFailOverEndsNoReceiver(t *testing.T) {
 	}
 	if heads, err := ledger.Heads(t.Context(), direct, ledger.Filter{}); err != nil || len(heads) != 1 || heads[0].ID != (saga.ID{Saga: "s", Work: "b"}) {
 		t.Errorf("the new server has %+v, %v, want the work of the new session", heads, err)
+	}
+}
+
+// counting counts the connections that a store opens.
+type counting struct {
+	driver.Connector
+
+	opened atomic.Int32
+}
+
+// Connect implements [driver.Connector].
+func (c *counting) Connect(ctx context.Context) (driver.Conn, error) {
+	c.opened.Add(1)
+	return c.Connector.Connect(ctx)
+}
+
+// What a command of an operator does takes one connection of the server's: to open the database prepares nothing, and a
+// lane that is not used takes none (T10).
+func TestAListingTakesOneConnection(t *testing.T) {
+	t.Parallel()
+	var c *counting
+	between := func(to driver.Connector) driver.Connector { c = &counting{Connector: to}; return c }
+	l, err := postgres.Open(t.Context(), migrated.URL(t), postgres.Between(between, postgres.Options{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	for name, list := range map[string]func() error{
+		"List":       func() error { _, err := ledger.Heads(t.Context(), l, ledger.Filter{}); return err },
+		"Overview":   func() error { _, err := l.Overview(t.Context()); return err },
+		"Deliveries": func() error { _, err := l.Deliveries(t.Context(), reconcile.DeliveryFilter{}); return err },
+		"Jobs":       func() error { _, err := l.Jobs(t.Context()); return err },
+	} {
+		if err := list(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if n := c.opened.Load(); n != 1 {
+			t.Errorf("opened and %s: %d connections, want one", name, n)
+		}
+	}
+	if err := l.Accept(t.Context(), []reconcile.Event{{Object: reconcile.Object{Source: "shop", Type: "order", ID: "1"}, Dedupe: reconcile.DigestOf("it")}}); err != nil {
+		t.Error(err)
+	}
+	if n := c.opened.Load(); n != 2 {
+		t.Errorf("and a delivery was accepted: %d connections, want two", n)
 	}
 }

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"database/sql/driver"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -115,23 +114,21 @@ func open(ctx context.Context, dsn string, o Options) (_ *DB, err error) {
 	if o.between != nil {
 		s.Between(o.between)
 	}
-	db := &DB{server: s, lanes: newLanes(s, o), now: func() any { return nil }, most: statementBytes}
+	db := &DB{server: s, now: func() any { return nil }, most: statementBytes}
+	db.lanes = newLanes(s, o, &db.writing, &db.heard)
 	defer func() {
 		if err != nil {
 			_ = db.close()
 		}
 	}()
 	err = pgdb.Repeat(ctx, true, func(ctx context.Context) (err error) {
-		db.schema, err = pgdb.Fit(ctx, db.read, o.Migrate)
+		if db.schema, err = pgdb.Fit(ctx, db.read, o.Migrate); err != nil {
+			return err
+		}
+		db.meta, err = sqlstore.ReadMeta(ctx, db.read)
 		return err
 	})
 	if err != nil {
-		return nil, err
-	}
-	if db.meta, err = sqlstore.ReadMeta(ctx, db.read); err != nil {
-		return nil, err
-	}
-	if err = errors.Join(db.prepare(ctx, &db.lanes), db.heard.prepare(ctx, &db.lanes)); err != nil {
 		return nil, err
 	}
 	db.shard = rand.Int64N(sqlstore.Shards)

@@ -16,23 +16,23 @@ import (
 	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
-// door is where starts come in: a lane, and what is prepared for it.
-type door struct {
-	*lane
+// door is what is prepared for starts of a lane.
+type door struct{ many, one, places *sqlx.Stmt }
 
-	many, one, places *sqlx.Stmt
+func (d *door) statements(patience time.Duration) []statement {
+	return []statement{
+		{&d.many, startText(many(startColumns), patience, "")},
+		{&d.one, startText(one(startColumns), patience, "")},
+		{&d.places, startPlacesText("")},
+	}
 }
 
-// fresh is for starts, again for those that were blocked before, one by one.
-func (db *DB) fresh() door { return door{db.starts, db.start, db.startOne, db.startPlaces} }
-func (db *DB) again() door { return door{db.blocked, nil, db.startBlocked, db.blockedPlaces} }
-
 // storeStarts accepts works that are not known yet.
-func (db *DB) storeStarts(ctx context.Context, t saga.Token, d door, ps []*pending) error {
+func (db *DB) storeStarts(ctx context.Context, t saga.Token, l *lane, d *door, ps []*pending) error {
 	for range attempts {
 		var live bool
 		db.name(ps)
-		err := d.do(ctx, func(ctx context.Context) (err error) {
+		err := l.do(ctx, func(ctx context.Context) (err error) {
 			live, err = accept(db.run(ctx, t, d.many, d.one, ps), ps)
 			return err
 		})
@@ -42,7 +42,9 @@ func (db *DB) storeStarts(ctx context.Context, t saga.Token, d door, ps []*pendi
 		if ps = unanswered(ps); len(ps) == 0 {
 			return nil
 		}
-		known, err := d.knownWorks(ctx, ps)
+		known, err := placesOf(ps, func(rows *[]placeRow, args ...any) error {
+			return l.do(ctx, func(ctx context.Context) error { return d.places.SelectContext(ctx, rows, args...) })
+		})
 		if err != nil {
 			return err
 		}
@@ -120,13 +122,7 @@ func unanswered(ps []*pending) []*pending {
 	return slices.DeleteFunc(slices.Clone(ps), func(p *pending) bool { return p.answer.Result != "" })
 }
 
-// knownWorks reads the first records of works that were not accepted, by position in ps.
-func (d door) knownWorks(ctx context.Context, ps []*pending) (map[int]sqlstore.Place, error) {
-	return placesOf(ps, func(rows *[]placeRow, args ...any) error {
-		return d.do(ctx, func(ctx context.Context) error { return d.places.SelectContext(ctx, rows, args...) })
-	})
-}
-
+// placesOf reads the first records of works that were not accepted, by position in ps.
 func placesOf(ps []*pending, query func(rows *[]placeRow, args ...any) error) (map[int]sqlstore.Place, error) {
 	numbers, sagas, works := make([]int32, len(ps)), make([]string, len(ps)), make([]string, len(ps))
 	for i, p := range ps {

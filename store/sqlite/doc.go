@@ -13,9 +13,10 @@
 //
 // WAL with synchronous=FULL: what was answered survives a power cut. The log beside the file is copied into it every 4,000
 // pages (16 MB), and does not stay larger than 64 MB. All writes of a handle go through one
-// connection, one after the other; reads have a few of their own. Each transaction begins IMMEDIATE and waits by
-// busy_timeout for other processes, and for other handles of the same one: SQLite's own lock decides who is next, and
-// who waits sleeps and asks again. So a process opens a file once.
+// connection, one after the other; reads have a few of their own. Each transaction begins IMMEDIATE and waits for other
+// processes, and for other handles of the same one: SQLite's own lock decides who is next, and who waits asks again
+// within a millisecond. Who was writing for 200 ms without a pause makes one of 2 ms, so that others have their turn; still,
+// a process opens a file once.
 //
 // A batch of records is one transaction, row by row through prepared statements: one insert per record, which checks the
 // predecessor, and one update of the instance's row where scheduling changes, with bound values; none of them opens a

@@ -5,10 +5,12 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"time"
 
 	"github.com/jmoiron/sqlx"
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/migrations"
@@ -17,11 +19,13 @@ import (
 
 // writer is the one connection by which a process writes.
 type writer struct {
-	db *sqlx.DB
+	db   *sqlx.DB
+	busy time.Duration // how long it waits for another process, or handle, that is writing
 
-	mu    sync.Mutex // one statement, or transaction, at a time
-	conn  *sqlx.Conn
-	stmts []*sql.Stmt
+	mu          sync.Mutex // one statement, or transaction, at a time, and what follows
+	conn        *sqlx.Conn
+	stmts       []*sql.Stmt
+	began, last time.Time // since when, and until when, nobody else had a chance to write
 }
 
 // openWriter opens the file, makes sure that it can be trusted with a ledger, and migrates it.
@@ -50,14 +54,15 @@ func openWriter(ctx context.Context, path string, busy time.Duration) (_ *writer
 			return nil, err
 		}
 	}
-	return &writer{db: db, conn: conn}, nil
+	return &writer{db: db, busy: busy, conn: conn}, nil
 }
 
-// pragmas are the writer's. With FULL a commit is on the disk when it is answered. The log is copied into the file every 4,000
+// pragmas are the writer's. It does not wait in SQLite for another one that writes: see [writer.await]. With FULL a commit is on the disk when it is answered. The log is copied into the file every 4,000
 // pages (16 MB) instead of 1,000: at one commit for each record that is a quarter of the copying, and what a crash leaves is
 // read back in a moment. A log that grew beyond 64 MB, because a reader stood still, is cut back to that.
 var pragmas = []string{
 	`PRAGMA synchronous = FULL`, `PRAGMA cache_size = -65536`, `PRAGMA wal_autocheckpoint = 4000`, `PRAGMA journal_size_limit = 67108864`,
+	`PRAGMA busy_timeout = 0`,
 }
 
 // migrate brings an older file up to this program's schema and refuses a newer one.
@@ -82,8 +87,11 @@ func (w *writer) prepare(ctx context.Context, statements map[string]**sql.Stmt) 
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for text, stmt := range statements {
-		var err error
-		if *stmt, err = w.conn.PrepareContext(ctx, text); err != nil { //nolint:sqlclosecheck // close closes them
+		err := w.await(ctx, func() (err error) {
+			*stmt, err = w.conn.PrepareContext(ctx, text) //nolint:sqlclosecheck // close closes them
+			return err
+		})
+		if err != nil {
 			return fmt.Errorf("prepare %s: %w", text, err)
 		}
 		w.stmts = append(w.stmts, *stmt)
@@ -98,7 +106,46 @@ func (w *writer) plain(ctx context.Context, fn func(sqlstore.Queries) error) err
 	if err := w.ready(ctx); err != nil {
 		return err
 	}
-	return fn(w.conn)
+	defer w.wrote()
+	return w.await(ctx, func() error { return fn(w.conn) })
+}
+
+// What a writer leaves to others. SQLite keeps no line, and wakes nobody: whoever waits looks again and again, and a handle that
+// commits one transaction behind the other is between two of them for some microseconds. Looking every 100 ms, as SQLite
+// does, the others would wait for seconds. So they look more often than a gap is long, and who was writing for a while leaves one.
+const (
+	gap    = 2 * time.Millisecond
+	turn   = 200 * time.Millisecond // a gap costs one percent of it
+	glance = time.Millisecond
+)
+
+// await does what may begin to write, and does it again while another one is writing. It gives others their chance before.
+func (w *writer) await(ctx context.Context, do func() error) error {
+	if now := time.Now(); now.Sub(w.last) >= gap {
+		w.began = now
+	} else if now.Sub(w.began) >= turn {
+		pause(ctx, gap)
+		w.began = time.Now()
+	}
+	for from := time.Now(); ; {
+		err := do()
+		if code(err) != sqlite3.SQLITE_BUSY || time.Since(from) >= w.busy {
+			return err
+		}
+		pause(ctx, rand.N(glance)) // by chance, so that nobody keeps step with the one who writes
+	}
+}
+
+// wrote notes that others had no chance until now.
+func (w *writer) wrote() { w.last = time.Now() }
+
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
 }
 
 // transaction runs fn in a transaction that begins as a writer, so that it never fails half-way because another
@@ -109,8 +156,10 @@ func (w *writer) transaction(ctx context.Context, fn func(sqlstore.Queries) erro
 	if err := w.ready(ctx); err != nil {
 		return err
 	}
+	defer w.wrote()
 	ending, committed := context.WithoutCancel(ctx), false
-	if _, err := w.conn.ExecContext(ctx, `BEGIN IMMEDIATE`); err != nil {
+	begin := func() error { _, err := w.conn.ExecContext(ctx, `BEGIN IMMEDIATE`); return err }
+	if err := w.await(ctx, begin); err != nil {
 		// A context that ends meanwhile is an error although the transaction has begun. It fails when there is none.
 		_, _ = w.conn.ExecContext(ending, `ROLLBACK`)
 		return err

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -101,5 +102,92 @@ func TestAContextThatEndsLeavesNoTransactionOpen(t *testing.T) {
 	}
 	if ended == 0 {
 		t.Error("no call ended early")
+	}
+}
+
+// Who commits one transaction behind the other leaves others a chance: two handles on one file, of which one writes without a
+// pause, and the disk takes 7 ms for a transaction. The other's wait for their turn and a little. With SQLite's own patience
+// they were refused after whatever time (a case of the suite on two handles: SQLITE_BUSY for ten minutes).
+func TestAWriterLeavesAGapToOthers(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	synctest.Test(t, func(t *testing.T) {
+		var ws []*writer
+		for range 2 {
+			w, err := openWriter(t.Context(), path, 5*time.Second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = w.close() }()
+			ws = append(ws, w)
+		}
+		busy, other := ws[0], ws[1]
+		commits, ended, stopped := 0, make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(stopped)
+			for {
+				select {
+				case <-ended:
+					return
+				default:
+				}
+				err := busy.transaction(t.Context(), func(sqlstore.Queries) error { time.Sleep(7 * time.Millisecond); return nil })
+				if err != nil {
+					t.Errorf("the busy one: %v", err)
+					return
+				}
+				commits++
+			}
+		}()
+		for _, way := range []func(context.Context, func(sqlstore.Queries) error) error{other.transaction, other.plain} {
+			for range 10 {
+				time.Sleep(11 * time.Millisecond)
+				from := time.Now()
+				err := way(t.Context(), func(q sqlstore.Queries) error {
+					_, err := q.ExecContext(t.Context(), `UPDATE amends_meta SET controls = controls + 1`)
+					return err
+				})
+				if d := time.Since(from); err != nil || d > 2*turn {
+					t.Errorf("the other one wrote after %v, %v; want less than %v", d, err, 2*turn)
+				}
+			}
+		}
+		close(ended)
+		<-stopped
+		t.Logf("%d commits of the busy one meanwhile", commits)
+	})
+}
+
+// A call that waits for another one's transaction comes back when its context ends, and one that has no time to wait says so.
+func TestAWaitForAnotherWriterEnds(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	var ws []*writer
+	for _, busy := range []time.Duration{time.Hour, time.Hour, time.Millisecond} {
+		w, err := openWriter(t.Context(), path, busy)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = w.close() }()
+		ws = append(ws, w)
+	}
+	err := ws[0].transaction(t.Context(), func(sqlstore.Queries) error {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		if err := write(ctx, ws[1], 1); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("with a context that ends: %v", err)
+		}
+		if err := explain(write(t.Context(), ws[2], 1)); err == nil || !strings.Contains(err.Error(), "longer than the busy timeout, nothing was stored") {
+			t.Errorf("with a timeout that ends: %v", err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	for _, w := range ws {
+		if err := write(t.Context(), w, 1); err != nil {
+			t.Errorf("behind it: %v", err)
+		}
 	}
 }
