@@ -120,13 +120,12 @@ func open(ctx context.Context, dsn string, o Options) (_ *DB, err error) {
 		}
 	}()
 	err = pgdb.Repeat(ctx, true, func(ctx context.Context) (err error) {
-		db.schema, err = pgdb.Fit(ctx, db.read, o.Migrate)
+		if db.schema, err = pgdb.Fit(ctx, db.read, o.Migrate); err == nil {
+			db.meta, err = sqlstore.ReadMeta(ctx, db.read)
+		}
 		return err
 	})
 	if err != nil {
-		return nil, err
-	}
-	if db.meta, err = sqlstore.ReadMeta(ctx, db.read); err != nil {
 		return nil, err
 	}
 	if err = errors.Join(db.prepare(ctx, &db.lanes), db.heard.prepare(ctx, &db.lanes)); err != nil {
