@@ -10,15 +10,18 @@ import (
 )
 
 var listCases = []testCase{
-	{name: "filters", run: listFilters},
+	{name: "filters", run: listFilters, asks: true, breaks: unfiltered},
 	{name: "prefixes are literal", run: listPrefix},
-	{name: "pages", run: listPages},
-	{name: "cursors", run: listCursors},
-	{name: "the newest first", run: listNewest},
-	{name: "by time", run: listTimes},
-	{name: "by work", run: listByWork},
-	{name: "external ids", run: listExternalID},
-	{name: "unconfirmed", run: listUnconfirmed},
+	{name: "pages", run: listPages, asks: true, breaks: misplaced},
+	{name: "cursors", run: listCursors, asks: true, breaks: broken{"cursor-own": func(s Store) Store { return obliging{s} }}},
+	{name: "the newest first", run: listNewest, asks: true, breaks: broken{"list-newest": mistakes(func(f *ledger.Filter) { f.Newest = false })}},
+	{name: "by time", run: listTimes, asks: true, breaks: timeless},
+	{name: "by work", run: listByWork, asks: true, breaks: broken{
+		"list-by-work":    mistakes(func(f *ledger.Filter) { f.ByWork = false }),
+		"list-after-work": mistakes(func(f *ledger.Filter) { f.AfterWork = "" }),
+	}},
+	{name: "external ids", run: listExternalID, asks: true, breaks: broken{"list-external-id": mistakes(func(f *ledger.Filter) { f.ExternalID = "" })}},
+	{name: "unconfirmed", run: listUnconfirmed, asks: true, breaks: broken{"list-unconfirmed": mistakes(func(f *ledger.Filter) { f.Unconfirmed = false })}},
 }
 
 // "Filter narrows a listing. Zero fields do not narrow", and several narrow together.
