@@ -57,7 +57,7 @@ type CheckOptions struct {
 // Check reads every chain from its first record and reports whatever is not as the rules want it: a chain
 // with a gap, a fork or a record that does not follow from its predecessor, a record that the machine could not
 // have written there, a snapshot that is not the fold of what is before it, a head that does not show what
-// the chain says, an external id that two works claim to have made, and what the clock cannot explain. It changes nothing, and may run beside coordinators: what moves while it is read is read
+// the chain says, signals whose numbers have a gap, an external id that two works claim to have made, and what the clock cannot explain. It changes nothing, and may run beside coordinators: what moves while it is read is read
 // again. The error tells that the ledger could not be read, never that something was found.
 //
 // The hashes show accidents (a half restore, a row edited by hand). Somebody who rewrites a chain together
