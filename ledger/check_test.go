@@ -111,19 +111,27 @@ func TestCheckFindsDamage(t *testing.T) {
 
 		// Signals.
 		{"waiting with an unread signal", func(b *book) {
-			b.head(waits).WaitsFor, b.head(waits).Posted, b.signals[waits] = "books", 1, []saga.Signal{{ID: 9}}
+			b.head(waits).WaitsFor, b.head(waits).Posted, b.signals[waits] = "books", 1, []saga.Signal{{ID: 1}}
 		}, waits, 0, "without room they are not read"},
 		{"an ended work's signal unheard", func(b *book) {
-			b.head(done).Posted, b.signals[done] = 2, append(b.signals[done], saga.Signal{ID: 77})
+			b.head(done).Posted, b.signals[done] = 2, append(b.signals[done], saga.Signal{ID: 2})
 		}, done, 0, "nobody would read them"},
 		{"a parked work's signal unheard", func(b *book) {
-			b.head(review).Posted, b.signals[review] = 1, []saga.Signal{{ID: 9}}
+			b.head(review).Posted, b.signals[review] = 1, []saga.Signal{{ID: 1}}
 		}, review, 0, "nobody would read them"},
-		{"a signal lost", func(b *book) { b.signals[done] = []saga.Signal{{ID: 99}} }, done, 3, "never posted"},
+		{"a signal lost", func(b *book) { b.signals[done] = []saga.Signal{{ID: 2}} }, done, 0, "number 2 is where number 1 should be"}, // K4
+		{"a signal twice", func(b *book) {
+			b.head(done).Posted, b.head(done).Due, b.signals[done] = 2, time.Unix(1, 0), append(b.signals[done], b.signals[done]...)
+		}, done, 0, "number 1 is where number 2 should be"},
+		{"a signal of another work consumed", func(b *book) {
+			b.records[done][2].Signals, b.records[done][3].Snapshot = []int64{2}, nil
+			b.head(done).Base = 1
+			b.reseal(done, 2)
+		}, done, 3, "consumes signal 2, which was never posted"},
 		{"a signal consumed twice", func(b *book) {
 			b.records[done][4].Signals = b.records[done][2].Signals
 			b.head(done).Consumed, b.head(done).Posted = 2, 2
-			b.signals[done] = append(b.signals[done], saga.Signal{ID: 99})
+			b.signals[done] = append(b.signals[done], saga.Signal{ID: 2})
 			b.reseal(done, 4)
 		}, done, 5, "an earlier record consumed"},
 		{"signals miscounted", func(b *book) { b.head(done).Posted, b.head(done).Due = 2, time.Unix(1, 0) }, done, 0, "counts 2 signals, 1 are stored"},

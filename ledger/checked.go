@@ -201,7 +201,11 @@ func (w *checked) schedule() {
 // consumption compares the signals that records name with those that were posted.
 func (w *checked) consumption() {
 	posted := make(map[int64]bool, len(w.signals)) // signal → consumed
-	for _, s := range w.signals {
+	for i, s := range w.signals {
+		if want := int64(i) + 1; s.ID != want {
+			w.addf(0, doCompare, "Its signals are numbered from 1 without a gap, and number %d is where number %d should be.", s.ID, want)
+			return
+		}
 		posted[s.ID] = false
 	}
 	for i := range w.records {

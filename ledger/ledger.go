@@ -241,7 +241,7 @@ type Answer struct {
 // Head is the row by which a work is scheduled and listed. It is a projection of the work's chain and can be
 // rebuilt from it.
 type Head struct {
-	Number   int64 // its reference, the ledger's own: in the order of starting where one process starts works
+	Number   int64 // its reference, the ledger's own
 	ID       saga.ID
 	Version  int    // of the definition; a revision may take a newer one
 	Revision string // of the source object: the one the work was started with, or revised for

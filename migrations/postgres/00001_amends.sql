@@ -39,7 +39,7 @@ CREATE INDEX amends_sessions_live ON amends_sessions (token) WHERE NOT dead;
 -- One row per saga instance: a projection of its chain, rewritten only when scheduling changes. It can be rebuilt from
 -- amends_records.
 CREATE TABLE amends_instances (
-    ref          bigint      NOT NULL PRIMARY KEY, -- drawn by the program: bucket, time and a little chance; nothing is read out of it
+    ref          bigint      NOT NULL PRIMARY KEY, -- drawn by the program: bucket, time and a little chance; only its order is read out of it
     due_at       timestamptz,          -- no session holds it: when it wants attention
     session      bigint,               -- which one holds it
     created_at   timestamptz NOT NULL,

@@ -139,6 +139,37 @@ func TestEveryVerbIsDoneAgain(t *testing.T) {
 	}
 }
 
+// K8: opening is done again as well, whichever of its statements goes wrong.
+func TestOpeningIsDoneAgain(t *testing.T) {
+	t.Parallel()
+	url := migrated.URL(t)
+	for _, what := range []fault{undone, undoneLate, unknown, cut} {
+		for n := int64(1); ; n++ {
+			var left atomic.Int64
+			left.Store(n)
+			f := &faults{draw: func(string, bool, bool) fault {
+				if left.Add(-1) == 0 {
+					return what
+				}
+				return none
+			}}
+			l, err := postgres.Open(t.Context(), url, postgres.Between(f.between, migrate))
+			if err == nil {
+				err = l.Close()
+			}
+			if err != nil {
+				t.Errorf("fault %d at statement %d: %v", what, n, err)
+			}
+			if left.Load() > 0 { // there are not so many
+				if n == 1 {
+					t.Error("nothing went wrong: the test proves nothing")
+				}
+				break
+			}
+		}
+	}
+}
+
 // K8: repetitions have a bound. What never comes through is told as what it is.
 func TestRepetitionsEnd(t *testing.T) {
 	t.Parallel()

@@ -188,8 +188,11 @@ func (c *certain) Append(ctx context.Context, t saga.Token, es []ledger.Entry) (
 	}
 	as, err := c.store.Append(ctx, t, es)
 	for i := range as {
-		if first[i] && as[i].Result == ledger.Mine {
+		switch {
+		case first[i] && as[i].Result == ledger.Mine:
 			as[i].Result = ledger.Appended
+		case as[i].Result == ledger.Blocked: // it is to be given again
+			c.given.Delete(es[i].Record.Hash)
 		}
 	}
 	return as, err

@@ -24,6 +24,7 @@ func (db *DB) dialect() *sqlstore.Dialect {
 			return db.others.transaction(ctx, func(tx *sqlx.Tx) error { return fn(ctx, tx) })
 		},
 		Page:       db.page,
+		Buckets:    db.meta.Buckets,
 		Identity:   func(ctx context.Context, q sqlstore.Queries) (string, error) { return db.server.Identify(ctx, q) },
 		Schema:     migrations.Latest(migrations.Postgres),
 		Claim:      db.claim,

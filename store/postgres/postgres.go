@@ -122,10 +122,9 @@ func open(ctx context.Context, dsn string, o Options) (_ *DB, err error) {
 		}
 	}()
 	err = pgdb.Repeat(ctx, true, func(ctx context.Context) (err error) {
-		if db.schema, err = pgdb.Fit(ctx, db.read, o.Migrate); err != nil {
-			return err
+		if db.schema, err = pgdb.Fit(ctx, db.read, o.Migrate); err == nil {
+			db.meta, err = sqlstore.ReadMeta(ctx, db.read)
 		}
-		db.meta, err = sqlstore.ReadMeta(ctx, db.read)
 		return err
 	})
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // refs draws the references of new instances: six bits for the bucket, then microseconds, then a little chance. It is in no
-// hash, no key and no record, and nothing is read out of it but its bucket, by databases.
+// hash, no key and no record, and nothing is read out of it but its bucket and, by listings, what was started before what.
 //
 // Within a process they never step back, whatever the clock does: rows that are made one after the other lie side by side.
 type refs struct {
@@ -22,7 +22,7 @@ type refs struct {
 
 const (
 	chanceBits = 5
-	timeBits   = 52 // 142 years
+	timeBits   = sqlstore.StartedBits - chanceBits // 142 years
 )
 
 // refEpoch is when the microseconds of references begin.
@@ -40,7 +40,7 @@ func (r *refs) draw(bucket int) int64 {
 		chance = r.chance
 	}
 	r.last = max(r.last+1, now().Sub(refEpoch).Microseconds())
-	return int64(bucket)<<(timeBits+chanceBits) | (r.last&(1<<timeBits-1))<<chanceBits | chance()
+	return int64(bucket)<<sqlstore.StartedBits | (r.last&(1<<timeBits-1))<<chanceBits | chance()
 }
 
 // name gives every start a reference, in its work's bucket, that was never given before.

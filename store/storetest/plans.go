@@ -13,17 +13,25 @@ import (
 )
 
 var planCases = []testCase{
-	{name: "findings come back whole", run: plansFindings},
-	{name: "the same key again replaces", run: plansReplace},
+	{name: "findings come back whole", run: plansFindings, asks: true, breaks: broken{"finding-order": func(s Store) Store { return backward{s} }}},
+	{name: "the same key again replaces", run: plansReplace, asks: true, breaks: broken{
+		"finding-class":  misfinds(func(q *drift.FindingQuery) { q.Class = "" }),
+		"finding-acting": misfinds(func(q *drift.FindingQuery) { q.Acting = false }),
+	}},
 	{name: "in sync takes a key out", run: plansInSync, breaks: broken{"in-sync-out": func(s Store) Store { return clinging{s} }}},
-	{name: "pages", run: plansPages},
+	{name: "pages", run: plansPages, asks: true, breaks: broken{
+		"finding-repeats": func(s Store) Store { return turned{s, -1} },
+		"finding-skips":   func(s Store) Store { return turned{s, 1} },
+	}},
 	{name: "a draft is no plan", run: plansDraft},
 	{name: "a draft dies with the next", run: plansDraftDies, breaks: broken{"draft-dies": func(s Store) Store { return undying{s} }}},
 	{name: "finished is final", run: plansFinal},
 	{name: "by id", run: plansByID},
 	{name: "the newest stay", run: plansKept},
 	{name: "approval", run: plansApproval},
-	{name: "what became of actions", run: plansOutcomes},
+	{name: "what became of actions", run: plansOutcomes, asks: true, breaks: broken{
+		"finding-outcome": misfinds(func(q *drift.FindingQuery) { q.Outcome = "" }),
+	}},
 	{name: "values", run: plansValues},
 	{name: "drafts race", run: plansRace},
 	{name: "numbered within their job", run: plansNumbered},

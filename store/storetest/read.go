@@ -10,10 +10,10 @@ import (
 )
 
 var readCases = []testCase{
-	{name: "deliveries by filter", run: readDeliveries},
-	{name: "deliveries page by page", run: readPages},
+	{name: "deliveries by filter", run: readDeliveries, asks: true, breaks: unsorted},
+	{name: "deliveries page by page", run: readPages, asks: true, breaks: leafed},
 	{name: "an unknown delivery", run: readUnknown},
-	{name: "entries by filter", run: readEntries},
+	{name: "entries by filter", run: readEntries, asks: true, breaks: heaped},
 	{name: "counts", run: readCounts, breaks: broken{"counts-taken-back": func(s Store) Store { return hoarder{s, map[string]reconcile.Count{}} }}},
 	{name: "counts of two who judge", run: readCountsOfTwo},
 	{name: "what was stopped", run: readStopped},
@@ -100,7 +100,8 @@ func readDeliveries(b *bench) {
 		"verdict":    {reconcile.DeliveryFilter{Verdict: reconcile.Applied, Limit: 2}, "[0005 0004]"},
 		"no verdict": {reconcile.DeliveryFilter{Verdict: reconcile.Stale}, "[]"},
 		"unjudged":   {reconcile.DeliveryFilter{Unjudged: true}, "[late]"},
-		"from":       {reconcile.DeliveryFilter{From: noon, Source: "shop", Limit: 2}, "[late 0005]"},
+		"from":       {reconcile.DeliveryFilter{From: noon, Source: "shop"}, "[late 0005 0003 0002 0000]"},
+		"first from": {reconcile.DeliveryFilter{From: noon, Source: "shop", Limit: 2}, "[late 0005]"},
 		"until":      {reconcile.DeliveryFilter{Until: noon}, "[0004]"},
 		"exact":      {reconcile.DeliveryFilter{From: es[4].Received, Until: es[4].Received.Add(time.Microsecond)}, "[0004]"},
 		"empty time": {reconcile.DeliveryFilter{From: es[4].Received, Until: es[4].Received}, "[]"},

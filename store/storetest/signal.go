@@ -291,7 +291,7 @@ func signalRace(b *bench) {
 		start := make(chan struct{})
 		wg.Go(func() {
 			<-start
-			if as, err := b.Append(b.Context(), t, []ledger.Entry{e}); err != nil || as[0].Result != ledger.Appended {
+			if as, err := b.settle(b.Store, t, []ledger.Entry{e}); err != nil || as[0].Result != ledger.Appended {
 				b.Errorf("release %s: %+v, %v", c.id, as, err)
 			}
 		})

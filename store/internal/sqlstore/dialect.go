@@ -59,6 +59,9 @@ type Dialect struct {
 	// Identity asks the database who it is.
 	Identity func(ctx context.Context, q Queries) (string, error)
 
+	// Buckets is over how many works are spread; 0 and 1 are one.
+	Buckets int
+
 	// Schema is the version of the schema that this program knows.
 	Schema int64
 

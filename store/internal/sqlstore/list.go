@@ -58,18 +58,19 @@ func paged(f *ledger.Filter, found, last []HeadRow) (page ledger.Page) {
 
 // listing is a range of one index, in its order, and what matches in it.
 type listing struct {
-	filter        // while it is made: the range; then what matches
-	bounds int    // how many of the parameters belong to the range
-	within string // the range
-	number string // where the order is that of numbers: as the server must see it to take the right index
-	order  string
+	filter         // while it is made: the range; then what matches
+	bounds  int    // how many of the parameters belong to the range
+	within  string // the range
+	few     bool   // it is found by another index and then sorted, not looked for along the numbers
+	order   string
+	buckets int    // how many walks along the numbers are merged; 0: one is enough
+	started string // by what
 }
 
 // walk chooses the index that a listing goes along. What it is led by is a condition on the range, the rest is looked at
 // row by row.
 func (s *chains) walk(f *ledger.Filter, at ledger.Position) *listing {
-	l, rest := &listing{number: "h.ref"}, *f
-	few := func() { l.number = "h.ref + 0" } // found by another index and then sorted, not looked for along the numbers
+	l, rest := &listing{}, *f
 	switch {
 	case f.InOrderOfWork(): // amends_instances_work
 		l.ids(f)
@@ -77,16 +78,16 @@ func (s *chains) walk(f *ledger.Filter, at ledger.Position) *listing {
 			l.add("h.work_id > ", f.AfterWork)
 		}
 	case f.ExternalID != "": // amends_records_external_id
-		few()
+		l.few = true
 		rest.ExternalID = ""
 		l.add("h.ref IN (SELECT r.instance FROM amends_records AS r WHERE r.external_id = ", f.ExternalID)
 		l.text.WriteString(")")
 	case f.Unconfirmed: // amends_instances_unconfirmed
-		few()
+		l.few = true
 		rest.Unconfirmed = false
 		l.where("h.unconfirmed")
 	case f.WaitsFor != "": // amends_instances_waiting
-		few()
+		l.few = true
 		l.add("h.waits_for = ", f.WaitsFor)
 	case f.Status != "" && !f.Status.Terminal(), f.Reason != "": // amends_instances_unfinished
 		status := f.Status
@@ -96,10 +97,10 @@ func (s *chains) walk(f *ledger.Filter, at ledger.Position) *listing {
 		l.add("h.status = ", string(status))
 		l.where("h.finished_at IS NULL")
 	case f.Step != "": // amends_instances_unfinished, in a few ranges
-		few()
+		l.few = true
 		l.where("h.status IN ('retrying', 'compensating', 'review', 'paused') AND h.finished_at IS NULL")
 	}
-	l.behind(f, at)
+	l.behind(f, at, s.db.Buckets)
 	l.within, l.bounds = l.text.String(), len(l.args)
 	l.text.Reset()
 	l.matching(s.db, &rest)
@@ -107,23 +108,34 @@ func (s *chains) walk(f *ledger.Filter, at ledger.Position) *listing {
 }
 
 // behind sets the order, and begins the range where the page before ended.
-func (l *listing) behind(f *ledger.Filter, at ledger.Position) {
-	beyond := " > "
+func (l *listing) behind(f *ledger.Filter, at ledger.Position, buckets int) {
 	switch {
 	case f.InOrderOfWork():
 		l.order = "h.work_id, h.saga"
-	case f.Newest:
-		l.order, beyond = l.number+" DESC", " < "
+		if f.After != "" {
+			l.args = append(l.args, at.ID.Work, at.ID.Saga)
+			l.where(fmt.Sprintf("(h.work_id, h.saga) > ($%d, $%d)", len(l.args)-1, len(l.args)))
+		}
+	case buckets > 1 && l.few:
+		l.along(started, Started(at.Number), f)
+	case buckets > 1:
+		l.inBuckets(f, at, buckets)
+	case l.few:
+		l.along("h.ref + 0", at.Number, f) // no server takes the index of numbers for that
 	default:
-		l.order = l.number
+		l.along("h.ref", at.Number, f)
 	}
-	switch {
-	case f.After == "":
-	case f.InOrderOfWork():
-		l.args = append(l.args, at.ID.Work, at.ID.Saga)
-		l.where(fmt.Sprintf("(h.work_id, h.saga) > ($%d, $%d)", len(l.args)-1, len(l.args)))
-	default:
-		l.add(l.number+beyond, at.Number)
+}
+
+// along orders by an expression, and begins behind the value that it had last.
+func (l *listing) along(number string, last int64, f *ledger.Filter) {
+	beyond := " > "
+	l.order = number
+	if f.Newest {
+		l.order, beyond = number+" DESC", " < "
+	}
+	if f.After != "" {
+		l.add(number+beyond, last)
 	}
 }
 
@@ -160,11 +172,17 @@ func (l *listing) matching(db *Dialect, f *ledger.Filter) {
 
 // page selects n heads that match, of the first that are walked.
 func (l *listing) page(n int) string {
+	if l.buckets > 0 {
+		return l.mergedPage(n)
+	}
 	return fmt.Sprintf(`SELECT %s FROM (SELECT * FROM amends_instances AS h%s ORDER BY %s LIMIT %d) AS h%s ORDER BY %s LIMIT %d`,
 		HeadColumns, l.within, l.order, walked, l.text.String(), l.order, n)
 }
 
 // end selects the last head that is walked, and the one behind it.
 func (l *listing) end() string {
+	if l.buckets > 0 {
+		return l.mergedEnd()
+	}
 	return fmt.Sprintf(`SELECT %s FROM amends_instances AS h%s ORDER BY %s LIMIT 2 OFFSET %d`, HeadColumns, l.within, l.order, walked-1)
 }

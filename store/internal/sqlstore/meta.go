@@ -39,8 +39,11 @@ func ReadMeta(ctx context.Context, q Queries) (m Meta, err error) {
 	return m, fmt.Errorf("%w. Nothing was changed; use a newer program", err)
 }
 
-// bucketBits is how much room a reference has for its bucket.
-const bucketBits = 6
+// bucketBits is how much room a reference has for its bucket, StartedBits for what orders it within.
+const (
+	bucketBits  = 6
+	StartedBits = 63 - bucketBits
+)
 
 // Bucket is where a work belongs: the first eight bytes of the SHA-256 of its id, modulo their number. It is a format.
 func Bucket(work string, buckets int) int {

@@ -1,0 +1,165 @@
+package storetest
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/drift"
+)
+
+// What breaks the rules of a reconciler's lists: filters that are not obeyed, and pages that lose their place.
+
+// misread: deliveries are listed by another filter.
+type misread struct {
+	Store
+
+	change func(*reconcile.DeliveryFilter)
+}
+
+func misreads(change func(*reconcile.DeliveryFilter)) func(Store) Store {
+	return func(s Store) Store { return misread{s, change} }
+}
+
+func (m misread) Deliveries(ctx context.Context, f reconcile.DeliveryFilter) ([]reconcile.Delivery, error) {
+	m.change(&f)
+	return m.Store.Deliveries(ctx, f)
+}
+
+// unsorted are lists of deliveries that do not narrow, each by one field.
+var unsorted = broken{
+	"delivery-number":   misreads(func(f *reconcile.DeliveryFilter) { f.Numbers = nil }),
+	"delivery-source":   misreads(func(f *reconcile.DeliveryFilter) { f.Source = "" }),
+	"delivery-object":   misreads(func(f *reconcile.DeliveryFilter) { f.Object = reconcile.Object{} }),
+	"delivery-verdict":  misreads(func(f *reconcile.DeliveryFilter) { f.Verdict = "" }),
+	"delivery-unjudged": misreads(func(f *reconcile.DeliveryFilter) { f.Unjudged = false }),
+	"delivery-from":     misreads(func(f *reconcile.DeliveryFilter) { f.From = time.Time{} }),
+	"delivery-until":    misreads(func(f *reconcile.DeliveryFilter) { f.Until = time.Time{} }),
+	"delivery-limit":    misreads(func(f *reconcile.DeliveryFilter) { f.Limit = 0 }),
+}
+
+// leafed are lists of deliveries whose pages lose their place.
+var leafed = broken{
+	"delivery-repeats": misreads(func(f *reconcile.DeliveryFilter) { f.Before = next(f.Before, 1) }),
+	"delivery-skips":   misreads(func(f *reconcile.DeliveryFilter) { f.Before = next(f.Before, -1) }),
+	"delivery-order":   func(s Store) Store { return oldest{s} },
+}
+
+// next is a number beside n, and no number where there is none.
+func next(n, by int64) int64 {
+	if n == 0 {
+		return 0
+	}
+	return n + by
+}
+
+// oldest: a page has the oldest first.
+type oldest struct{ Store }
+
+func (o oldest) Deliveries(ctx context.Context, f reconcile.DeliveryFilter) ([]reconcile.Delivery, error) {
+	ds, err := o.Store.Deliveries(ctx, f)
+	slices.Reverse(ds)
+	return ds, err
+}
+
+// misfound: findings are listed by another query.
+type misfound struct {
+	Store
+
+	change func(*drift.FindingQuery)
+}
+
+func misfinds(change func(*drift.FindingQuery)) func(Store) Store {
+	return func(s Store) Store { return misfound{s, change} }
+}
+
+func (m misfound) Findings(ctx context.Context, q drift.FindingQuery) ([]drift.Row, error) {
+	m.change(&q)
+	return m.Store.Findings(ctx, q)
+}
+
+// turned: a page of findings begins n rows off its place.
+type turned struct {
+	Store
+
+	by int
+}
+
+func (s turned) Findings(ctx context.Context, q drift.FindingQuery) ([]drift.Row, error) {
+	if q.After == "" {
+		return s.Store.Findings(ctx, q)
+	}
+	limit, after := q.Limit, q.After
+	q.After, q.Limit = "", 1<<20
+	rows, err := s.Store.Findings(ctx, q)
+	first := slices.IndexFunc(rows, func(r drift.Row) bool { return r.Key > after })
+	if err != nil || first < 0 {
+		return nil, err
+	}
+	if limit <= 0 {
+		limit = 100
+	}
+	rows = rows[min(first+s.by, len(rows)):]
+	return rows[:min(limit, len(rows))], nil
+}
+
+// backward: a page of findings has the last key first.
+type backward struct{ Store }
+
+func (s backward) Findings(ctx context.Context, q drift.FindingQuery) ([]drift.Row, error) {
+	rows, err := s.Store.Findings(ctx, q)
+	slices.Reverse(rows)
+	return rows, err
+}
+
+// mislaid: entries are listed by another filter.
+type mislaid struct {
+	Store
+
+	change func(*reconcile.EntryFilter)
+}
+
+func mislays(change func(*reconcile.EntryFilter)) func(Store) Store {
+	return func(s Store) Store { return mislaid{s, change} }
+}
+
+func (m mislaid) Entries(ctx context.Context, f reconcile.EntryFilter) ([]reconcile.Entry, error) {
+	m.change(&f)
+	return m.Store.Entries(ctx, f)
+}
+
+// heaped are lists of entries that do not narrow, each by one field.
+var heaped = broken{
+	"entry-object":  mislays(func(f *reconcile.EntryFilter) { f.Object = reconcile.Object{} }),
+	"entry-owing":   mislays(func(f *reconcile.EntryFilter) { f.Owing = false }),
+	"entry-blocked": mislays(func(f *reconcile.EntryFilter) { f.Blocked = false }),
+	"entry-after":   mislays(func(f *reconcile.EntryFilter) { f.After = reconcile.Object{} }),
+	"entry-limit":   mislays(func(f *reconcile.EntryFilter) { f.Limit = 0 }),
+}
+
+// adrift: drift is listed by another query.
+type adrift struct {
+	Store
+
+	change func(*drift.DriftQuery)
+}
+
+func drifting(change func(*drift.DriftQuery)) func(Store) Store {
+	return func(s Store) Store { return adrift{s, change} }
+}
+
+func (a adrift) Drifts(ctx context.Context, q drift.DriftQuery) ([]drift.Drift, error) {
+	a.change(&q)
+	return a.Store.Drifts(ctx, q)
+}
+
+// unmoored are lists of drift that do not narrow, each by one field.
+var unmoored = broken{
+	"drift-job":   drifting(func(q *drift.DriftQuery) { q.Job = "" }),
+	"drift-key":   drifting(func(q *drift.DriftQuery) { q.Key = "" }),
+	"drift-class": drifting(func(q *drift.DriftQuery) { q.Class = "" }),
+	"drift-times": drifting(func(q *drift.DriftQuery) { q.Times = 0 }),
+	"drift-after": drifting(func(q *drift.DriftQuery) { q.After = nil }),
+	"drift-limit": drifting(func(q *drift.DriftQuery) { q.Limit = 0 }),
+}
