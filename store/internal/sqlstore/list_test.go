@@ -98,7 +98,7 @@ func TestListingsOnPostgres(t *testing.T) {
 		{"what is there", `ANALYZE`, 1, 5000},
 		{"what is there, in 64 buckets", spread, 64, 12_000},
 	} {
-		for _, statement := range strings.Split(c.before, ";") {
+		for statement := range strings.SplitSeq(c.before, ";") {
 			db.MustExecContext(t.Context(), statement)
 		}
 		for _, look := range looks {
