@@ -57,9 +57,10 @@ func openWriter(ctx context.Context, path string, busy time.Duration) (_ *writer
 	return &writer{db: db, busy: busy, conn: conn}, nil
 }
 
-// pragmas are the writer's. It does not wait in SQLite for another one that writes: see [writer.await]. With FULL a commit is on the disk when it is answered. The log is copied into the file every 4,000
-// pages (16 MB) instead of 1,000: at one commit for each record that is a quarter of the copying, and what a crash leaves is
-// read back in a moment. A log that grew beyond 64 MB, because a reader stood still, is cut back to that.
+// pragmas are the writer's. It does not wait in SQLite for another one that writes, see [writer.await]. With FULL a commit is on
+// the disk when it is answered. The log is copied into the file every 4,000 pages (16 MB) instead of 1,000: at one commit for
+// each record that is a quarter of the copying, and what a crash leaves is read back in a moment. A log that grew beyond 64 MB,
+// because a reader stood still, is cut back to that.
 var pragmas = []string{
 	`PRAGMA synchronous = FULL`, `PRAGMA cache_size = -65536`, `PRAGMA wal_autocheckpoint = 4000`, `PRAGMA journal_size_limit = 67108864`,
 	`PRAGMA busy_timeout = 0`,
