@@ -172,7 +172,7 @@ type stored struct {
 	Revision string         `json:"rev"`
 	Defined  int            `json:"ver"`
 	Nonce    int64          `json:"nonce,string"`
-	Signals  []int64        `json:"sig"`
+	Signals  []int64        `json:"sig"` // numbers within the instance, from 1: small, so no texts
 	Wait     int64          `json:"w"`
 	Dropped  bool           `json:"x"`
 	On       string         `json:"on"`
