@@ -106,7 +106,7 @@ func (f *fleet) finish() (reviews int) {
 	p := f.processes[len(f.processes)-1]
 	for _, work := range f.works {
 		for {
-			ctx, cancel := context.WithTimeout(f.t.Context(), 60*time.Second)
+			ctx, cancel := context.WithTimeout(f.t.Context(), 10*time.Minute)
 			s, err := p.Wait(ctx, orderSaga, work)
 			cancel()
 			if err != nil {
