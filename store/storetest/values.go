@@ -134,6 +134,16 @@ func valuesEntry(b *bench) {
 	if e := b.known(object("0000")); e.Blocked == "" || len(e.Parked) != 1 {
 		b.Errorf("it came back as %+v", e)
 	}
+	b.accept(event("long"))
+	b.judgeAs(reconcile.Verdict(strings.Repeat("ä", 10_000)))
+	counts, err := b.Counts(b.Context())
+	if err != nil || len(counts) != 2 {
+		b.Errorf("counted are %+v, %v", counts, err)
+	}
+	if n, err := b.Replay(b.Context(), reconcile.DeliveryFilter{}, "once more"); err != nil || n != 3 {
+		b.Errorf("replayed are %d, %v", n, err)
+	}
+	b.counts(`[shop "" 3]`)
 	err = b.Update(b.Context(), object("0000"), func(time.Time, *reconcile.Entry) error { return errOnlyAsking })
 	if !errors.Is(err, errOnlyAsking) {
 		b.Errorf("it cannot be read again: %v", err)

@@ -109,7 +109,7 @@ func Judgements(ds []reconcile.Delivery) []Census {
 	cs := make([]Census, len(ds))
 	for i := range ds {
 		d := &ds[i]
-		cs[i] = Census{Source: d.Object.Source, Verdict: column.Text(d.Outcome), Count: 1, Last: column.Moment(d.Received)}
+		cs[i] = Census{Source: d.Object.Source, Verdict: verdict(d.Outcome), Count: 1, Last: column.Moment(d.Received)}
 	}
 	return cs
 }
@@ -135,7 +135,7 @@ var OutcomeColumns = []Column{{"number", Bigint}, {"disposition", Words}, {"reas
 
 // Outcome returns the values of [OutcomeColumns].
 func Outcome(d *reconcile.Delivery) []any {
-	return []any{d.Number, text(string(d.Outcome)), text(d.Because)}
+	return []any{d.Number, orNull(verdict(d.Outcome)), text(d.Because)}
 }
 
 func version(epoch column.Number, clock column.Text, n, step column.Number) reconcile.Version {

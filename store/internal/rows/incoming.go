@@ -77,14 +77,14 @@ func incoming(e *reconcile.Event) *Incoming {
 	}
 	in.Twin = reconcile.DigestOf(string(in.Key[:]), string(in.Content[:]))
 	received, _ := Micros(e.Received).(int64)
-	in.Census = Census{Source: o.Source, Verdict: column.Text(e.Verdict), Count: 1, Last: column.Moment(time.UnixMicro(received))}
+	in.Census = Census{Source: o.Source, Verdict: verdict(e.Verdict), Count: 1, Last: column.Moment(time.UnixMicro(received))}
 	in.Values = []any{
 		received, Micros(e.At),
 		number(e.Version.Epoch), number(e.Version.N), number(int64(e.Version.Step)), flag(e.Deleted),
 		digest(e.Dedupe), digest(e.Fingerprint),
 		o.Source, o.Tenant, o.Type, o.ID,
 		text(string(e.Version.Clock)), text(e.Topic), text(e.ID), text(string(e.Payload)), text(e.Secret),
-		text(string(e.Verdict)), text(e.Why),
+		orNull(verdict(e.Verdict)), text(e.Why),
 	}
 	return in
 }

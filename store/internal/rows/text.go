@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/store/internal/column"
 )
 
 const (
@@ -50,6 +51,17 @@ func name(s string) string {
 
 // Name is s for an index, as a parameter of a statement.
 func Name(s string) string { return name(s) }
+
+// verdict is v as every row has it: it is counted by its name.
+func verdict(v reconcile.Verdict) column.Text { return column.Text(name(string(v))) }
+
+// orNull is t, NULL for none.
+func orNull(t column.Text) any {
+	if t == "" {
+		return nil
+	}
+	return string(t)
+}
 
 // whole takes the first part of a rune off the end of s.
 func whole(s string) string { return strings.ToValidUTF8(s, "") }
