@@ -93,7 +93,7 @@ func (c *copies) one(ctx context.Context, kind string) (name string, err error) 
 	return name, err
 }
 
-// take returns the URL of a copy that nobody else has.
+// take returns the URL of a copy that no other test has.
 func (c *copies) take(ctx context.Context) (address string, err error) {
 	name := c.template + used + unique()
 	for {
@@ -120,7 +120,7 @@ func (c *copies) giveBack(ctx context.Context, address string) error {
 	if err != nil {
 		return err
 	}
-	// Whoever was left connected is not any more, and nobody finds it under the new name.
+	// What was left connected is not any more, and does not find it under the new name.
 	_, err = c.db.ExecContext(ctx, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1`, name)
 	if back := c.template + returned + unique(); err == nil && c.rename(ctx, name, back) == nil {
 		name = back

@@ -22,7 +22,7 @@ type Template struct {
 	copies *copies
 }
 
-// URL returns the URL of a copy that is as new, and takes it back when the test and its subtests end, with whoever is
+// URL returns the URL of a copy that is as new, and takes it back when the test and its subtests end, with what is
 // still connected. Without a PostgreSQL it does as [URL] does.
 func (m *Template) URL(tb TB) string {
 	tb.Helper()

@@ -121,7 +121,7 @@ func TestAChangedCopyIsDropped(t *testing.T) { //nolint:tparallel // the next te
 	}
 }
 
-// Whoever is still connected when a test ends is cut, and cannot come back to what is the next test's.
+// What is still connected when a test ends is cut, and cannot come back to what is the next test's.
 func TestWhoIsLeftConnectedIsCut(t *testing.T) { //nolint:tparallel // the next test begins when one has ended
 	t.Parallel()
 	var prepared atomic.Int32

@@ -101,7 +101,7 @@ type statement struct {
 // statements are prepared when the first call needs them: a process that does not write takes no connection to prepare it.
 type statements struct {
 	all  []statement
-	turn chan struct{} // of whoever prepares them
+	turn chan struct{} // of the call that prepares them
 	done atomic.Bool
 }
 

@@ -25,7 +25,7 @@ type writer struct {
 	mu          sync.Mutex // one statement, or transaction, at a time, and what follows
 	conn        *sqlx.Conn
 	stmts       []*sql.Stmt
-	began, last time.Time // since when, and until when, nobody else had a chance to write
+	began, last time.Time // since when, and until when, others had no chance to write
 }
 
 // openWriter opens the file, makes sure that it can be trusted with a ledger, and migrates it.
@@ -111,7 +111,7 @@ func (w *writer) plain(ctx context.Context, fn func(sqlstore.Queries) error) err
 	return w.await(ctx, func() error { return fn(w.conn) })
 }
 
-// What a writer leaves to others. SQLite keeps no line, and wakes nobody: whoever waits looks again and again, and a handle that
+// What a writer leaves to others. SQLite keeps no line, and wakes none: one that waits looks again and again, and a handle that
 // commits one transaction behind the other is between two of them for some microseconds. Looking every 100 ms, as SQLite
 // does, the others would wait for seconds. So they look more often than a gap is long, and who was writing for a while leaves one.
 const (
@@ -133,7 +133,7 @@ func (w *writer) await(ctx context.Context, do func() error) error {
 		if code(err) != sqlite3.SQLITE_BUSY || time.Since(from) >= w.busy {
 			return err
 		}
-		pause(ctx, rand.N(glance)) // by chance, so that nobody keeps step with the one who writes
+		pause(ctx, rand.N(glance)) // by chance, so that none keeps step with the one who writes
 	}
 }
 

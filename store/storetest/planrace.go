@@ -9,7 +9,7 @@ import (
 	"github.com/amends-dev/amends/reconcile/drift"
 )
 
-// Who drafts anew ends whoever still writes the draft before: of what that one adds at the same time nothing is left.
+// A new draft ends the one that is still being written: of what that one adds at the same time nothing is left.
 func plansRace(b *bench) {
 	other := b.again()
 	for range 5 {

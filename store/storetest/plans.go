@@ -80,7 +80,7 @@ func (b *bench) finish(plan drift.Ref, job, id string) {
 	}
 }
 
-// far is a plan of the same job that nobody made.
+// far is a plan of the same job that was never made.
 func far(plan drift.Ref) drift.Ref { return drift.Ref{Job: plan.Job, Number: plan.Number + 1000} }
 
 // keys are the keys of what a query finds.

@@ -194,7 +194,7 @@ func readCounts(b *bench) {
 	b.accept(known, event("a"), event("b"))
 	b.counts(`[books "applied" 1 shop "" 2 shop "applied" 4 shop "malformed" 1]`)
 
-	conflict := known // which nobody has judged, whatever the receiver said of it
+	conflict := known // which is not judged, whatever the receiver said of it
 	conflict.Body, conflict.Fingerprint = []byte(`{"another":true}`), reconcile.DigestOf("another")
 	b.accept(es[1], known, conflict)
 	b.counts(`[books "applied" 1 shop "" 3 shop "applied" 4 shop "malformed" 1]`)

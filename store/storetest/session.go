@@ -164,7 +164,7 @@ func sessionEnd(b *bench) {
 	}
 	lease, err := b.Renew(b.Context(), t, ledger.Renewal{TTL: 20 * time.Millisecond})
 	if b.harness.LosesAnswers && errors.Is(err, ledger.ErrSessionDead) {
-		return // the answer was lost, and when the store asked again the lease was over: nobody knows when
+		return // the answer was lost, and when the store asked again the lease was over: when is not known
 	}
 	if err != nil {
 		b.Fatal(err)

@@ -31,7 +31,7 @@ func (l *listing) inBuckets(f *ledger.Filter, at ledger.Position, buckets int) {
 }
 
 // merged is what was walked, n rows in each bucket, and the edge of that: the first one that may have others before it which
-// nobody walked. It is null when everything was.
+// were not walked. It is null when everything was.
 func (l *listing) merged(n int) string {
 	return fmt.Sprintf(`WITH merged AS (SELECT h.*, %[1]s AS started FROM generate_series(0::bigint, %[2]d) AS b, LATERAL (
 			SELECT *, row_number() OVER (ORDER BY %[3]s) AS place FROM amends_instances AS h%[4]s ORDER BY %[3]s LIMIT %[5]d) AS h),
