@@ -65,7 +65,7 @@ func (s state) snapshot() state {
 		inbox:       s.inbox.snapshot(),
 		planned:     s.planned.snapshot(),
 		sweeps:      s.sweeps.snapshot(),
-		runs:        runs{jobs: maps.Clone(s.runs.jobs), rows: slices.Clone(s.runs.rows), last: s.runs.last},
+		runs:        runs{jobs: maps.Clone(s.runs.jobs), rows: slices.Clone(s.runs.rows), last: maps.Clone(s.runs.last)},
 	}
 	for t, old := range s.sessions {
 		lease := *old
@@ -88,6 +88,7 @@ func (b inbox) snapshot() inbox {
 
 func (p planned) snapshot() planned {
 	c := p
+	c.last = maps.Clone(p.last)
 	c.plans, c.approved, c.drifts = copyValues(p.plans, copyStored), maps.Clone(p.approved), maps.Clone(p.drifts)
 	return c
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/amends-dev/amends/ledger/ledgertest"
 	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
@@ -116,6 +117,15 @@ func TestFailOver(t *testing.T) {
 		}
 		if rows, err := l.Findings(t.Context(), drift.FindingQuery{Plan: plan}); err != nil || len(rows) != 1 || rows[0].Outcome != drift.Pending {
 			t.Errorf("findings %+v, %v, want one of which nothing became yet", rows, err)
+		}
+		var run *schedule.RunRow
+		err = l.Turn(t.Context(), "job", func(now time.Time, a *schedule.Agenda) error {
+			a.New = []schedule.RunRow{{Instant: "1", At: now, From: now, Instants: 1, Due: now, Created: now}}
+			run = &a.New[0]
+			return nil
+		})
+		if draft, failed := l.Draft(t.Context(), "job"); err != nil || failed != nil || draft.Number != plan.Number+1 || run.Number != 1 {
+			t.Errorf("draft %s, %v, and run %d, %v: the numbers went back with the database", draft, failed, run.Number, err)
 		}
 		after, err := l.OpenSession(t.Context(), time.Hour, "after", nil)
 		if err != nil || after.Database == lease.Database {

@@ -14,7 +14,7 @@ import (
 // What was judged is counted as it is judged, replayed or purged, in the same transaction: counting it when a person asks
 // would read the whole inbox. What is to be judged is read, along its index.
 //
-// Processes that judge at the same time would wait for each other's rows, so each handle draws one of [shards]. A count is
+// Processes that judge at the same time would wait for each other's rows, so each handle draws one of [Shards]. A count is
 // the sum over them; one of them alone may be below zero.
 
 // Shards is how many rows there are at most for each count.
