@@ -39,6 +39,21 @@ func drafted(t *testing.T, l *memory.DB, key string) drift.Ref {
 	return n
 }
 
+// ran stores a run of a job, and returns its number.
+func ran(t *testing.T, l *memory.DB, instant string) int64 {
+	t.Helper()
+	var run *schedule.RunRow
+	err := l.Turn(t.Context(), "job", func(now time.Time, a *schedule.Agenda) error {
+		a.New = []schedule.RunRow{{Instant: instant, At: now, From: now, Instants: 1, Due: now, Created: now}}
+		run = &a.New[0]
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run.Number
+}
+
 // A fail-over that lost commits: the old sessions are told, what was decided on a lost tail is missing, and what
 // is left is a sound ledger. What a reconciler keeps goes back with it: it is one database.
 func TestFailOver(t *testing.T) {
@@ -51,7 +66,7 @@ func TestFailOver(t *testing.T) {
 	id := saga.ID{Saga: "order-to-invoice", Work: "w"}
 	start := begin(t, l, lease.Token, saga.Record{})
 	heard(t, l, "kept")
-	plan := drafted(t, l, "kept")
+	plan, run := drafted(t, l, "kept"), ran(t, l, "kept")
 	backup := l.Backup()
 
 	append1 := func(t *testing.T, s saga.Token, e ledger.Entry) (ledger.Answer, error) {
@@ -118,14 +133,9 @@ func TestFailOver(t *testing.T) {
 		if rows, err := l.Findings(t.Context(), drift.FindingQuery{Plan: plan}); err != nil || len(rows) != 1 || rows[0].Outcome != drift.Pending {
 			t.Errorf("findings %+v, %v, want one of which nothing became yet", rows, err)
 		}
-		var run *schedule.RunRow
-		err = l.Turn(t.Context(), "job", func(now time.Time, a *schedule.Agenda) error {
-			a.New = []schedule.RunRow{{Instant: "1", At: now, From: now, Instants: 1, Due: now, Created: now}}
-			run = &a.New[0]
-			return nil
-		})
-		if draft, failed := l.Draft(t.Context(), "job"); err != nil || failed != nil || draft.Number != plan.Number+1 || run.Number != 1 {
-			t.Errorf("draft %s, %v, and run %d, %v: the numbers went back with the database", draft, failed, run.Number, err)
+		draft, failed := l.Draft(t.Context(), "job")
+		if got := ran(t, l, "after"); failed != nil || draft.Number != plan.Number+1 || got != run+1 {
+			t.Errorf("draft %s, %v, and run %d: the numbers went back with the database", draft, failed, got)
 		}
 		after, err := l.OpenSession(t.Context(), time.Hour, "after", nil)
 		if err != nil || after.Database == lease.Database {
