@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -61,15 +60,7 @@ func TestCountsReadNoInboxOnPostgres(t *testing.T) {
 // The same on SQLite.
 func TestCountsReadNoInboxOnSQLite(t *testing.T) {
 	t.Parallel()
-	db, err := sqlx.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "test.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	db.SetMaxOpenConns(1)
-	defer db.Close()
-	if _, err := migrations.Up(t.Context(), db.DB, migrations.SQLite); err != nil {
-		t.Fatal(err)
-	}
+	db := onSQLite(t)
 	db.MustExecContext(t.Context(), fmt.Sprintf(heard, `1000000 + n`, `zeroblob(16)`))
 	stopped, args := stoppedText(&reconcile.StoppedFilter{Object: reconcile.Object{Source: "shop", Type: "order", ID: "7"}})
 	for want, c := range map[string]struct {
@@ -79,15 +70,8 @@ func TestCountsReadNoInboxOnSQLite(t *testing.T) {
 		"SCAN amends_inbox USING INDEX amends_inbox_unprocessed": {countsText, nil},
 		"amends_inbox_object (source=? AND type=? AND id=?)":     {stopped, args},
 	} {
-		var lines []struct {
-			ID, Parent, NotUsed int
-			Detail              string
-		}
-		if err := db.SelectContext(t.Context(), &lines, `EXPLAIN QUERY PLAN `+c.text, c.args...); err != nil {
-			t.Fatalf("%v\n%s", err, c.text)
-		}
-		plan := fmt.Sprint(lines)
-		if !strings.Contains(plan, want) || strings.Contains(plan, "SCAN amends_inbox}") {
+		plan := planOf(t, db, c.text, c.args...)
+		if !strings.Contains(plan, want) || strings.Contains(plan, "SCAN amends_inbox\n") {
 			t.Errorf("it should go along %s: %s", want, plan)
 		}
 	}

@@ -1,15 +1,10 @@
 package sqlstore
 
 import (
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/jmoiron/sqlx"
-	_ "modernc.org/sqlite"
-
-	"github.com/amends-dev/amends/migrations"
 	"github.com/amends-dev/amends/reconcile/schedule"
 )
 
@@ -17,18 +12,7 @@ import (
 // plan once per key before: a million findings were never done.
 func TestByKeyOnSQLite(t *testing.T) {
 	t.Parallel()
-	db, err := sqlx.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "test.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	if _, err := migrations.Up(t.Context(), db.DB, migrations.SQLite); err != nil {
-		t.Fatal(err)
-	}
+	db := onSQLite(t)
 	const elements = `(SELECT value FROM json_each(?)) AS e`
 	var one, page where
 	one.is("job", "books")
@@ -46,18 +30,8 @@ func TestByKeyOnSQLite(t *testing.T) {
 		doneText(elements):   "SEARCH amends_findings USING PRIMARY KEY (job=? AND plan=? AND key=?)",
 		inSyncText(elements): "SEARCH amends_findings USING PRIMARY KEY (job=? AND plan=? AND key=?)",
 	} {
-		var rows []struct {
-			ID, Parent, NotUsed int
-			Detail              string
-		}
-		if err := db.SelectContext(t.Context(), &rows, "EXPLAIN QUERY PLAN "+text, make([]any, strings.Count(text, "?"))...); err != nil {
-			t.Fatal(err)
-		}
-		var steps []string
-		for _, r := range rows {
-			steps = append(steps, r.Detail)
-		}
-		if got := strings.Join(steps, "\n"); !strings.Contains(got, want) || strings.Contains(got, "SCAN amends_") {
+		got := planOf(t, db, text, make([]any, strings.Count(text, "?"))...)
+		if !strings.Contains(got, want) || strings.Contains(got, "SCAN amends_") {
 			t.Errorf("%s\nis done by\n%s", text, got)
 		}
 	}
