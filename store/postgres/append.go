@@ -33,7 +33,7 @@ type writing struct {
 	consume, consumeOne       *sqlx.Stmt // follow with signals
 	locked                    *sqlx.Stmt
 	fresh, again              door // starts, and those that were blocked before, one by one
-	claimable, release        *sqlx.Stmt
+	claimable, rest, release  *sqlx.Stmt
 }
 
 // follows are for records.
@@ -50,7 +50,7 @@ func (w *writing) follows() []statement {
 }
 
 func (w *writing) forClaims() []statement {
-	return []statement{{&w.claimable, claimText}, {&w.release, releaseText}}
+	return []statement{{&w.claimable, claimText}, {&w.rest, restText}, {&w.release, releaseText}}
 }
 
 // Append stores records and answers each at its own index. Starts and other records have lanes of their

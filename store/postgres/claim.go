@@ -32,10 +32,21 @@ func (db *DB) claim(ctx context.Context, c sqlstore.ClaimArgs) (a sqlstore.Claim
 	return a, err
 }
 
-// look runs claimText. While a dead session holds works it takes nothing, unless told to.
+// look runs claimText, unless nothing was there the last time and restText says that nothing is. While a dead session holds works
+// it takes nothing, unless told to.
 func (db *DB) look(ctx context.Context, c sqlstore.ClaimArgs, anyway bool) (a sqlstore.ClaimAnswer, lost bool, err error) {
+	if db.quiet.Load() {
+		var still struct {
+			Live, Lost, Busy sqlstore.Flag
+			Controls         sqlstore.Number
+		}
+		err := db.rest.GetContext(ctx, &still, db.now(), c.Known, c.Limit, c.Token, anyway, c.Rooms)
+		if err != nil || !bool(still.Lost || still.Busy) {
+			return sqlstore.ClaimAnswer{Live: bool(still.Live), Controls: int64(still.Controls)}, false, err
+		}
+	}
 	var all []claimRow
-	err = db.claimable.SelectContext(ctx, &all, db.now(), c.Known, c.Limit, c.Token, c.Fresh, anyway, c.Rooms)
+	err = db.claimable.SelectContext(ctx, &all, db.now(), c.Known, c.Limit, c.Token, anyway, c.Rooms, c.Fresh)
 	for i := range all {
 		if all[i].Ref == 0 {
 			a.Live, a.Controls, lost = bool(all[i].Live), int64(all[i].Controls), bool(all[i].Lost)
@@ -43,6 +54,7 @@ func (db *DB) look(ctx context.Context, c sqlstore.ClaimArgs, anyway bool) (a sq
 		}
 		a.Rows = append(a.Rows, all[i].HeadRow)
 	}
+	db.quiet.Store(err == nil && len(a.Rows) == 0)
 	return a, lost, err
 }
 
@@ -62,18 +74,15 @@ func (db *DB) post(ctx context.Context, p sqlstore.PostArgs) (found bool, err er
 	return found, err
 }
 
-// claimText gives a session works. The parameters: $1 the clock, $2 known versions, $3 limit, $4 the session, $5 how many
-// go first to works that have not begun, $6 whether works are taken while a dead session still holds some, $7 the rooms.
+// lookText is where a look finds works, and how the session stands. The parameters: $1 the clock, $2 known versions, $3 limit,
+// $4 the session, $5 whether works are taken while a dead session still holds some, $6 the rooms.
 //
-// A place is one range of the index of what is due: a saga, a version, a class. The first of every place are looked at
-// without a lock and put in the order of claims, which tells how many are wanted of each place; as many are then locked
-// there, past those that another process has locked. So nothing is locked that is not taken, no claimer waits for
-// another, and works that are not known here are never met. What waits for a destination is of places of its own, one for
-// each destination with room, saga and version; destinations for which nothing waits are put aside with one look at each, a
-// join with LIMIT, because EXISTS leaves the server free to read the whole index from its other side.
-//
-//nolint:dupword // columns that are null, one after the other
-const claimText = `WITH RECURSIVE ` + sqlstore.Holders + `,
+// A place is one range of the index of what is due: a saga, a version, a class. Ranges are found by leaps, so that an empty
+// look takes a few pages however many definitions are known; works that are not known here are never met. What waits for a
+// destination is of places of its own, one for each destination with room, saga and version; destinations for which nothing
+// waits are put aside with one look at each, a join with LIMIT, because EXISTS leaves the server free to read the whole index
+// from its other side.
+const lookText = `WITH RECURSIVE ` + sqlstore.Holders + `,
 	clock AS MATERIALIZED (SELECT ` + clock + ` AS now),
 	buried AS (
 		UPDATE amends_sessions SET dead = true WHERE token IN (
@@ -86,20 +95,61 @@ const claimText = `WITH RECURSIVE ` + sqlstore.Holders + `,
 		FROM clock),
 	known AS MATERIALIZED (
 		SELECT value ->> 0 AS saga, (value ->> 1)::integer AS version
-		FROM state CROSS JOIN json_array_elements($2::json) AS value
-		WHERE $3 > 0 AND state.live AND ($6::boolean OR NOT state.lost)),
-	newest AS MATERIALIZED (SELECT saga, max(version) AS version FROM known GROUP BY saga),
-	place AS MATERIALIZED (SELECT known.saga, known.version, classes.class FROM known CROSS JOIN (VALUES (0::smallint), (1), (2)) AS classes (class)),
+		FROM state CROSS JOIN jsonb_array_elements($2::jsonb) AS value
+		WHERE $3 > 0 AND state.live AND ($5::boolean OR NOT state.lost)),
+	present (saga, version, class) AS (
+		(SELECT h.saga, h.version, h.class FROM amends_instances AS h WHERE ` + released + ` ORDER BY h.saga, h.version, h.class LIMIT 1)
+		UNION ALL
+		SELECT h.saga, h.version, h.class FROM present CROSS JOIN LATERAL (
+			SELECT h.saga, h.version, h.class FROM amends_instances AS h
+			WHERE (h.saga, h.version, h.class) > (present.saga, present.version, present.class) AND ` + released + `
+			ORDER BY h.saga, h.version, h.class LIMIT 1) AS h),
+	place AS MATERIALIZED (
+		SELECT present.saga, present.version, present.class
+		FROM present CROSS JOIN LATERAL (SELECT FROM known WHERE known.saga = present.saga AND known.version = present.version LIMIT 1) AS one),
+	ended (saga) AS (
+		SELECT (SELECT h.saga FROM amends_instances AS h WHERE ` + unread + ` ORDER BY h.saga LIMIT 1)
+		UNION ALL
+		SELECT (SELECT h.saga FROM amends_instances AS h WHERE h.saga > ended.saga AND ` + unread + ` ORDER BY h.saga LIMIT 1)
+		FROM ended WHERE ended.saga IS NOT NULL),
+	newest AS MATERIALIZED (
+		SELECT ended.saga, one.version
+		FROM ended CROSS JOIN LATERAL (SELECT max(known.version) AS version FROM known WHERE known.saga = ended.saga) AS one
+		WHERE one.version IS NOT NULL),
 	room AS MATERIALIZED (
 		SELECT value ->> 0 AS destination, least((value ->> 1)::integer, $3) AS places
-		FROM state CROSS JOIN json_array_elements($7::json) AS value
+		FROM state CROSS JOIN json_array_elements($6::json) AS value
 			CROSS JOIN LATERAL (SELECT FROM amends_instances AS h WHERE h.waits_for = value ->> 0 LIMIT 1) AS one
-		WHERE $3 > 0 AND state.live AND ($6::boolean OR NOT state.lost)),
+		WHERE $3 > 0 AND state.live AND ($5::boolean OR NOT state.lost))`
+
+// restText says whether there is anything to claim. Starting a statement of the size of claimText costs the server twice what
+// an empty look does, so a process that found nothing asks this first.
+const restText = lookText + `
+	SELECT live, lost, (SELECT controls FROM amends_meta) AS controls,
+		EXISTS (SELECT FROM amends_instances AS h WHERE h.session = $4 AND h.received > h.consumed)
+		OR EXISTS (SELECT FROM place CROSS JOIN LATERAL (
+			SELECT FROM amends_instances AS h
+			WHERE h.saga = place.saga AND h.version = place.version AND h.class = place.class AND ` + ripe + ` LIMIT 1) AS h)
+		OR EXISTS (SELECT FROM newest CROSS JOIN LATERAL (
+			SELECT FROM amends_instances AS h WHERE h.saga = newest.saga AND h.version <= newest.version AND ` + news + ` LIMIT 1) AS h)
+		OR EXISTS (SELECT FROM room CROSS JOIN LATERAL (SELECT * FROM known OFFSET 0) AS known CROSS JOIN LATERAL (
+			SELECT FROM amends_instances AS h
+			WHERE h.waits_for = room.destination AND h.saga = known.saga AND h.version = known.version AND ` + waits + ` LIMIT 1) AS h) AS busy
+	FROM state`
+
+// claimText gives a session works. Beside the parameters of lookText: $7 how many go first to works that have not begun.
+//
+// The first of every place are looked at without a lock and put in the order of claims, which tells how many are wanted of each
+// place; as many are then locked there, past those that another process has locked. So what is locked is taken, and no claimer
+// waits for another.
+//
+//nolint:dupword // columns that are null, one after the other
+const claimText = lookText + `,
 	line AS MATERIALIZED (
 		SELECT *, row_number() OVER (PARTITION BY destination ORDER BY class, created_at, ref) AS turn
 		FROM (
 			SELECT room.destination, room.places, known.saga, known.version, h.class, h.created_at, h.ref, h.due_at
-			FROM room CROSS JOIN known CROSS JOIN LATERAL (
+			FROM room CROSS JOIN LATERAL (SELECT * FROM known OFFSET 0) AS known CROSS JOIN LATERAL (
 				SELECT h.class, h.created_at, h.ref, h.due_at FROM amends_instances AS h
 				WHERE h.waits_for = room.destination AND h.saga = known.saga AND h.version = known.version AND ` + waits + `
 				ORDER BY h.class, h.created_at, h.ref LIMIT room.places) AS h) AS waiting),
@@ -119,7 +169,7 @@ const claimText = `WITH RECURSIVE ` + sqlstore.Holders + `,
 		FROM (
 			SELECT * FROM (
 				SELECT NULL AS destination, saga, version, class, due_at, row_number() OVER (ORDER BY class, due_at) AS turn,
-					class = 2 AND row_number() OVER (PARTITION BY class = 2 ORDER BY due_at) <= $5 AS fresh
+					class = 2 AND row_number() OVER (PARTITION BY class = 2 ORDER BY due_at) <= $7 AS fresh
 				FROM seen
 				UNION ALL
 				SELECT destination, saga, version, class, due_at, turn, false FROM line WHERE turn <= places) AS lines
@@ -156,6 +206,12 @@ const claimText = `WITH RECURSIVE ` + sqlstore.Holders + `,
 	UNION ALL
 	SELECT 0, '', '', 0, NULL, '', NULL, 0, NULL, NULL, NULL, 0, 0, 0, now, now, NULL, NULL, NULL, NULL, NULL, live, lost, (SELECT controls FROM amends_meta)
 		FROM clock CROSS JOIN state`
+
+// What the indexes of claims hold.
+const (
+	released = `h.session IS NULL AND h.due_at IS NOT NULL AND h.finished_at IS NULL AND h.waits_for IS NULL`
+	unread   = `h.session IS NULL AND h.due_at IS NOT NULL AND h.finished_at IS NOT NULL`
+)
 
 // What is due: works that go on, those that wait for a destination, and works that have ended and have an unread signal.
 const (

@@ -68,5 +68,6 @@ func SetMost(l *DB, bytes int) { l.most = bytes }
 // at their plans and for standing still behind them.
 const (
 	ClaimText   = claimText
+	RestText    = restText
 	ReleaseText = releaseText
 )

@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/amends-dev/amends/ledger"
@@ -78,9 +79,10 @@ type DB struct {
 	refs     refs
 	meta     sqlstore.Meta
 	incoming *batch.Group[deliveries]
-	now      func() any // nil but in tests: the server's clock
-	most     int        // statementBytes but in tests
-	shard    int64      // of the inbox's counts
+	now      func() any  // nil but in tests: the server's clock
+	most     int         // statementBytes but in tests
+	shard    int64       // of the inbox's counts
+	quiet    atomic.Bool // the last claim found nothing
 }
 
 var (

@@ -68,8 +68,8 @@ func config(dsn string, connect time.Duration) (pq.Config, error) {
 const Steady = "plan_cache_mode=force_generic_plan"
 
 // ByIndex are plans that do not depend on how large the tables were when they were made: a plan made while a
-// table was small reads all of it for ever, or until somebody analyses the table.
-var ByIndex = []string{"enable_hashjoin=off", "enable_mergejoin=off", "enable_seqscan=off"}
+// table was small reads all of it, or of a range, until the table is analysed.
+var ByIndex = []string{"enable_hashjoin=off", "enable_mergejoin=off", "enable_seqscan=off", "enable_bitmapscan=off"}
 
 // bounds are what no connection may do without: the server, too, gives up a peer that is gone, a lock that is not to be
 // had, and a transaction that its client has forgotten, so that what it locked is free again. Pools may set others.

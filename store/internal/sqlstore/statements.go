@@ -111,9 +111,9 @@ const recordColumns = `r.instance, r.seq, r.at, r.session, r.hash, r.external_id
 // Holders is who holds works, read from the index by leaps, one per session, so that their number does not matter.
 const Holders = `
 	holder (session) AS (
-		SELECT min(session) FROM amends_instances WHERE session IS NOT NULL
+		SELECT (SELECT session FROM amends_instances WHERE session IS NOT NULL ORDER BY session LIMIT 1)
 		UNION ALL
-		SELECT (SELECT min(session) FROM amends_instances WHERE session > holder.session)
+		SELECT (SELECT session FROM amends_instances WHERE session > holder.session ORDER BY session LIMIT 1)
 		FROM holder WHERE holder.session IS NOT NULL)`
 
 // What people ask about the ledger as a whole.
@@ -223,9 +223,9 @@ const (
 
 	newsPlaces = `
 		WITH RECURSIVE place (saga) AS (
-			SELECT min(saga) FROM amends_instances AS n WHERE ` + ended + `
+			SELECT (SELECT n.saga FROM amends_instances AS n WHERE ` + ended + ` ORDER BY n.saga LIMIT 1)
 			UNION ALL
-			SELECT (SELECT min(n.saga) FROM amends_instances AS n WHERE n.saga > place.saga AND ` + ended + `)
+			SELECT (SELECT n.saga FROM amends_instances AS n WHERE n.saga > place.saga AND ` + ended + ` ORDER BY n.saga LIMIT 1)
 			FROM place WHERE place.saga IS NOT NULL)
 		SELECT saga FROM place WHERE saga IS NOT NULL`
 
