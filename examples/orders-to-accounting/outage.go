@@ -27,63 +27,44 @@ type outageReport struct {
 // outage is the disaster of -outage.
 type outage struct {
 	p     *play
-	began time.Time
-	was   map[string]bool // the works that were compensated before
+	began time.Time // as far as we have seen
 }
 
-// begin takes the books out of order.
-func (o *outage) begin(ctx context.Context) error {
-	heads, err := o.compensated(ctx)
-	if err != nil {
-		return err
-	}
-	o.was = map[string]bool{}
-	for i := range heads {
-		o.was[heads[i].ID.Work] = true
-	}
-	o.began = time.Now()
-	o.p.amends.world.BooksOut(true)
-	o.p.amends.disaster = o.end
-	return nil
-}
+// due reports whether the books are out of order: they are from the write on that was agreed upon, so that orders are under way
+// however fast they are done.
+func (o *outage) due(int) bool { return o.p.amends.world.BooksOut() }
 
-// end brings them back, when it is time.
-func (o *outage) end(ctx context.Context) error {
+// strike brings the books back when it is time.
+func (o *outage) strike(ctx context.Context) (over bool, err error) {
+	if o.began.IsZero() {
+		o.began = time.Now()
+	}
 	if time.Since(o.began) < outageLasts {
-		o.p.amends.disaster = o.end // not yet
-		return nil
+		return false, nil
 	}
 	r := &outageReport{Seconds: time.Since(o.began).Seconds(), Requests: o.p.amends.world.BooksAsked()}
 	is, err := count(ctx, o.p.records.ledger)
 	if err != nil {
-		return err
+		return false, err
 	}
 	r.Waiting = is.live
 	if r.Undone, err = o.undone(ctx); err != nil {
-		return err
+		return false, err
 	}
 	for i := range is.review {
 		if is.review[i].Reason != saga.ReasonInDoubt {
 			r.Review++
 		}
 	}
-	o.p.amends.world.BooksOut(false)
+	o.p.amends.world.BooksBack()
 	o.p.Outage = r
-	return nil
+	return true, nil
 }
 
-func (o *outage) compensated(ctx context.Context) ([]ledger.Head, error) {
-	return ledger.Heads(ctx, o.p.records.ledger, ledger.Filter{Saga: sagaName, Status: saga.Compensated, Limit: o.p.orders})
-}
-
-// undone counts works that were compensated since the outage began, although no person and no shop cancelled them and no
-// answer was a refusal.
+// undone counts works that were compensated although no person and no shop cancelled them and no answer was a refusal.
 func (o *outage) undone(ctx context.Context) (n int, err error) {
-	heads, err := o.compensated(ctx)
+	heads, err := ledger.Heads(ctx, o.p.records.ledger, ledger.Filter{Saga: sagaName, Status: saga.Compensated, Limit: o.p.orders})
 	for i := range heads {
-		if o.was[heads[i].ID.Work] {
-			continue
-		}
 		records, err := o.p.records.ledger.History(ctx, heads[i].ID)
 		if err != nil {
 			return n, err

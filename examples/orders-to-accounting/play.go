@@ -52,18 +52,21 @@ func (p *play) syncs(ctx context.Context) error {
 	defer p.bar.end()
 	p.amends.show, p.naive.show = p.bar.amends, p.bar.naive
 	p.naive.procs.once = true
-	if p.loseLedger {
-		p.amends.disasterAt = p.orders / 2
-		p.amends.disaster = func(now context.Context) error {
-			if err := p.lose(now); err != nil {
-				return err
-			}
-			return p.amends.procs.start(ctx, p.workers) // not now: the processes outlive the syncs
+	switch half := p.orders / 2; {
+	case p.loseLedger:
+		p.amends.disaster = disaster{
+			due: func(done int) bool { return done >= half },
+			strike: func(now context.Context) (bool, error) {
+				if err := p.lose(now); err != nil {
+					return false, err
+				}
+				return true, p.amends.procs.start(ctx, p.workers) // not now: the processes outlive the syncs
+			},
 		}
-	}
-	if p.outage {
-		p.amends.disasterAt = p.orders / 2
-		p.amends.disaster = (&outage{p: p}).begin
+	case p.outage:
+		o := &outage{p: p}
+		p.amends.disaster = disaster{due: o.due, strike: o.strike}
+		p.amends.world.BooksOutAfter(max(1, half))
 	}
 	if err := p.amends.procs.start(ctx, p.workers); err != nil {
 		return err

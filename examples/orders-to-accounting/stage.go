@@ -60,8 +60,13 @@ type stage struct {
 	killAt []int // how many orders are done when a process is killed
 	show   func(done int)
 
-	disasterAt int // how many orders are done when it strikes
-	disaster   func(ctx context.Context) error
+	disaster disaster
+}
+
+// disaster is what happens to a stage once. The zero value never does.
+type disaster struct {
+	due    func(done int) bool                              // whether it begins, when so many orders are done
+	strike func(ctx context.Context) (over bool, err error) // is called until it is over
 }
 
 // newStage sets up a stage in a folder of dir, for processes of the given role. Those that listen at doors are told
@@ -133,23 +138,36 @@ func (s *stage) watch(ctx context.Context, progress func() (done int, finished b
 		}
 		s.show(done)
 		switch {
-		case s.disaster != nil && done >= s.disasterAt:
-			strike := s.disaster
-			s.disaster = nil // unless it is not over yet
-			if err := strike(ctx); err != nil {
+		case s.disaster.due != nil && s.disaster.due(done):
+			over, err := s.disaster.strike(ctx)
+			if err != nil {
 				return err
+			}
+			if over {
+				s.disaster = disaster{}
+			} else {
+				s.killNext(done)
 			}
 		case ended && !finished:
 			return fmt.Errorf("the %s process ended before its work did; its log is %s", s.procs.role, s.procs.log.Name())
 		case ended, finished && len(s.killAt) == 0 && !s.procs.once:
 			return nil
-		case len(s.killAt) > 0 && (finished || done >= s.killAt[0]) && s.procs.kill(s.random):
-			s.killAt = s.killAt[1:]
+		case finished:
+			s.killNext(s.config.Orders)
+		default:
+			s.killNext(done)
 		}
 		// Looking must not be what keeps the machine busy.
 		if err := pause(ctx, max(4*time.Since(began), time.Duration(10+s.random.IntN(60))*time.Millisecond)); err != nil {
 			return err
 		}
+	}
+}
+
+// killNext kills a process when as many orders are done as was chosen for the next kill, and one is alive.
+func (s *stage) killNext(done int) {
+	if len(s.killAt) > 0 && done >= s.killAt[0] && s.procs.kill(s.random) {
+		s.killAt = s.killAt[1:]
 	}
 }
 

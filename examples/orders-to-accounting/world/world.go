@@ -195,8 +195,14 @@ func (w *World) Close() error {
 // SetFaults changes the share of requests that meet a fault from now on.
 func (w *World) SetFaults(rate float64) { w.faults.SetRate(rate) }
 
-// BooksOut has the books be out of order, or in order again. What they have begun they finish.
-func (w *World) BooksOut(out bool) { w.outage.Set(out) }
+// BooksOutAfter has the books be out of order with the n-th change that they are asked for. What they have begun they finish.
+func (w *World) BooksOutAfter(n int) { w.outage.After(n) }
+
+// BooksOut reports whether the books are out of order.
+func (w *World) BooksOut() bool { return w.outage.On() }
+
+// BooksBack has the books be in order again.
+func (w *World) BooksBack() { w.outage.End() }
 
 // BooksAsked returns how many requests came while the books were out of order.
 func (w *World) BooksAsked() int { return w.outage.Asked() }
