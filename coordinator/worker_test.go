@@ -15,9 +15,9 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/effect"
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/sagahttp"
 	"github.com/amends-dev/amends/store/postgres"
 	"github.com/amends-dev/amends/store/sqlite"
 )
@@ -39,10 +39,10 @@ type message struct {
 }
 
 // remote is a worker's way to the world.
-type remote struct{ client *effect.Client }
+type remote struct{ client *sagahttp.Client }
 
 func (r *remote) send(ctx context.Context, c saga.Call[order], dir saga.Direction, target string) (made thing, err error) {
-	_, err = r.client.Do(ctx, effect.Request{
+	_, err = r.client.Do(ctx, sagahttp.Request{
 		Method: "POST", Path: "/effects", Key: c.Key, Into: &made,
 		Body: message{Work: c.Work, Step: c.Step, Customer: c.Input.Customer, Target: target, Dir: dir, Attempt: c.Attempt},
 	})
@@ -51,7 +51,7 @@ func (r *remote) send(ctx context.Context, c saga.Call[order], dir saga.Directio
 
 func (r *remote) find(ctx context.Context, c saga.Call[order]) (saga.Finding[thing], error) {
 	var found []thing
-	if _, err := r.client.Do(ctx, effect.Request{Method: "GET", Path: effect.Path("effects", c.Step, c.Work), Into: &found}); err != nil {
+	if _, err := r.client.Do(ctx, sagahttp.Request{Method: "GET", Path: sagahttp.Path("effects", c.Step, c.Work), Into: &found}); err != nil {
 		return saga.Finding[thing]{}, err
 	}
 	return saga.Found(found...), nil
@@ -112,7 +112,7 @@ func work(address string) int {
 }
 
 func runWorker(ctx context.Context, address string) error {
-	client, err := effect.New(address, nil)
+	client, err := sagahttp.New(address, nil)
 	if err != nil {
 		return err
 	}
@@ -151,9 +151,9 @@ func runWorker(ctx context.Context, address string) error {
 	}
 }
 
-func startOrders(ctx context.Context, c *coordinator.Coordinator, client *effect.Client) error {
+func startOrders(ctx context.Context, c *coordinator.Coordinator, client *sagahttp.Client) error {
 	var works []string
-	if _, err := client.Do(ctx, effect.Request{Method: "GET", Path: "/orders", Into: &works}); err != nil {
+	if _, err := client.Do(ctx, sagahttp.Request{Method: "GET", Path: "/orders", Into: &works}); err != nil {
 		return err
 	}
 	var faults []error

@@ -7,10 +7,10 @@ import (
 	"strings"
 
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/reconcile/scan"
 	"github.com/amends-dev/amends/reconcile/schedule"
-	"github.com/amends-dev/amends/reconcile/sweep"
 	"github.com/amends-dev/amends/store/postgres"
 	"github.com/amends-dev/amends/store/sqlite"
 )
@@ -19,12 +19,12 @@ import (
 type DB interface {
 	ledger.Ledger
 	ledger.TxStarter
-	reconcile.Inbox
-	reconcile.Gate
-	reconcile.Reader
-	drift.Plans
-	drift.Drifts
-	sweep.Store
+	inbox.Inbox
+	inbox.Gate
+	inbox.Reader
+	plan.Plans
+	plan.Drifts
+	scan.Store
 	schedule.Store
 	schedule.Reader
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/repair"
-	"github.com/amends-dev/amends/reconcile/sweep"
+	"github.com/amends-dev/amends/reconcile/scan"
 	"github.com/amends-dev/amends/reconcile/works"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store"
@@ -32,7 +32,7 @@ type Job struct {
 	world  world
 	db     store.DB
 	works  *works.Works
-	sweep  *sweep.Sweep
+	sweep  *scan.Sweep
 	repair *repair.Reconciler
 }
 
@@ -63,7 +63,7 @@ func (j *Job) wire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	never := func(context.Context, saga.Call[drift.Fields]) (paper, error) {
+	never := func(context.Context, saga.Call[plan.Fields]) (paper, error) {
 		return paper{}, errors.New("nothing is made here")
 	}
 	program, err := saga.Define(sagaName, 1, saga.Do("invoice", never).Idempotent().NoUndo("nothing is made here"))
@@ -73,21 +73,21 @@ func (j *Job) wire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fields := func(input json.RawMessage) (f drift.Fields, err error) { return f, json.Unmarshal(input, &f) }
+	fields := func(input json.RawMessage) (f plan.Fields, err error) { return f, json.Unmarshal(input, &f) }
 	var faults [3]error
 	j.works, faults[0] = works.New(works.Config{Saga: sagaName, Document: "invoice", Coordinator: c, Ledger: j.db, Fields: fields})
-	j.sweep, faults[1] = sweep.New(sweep.Config{Name: job, Source: j.world.source(), Destination: j.world.destination(), Store: j.db, Mapping: "1"})
+	j.sweep, faults[1] = scan.New(scan.Config{Name: job, Source: j.world.source(), Destination: j.world.destination(), Store: j.db, Mapping: "1"})
 	j.repair, faults[2] = repair.New(repair.Config{
 		Sweep: j.sweep, Works: j.works, Plans: j.db, Drifts: j.db,
-		Deliver: func(context.Context, reconcile.Change) error { return errors.New("nothing is done here") },
-		Effects: func(_ *sweep.Object, _, _ []drift.Document) (map[string]repair.Effect, error) { return nil, nil },
+		Deliver: func(context.Context, inbox.Change) error { return errors.New("nothing is done here") },
+		Effects: func(_ *scan.Object, _, _ []plan.Document) (map[string]repair.Effect, error) { return nil, nil },
 	})
 	return errors.Join(faults[:]...)
 }
 
 // Fill makes listings of all objects and documents, and their works. db is a connection of its own to the database.
 func (j *Job) Fill(ctx context.Context, db *sqlx.DB, database string, progress func(string)) error {
-	for _, side := range []sweep.Side{sweep.SourceSide, sweep.DestinationSide} { // of nothing; the rows follow
+	for _, side := range []scan.Side{scan.SourceSide, scan.DestinationSide} { // of nothing; the rows follow
 		if _, err := j.sweep.List(ctx, side); err != nil {
 			return err
 		}
@@ -113,7 +113,7 @@ func adoption(n int64) repair.Adoption {
 	o.Body, _ = json.Marshal(content(n, then)) //nolint:errchkjson // strings always marshal
 	return repair.Adoption{
 		Key:     prefix + numbered(n),
-		Change:  reconcile.Change{Object: reconcile.Object{Source: "shop", Type: "order", ID: numbered(n)}, Version: version(then), Revision: revision(then), Body: o.Body},
+		Change:  inbox.Change{Object: inbox.Object{Source: "shop", Type: "order", ID: numbered(n)}, Version: version(then), Revision: revision(then), Body: o.Body},
 		Effects: map[string]repair.Effect{"invoice": {ExternalID: "inv_" + numbered(n)}},
 	}
 }
@@ -144,31 +144,31 @@ func (j *Job) Plan(ctx context.Context) error {
 
 // Compare merges the listings with the ledger and counts what differs. With bare it leaves the fields unread.
 func (j *Job) Compare(ctx context.Context, bare bool) error {
-	read := func(side sweep.Side) *sweep.Reader {
-		return sweep.Read(ctx, j.db, sweep.SightingQuery{Name: job, Side: side, Generation: 1, Bare: bare})
+	read := func(side scan.Side) *scan.Reader {
+		return scan.Read(ctx, j.db, scan.SightingQuery{Name: job, Side: side, Generation: 1, Bare: bare})
 	}
-	source, destination := read(sweep.SourceSide), read(sweep.DestinationSide)
+	source, destination := read(scan.SourceSide), read(scan.DestinationSide)
 	defer source.Close()
 	defer destination.Close()
-	heads := drift.Pages(5000, func(last *drift.Head, limit int) ([]drift.Head, error) {
+	heads := plan.Pages(5000, func(last *plan.Head, limit int) ([]plan.Head, error) {
 		if last == nil {
 			return j.works.Heads(ctx, "", limit)
 		}
 		return j.works.Heads(ctx, last.Key, limit)
 	})
-	return j.compare(ctx, drift.Sides{Source: source.Seen, Destination: destination.Seen, Ledger: heads}, bare)
+	return j.compare(ctx, plan.Sides{Source: source.Seen, Destination: destination.Seen, Ledger: heads}, bare)
 }
 
-func (j *Job) compare(ctx context.Context, sides drift.Sides, bare bool) error {
-	how, found := drift.Comparison{Policy: &drift.Policy{}, Complete: true}, int64(0)
+func (j *Job) compare(ctx context.Context, sides plan.Sides, bare bool) error {
+	how, found := plan.Comparison{Policy: &plan.Policy{}, Complete: true}, int64(0)
 	if bare {
-		how.Fields = func(_ context.Context, key string) (o, d drift.Fields, err error) {
+		how.Fields = func(_ context.Context, key string) (o, d plan.Fields, err error) {
 			var n int64
 			_, err = fmt.Sscan(key[len(prefix):], &n)
 			return content(n, now), content(n, then), err
 		}
 	}
-	counts, err := how.Compare(ctx, sides, func(*drift.Finding) error {
+	counts, err := how.Compare(ctx, sides, func(*plan.Finding) error {
 		found++
 		return nil
 	})

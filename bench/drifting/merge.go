@@ -4,27 +4,27 @@ import (
 	"context"
 	"encoding/binary"
 
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/saga"
 )
 
 // Merge compares n objects whose three sides are at hand: what the merge alone costs, with the making of its rows.
 func Merge(ctx context.Context, n int64) error {
 	j := &Job{n: n}
-	return j.compare(ctx, drift.Sides{Source: side(n, true), Destination: side(n, false), Ledger: heads(n)}, true)
+	return j.compare(ctx, plan.Sides{Source: side(n, true), Destination: side(n, false), Ledger: heads(n)}, true)
 }
 
 // side makes the rows of one system.
-func side(n int64, source bool) drift.Stream[drift.Seen] {
+func side(n int64, source bool) plan.Stream[plan.Seen] {
 	next, old, fresh := int64(0), revision(then), revision(now)
-	return func(s *drift.Seen) (bool, error) {
+	return func(s *plan.Seen) (bool, error) {
 		for !source && next < n && matter(next) == missing {
 			next++
 		}
 		if next >= n {
 			return false, nil
 		}
-		*s = drift.Seen{Key: key(next), Revision: old, Wanted: source, Created: then}
+		*s = plan.Seen{Key: key(next), Revision: old, Wanted: source, Created: then}
 		s.ID = s.Key[len(prefix):]
 		binary.BigEndian.PutUint64(s.Fingerprint[:], uint64(next)+1)
 		if source && matter(next) == stale {
@@ -36,16 +36,16 @@ func side(n int64, source bool) drift.Stream[drift.Seen] {
 }
 
 // heads makes the rows of the ledger.
-func heads(n int64) drift.Stream[drift.Head] {
+func heads(n int64) plan.Stream[plan.Head] {
 	next, old := int64(0), revision(then)
-	return func(h *drift.Head) (bool, error) {
+	return func(h *plan.Head) (bool, error) {
 		for next < n && (matter(next) == missing || matter(next) == unknown) {
 			next++
 		}
 		if next >= n {
 			return false, nil
 		}
-		*h = drift.Head{Key: key(next), Known: drift.Known{Works: 1, Status: saga.Completed, Revision: old}}
+		*h = plan.Head{Key: key(next), Known: plan.Known{Works: 1, Status: saga.Completed, Revision: old}}
 		next++
 		return true, nil
 	}

@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/drift"
-	"github.com/amends-dev/amends/reconcile/sweep"
+	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/reconcile/scan"
 )
 
 // each is of how many objects one differs.
@@ -47,21 +47,21 @@ var (
 
 func revision(t time.Time) string { return version(t).Revision() }
 
-func version(t time.Time) reconcile.Version { return reconcile.At(t, time.Millisecond) }
+func version(t time.Time) inbox.Version { return inbox.At(t, time.Millisecond) }
 
 func numbered(n int64) string { return fmt.Sprintf("%08d", n) }
 
 // content is what an order, and its invoice, says.
-func content(n int64, of time.Time) drift.Fields {
+func content(n int64, of time.Time) plan.Fields {
 	total := n
 	if of.Equal(now) {
 		total++
 	}
-	return drift.Fields{"currency": "EUR", "customer": fmt.Sprintf("customer-%04d", n%10_000), "lines": "3", "total": numbered(total)}
+	return plan.Fields{"currency": "EUR", "customer": fmt.Sprintf("customer-%04d", n%10_000), "lines": "3", "total": numbered(total)}
 }
 
 // object is what the source has at a number.
-func object(n int64) *sweep.Object {
+func object(n int64) *scan.Object {
 	of := then
 	if matter(n) == stale {
 		of = now
@@ -70,55 +70,55 @@ func object(n int64) *sweep.Object {
 	if err != nil {
 		panic(err) // strings always marshal
 	}
-	return &sweep.Object{ID: numbered(n), Version: version(of), Changed: of, Body: body}
+	return &scan.Object{ID: numbered(n), Version: version(of), Changed: of, Body: body}
 }
 
-func want(o *sweep.Object) (drift.Truth, error) {
-	t := drift.Truth{Key: prefix + o.ID, Revision: o.Version.Revision(), Wanted: true}
+func want(o *scan.Object) (plan.Truth, error) {
+	t := plan.Truth{Key: prefix + o.ID, Revision: o.Version.Revision(), Wanted: true}
 	return t, json.Unmarshal(o.Body, &t.Fields)
 }
 
 // documents is what the destination has at a number.
-func documents(n int64) []drift.Document {
+func documents(n int64) []plan.Document {
 	if matter(n) == missing {
 		return nil
 	}
-	return []drift.Document{{ID: "inv_" + numbered(n), Key: prefix + numbered(n), Fields: content(n, then), Revision: revision(then), Intact: true, Created: then}}
+	return []plan.Document{{ID: "inv_" + numbered(n), Key: prefix + numbered(n), Fields: content(n, then), Revision: revision(then), Intact: true, Created: then}}
 }
 
 // errNow keeps a listing from being made anew: the one at hand stands.
-var errNow = reconcile.Permanent(errors.New("the benchmark measures what comes behind the listing"))
+var errNow = inbox.Permanent(errors.New("the benchmark measures what comes behind the listing"))
 
 // world is the two systems. Listings are empty, and fail once they are not to be made anew.
 type world struct{ listed bool }
 
-func (w *world) parts(context.Context) ([]sweep.Partition, error) {
+func (w *world) parts(context.Context) ([]scan.Partition, error) {
 	if w.listed {
 		return nil, errNow
 	}
-	return []sweep.Partition{{Name: "all", Count: -1}}, nil
+	return []scan.Partition{{Name: "all", Count: -1}}, nil
 }
 
-func (w *world) source() sweep.Source {
-	return sweep.Source{
-		Object: reconcile.Object{Source: "shop", Type: "order"}, Quota: plenty(), Want: want, Partitions: w.parts,
-		All: func(context.Context, sweep.Query) (sweep.Page, error) { return sweep.Page{}, nil },
-		Get: func(_ context.Context, id string) (*sweep.Object, error) {
+func (w *world) source() scan.Source {
+	return scan.Source{
+		Object: inbox.Object{Source: "shop", Type: "order"}, Quota: plenty(), Want: want, Partitions: w.parts,
+		All: func(context.Context, scan.Query) (scan.Page, error) { return scan.Page{}, nil },
+		Get: func(_ context.Context, id string) (*scan.Object, error) {
 			n, err := strconv.ParseInt(id, 10, 64)
 			return object(n), err
 		},
 	}
 }
 
-func (w *world) destination() sweep.Destination {
-	return sweep.Destination{
+func (w *world) destination() scan.Destination {
+	return scan.Destination{
 		Quota: plenty(), Settle: time.Nanosecond, Partitions: w.parts,
-		Marked: func(context.Context, sweep.Query) (sweep.Documents, error) { return sweep.Documents{}, nil },
-		Find: func(_ context.Context, key string) ([]drift.Document, error) {
+		Marked: func(context.Context, scan.Query) (scan.Documents, error) { return scan.Documents{}, nil },
+		Find: func(_ context.Context, key string) ([]plan.Document, error) {
 			n, err := strconv.ParseInt(key[len(prefix):], 10, 64)
 			return documents(n), err
 		},
 	}
 }
 
-func plenty() *reconcile.Quota { return reconcile.NewQuota(reconcile.Limits{PerSecond: 1e9}) }
+func plenty() *inbox.Quota { return inbox.NewQuota(inbox.Limits{PerSecond: 1e9}) }

@@ -8,7 +8,7 @@ import (
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 // bare inserts the rows of deliveries into one table with one unique key, batch by batch, and does nothing else: no
@@ -21,7 +21,7 @@ type bare struct {
 }
 
 type row struct {
-	reconcile.Event
+	inbox.Event
 
 	done chan error
 }
@@ -38,7 +38,7 @@ func newBare(db *sqlx.DB, writers int, insert func([]*row) error) *bare {
 }
 
 // Accept implements [Acceptor].
-func (b *bare) Accept(_ context.Context, events []reconcile.Event) error {
+func (b *bare) Accept(_ context.Context, events []inbox.Event) error {
 	rows := make([]*row, len(events))
 	for i, e := range events {
 		rows[i] = &row{Event: e, done: make(chan error, 1)}

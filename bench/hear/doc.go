@@ -1,3 +1,3 @@
-// Package hear measures the inbox and the gate of package reconcile: how many deliveries become durable per second,
+// Package hear measures the inbox and the gate of package inbox: how many deliveries become durable per second,
 // how long each waits for that, and how many the gate judges per second, beside a bare insert of the same rows.
 package hear

@@ -9,21 +9,21 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/amends-dev/amends/bench/cost"
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/store/postgres"
 	"github.com/amends-dev/amends/store/sqlite"
 )
 
 // Acceptor makes deliveries durable.
 type Acceptor interface {
-	Accept(ctx context.Context, events []reconcile.Event) error
+	Accept(ctx context.Context, events []inbox.Event) error
 	Close() error
 }
 
 // Store is what is measured.
 type Store interface {
 	Acceptor
-	reconcile.Gate
+	inbox.Gate
 }
 
 // SQLite opens a store on a file that does not exist yet.
@@ -41,7 +41,7 @@ type Judged struct {
 	Cost       cost.Reading // of all of them
 }
 
-// Decisions is a load of the gate: three versions of each object in no order, judged by the gate of package reconcile.
+// Decisions is a load of the gate: three versions of each object in no order, judged by the gate of package inbox.
 type Decisions struct {
 	Objects int
 	Batch   int // deliveries at a time
@@ -81,15 +81,15 @@ func (d Decisions) Drive(ctx context.Context, s Store) (j Judged, err error) {
 
 // judge judges batches until nothing is left that nobody else has.
 func (d Decisions) judge(ctx context.Context, s Store, judged, applied *atomic.Int64) error {
-	policy := reconcile.Policy{}
+	policy := inbox.Policy{}
 	for {
 		var news int64
-		n, err := s.Judge(ctx, d.Batch, func(now time.Time, ds []reconcile.Delivery, es map[reconcile.Object]*reconcile.Entry) error {
+		n, err := s.Judge(ctx, d.Batch, func(now time.Time, ds []inbox.Delivery, es map[inbox.Object]*inbox.Entry) error {
 			news = 0
 			for i := range ds {
 				e := es[ds[i].Object]
-				*e, ds[i].Outcome, ds[i].Because = reconcile.Judge(*e, &ds[i], now, &policy)
-				if ds[i].Outcome == reconcile.Applied {
+				*e, ds[i].Outcome, ds[i].Because = inbox.Judge(*e, &ds[i], now, &policy)
+				if ds[i].Outcome == inbox.Applied {
 					news++
 				}
 			}
@@ -110,7 +110,7 @@ const versions = 3
 var order = [versions]int64{1, 3, 2}
 
 func fill(ctx context.Context, s Store, objects int64) error {
-	var events []reconcile.Event
+	var events []inbox.Event
 	var n int64
 	for _, v := range order {
 		for object := range objects {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/migrations"
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 	stores "github.com/amends-dev/amends/store"
 )
 
@@ -93,7 +93,7 @@ func (ad address) open(ctx context.Context) (stores.DB, error) {
 
 // reconciler is everything in the ledger's database that is not the ledger: what was heard, jobs, plans and drift.
 type reconciler interface {
-	reconcile.Reader
+	inbox.Reader
 	desk
 }
 

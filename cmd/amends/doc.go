@@ -154,7 +154,7 @@
 //	inbox counts   items[]: source, disposition ("": not processed yet), count, lastAt
 //	inbox replay   deliveries (selected), objects (they are about), dispositions (an object: how many had which; "":
 //	            none yet), actor, reason, dryRun, replayed
-//	reconcile plan  findings[], and the plan, as the package reconcile/drift writes them: equal plans are equal bytes. With
+//	reconcile plan  findings[], and the plan, as the package reconcile/plan writes them: equal plans are equal bytes. With
 //	            --no-wait, or when no plan was made: the fields of a run
 //	reconcile show  plan: as above; number, finishedAt, approved (the bounds were lifted; null, or at, actor, reason),
 //	            items[]: key, class, action, reason, changes[], sourceRevision, ledgerRevision, documents[], suggestion

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/plan"
 )
 
 // driftVerbs is the table of what amends can do about drift.
@@ -27,7 +27,7 @@ difference that is gone is gone from here, too; the plans tell what was.`,
 }
 
 func (a *app) driftList() *cobra.Command {
-	var q drift.DriftQuery
+	var q plan.DriftQuery
 	var class, after string
 	var exitCode bool
 	cmd := &cobra.Command{
@@ -68,31 +68,31 @@ When there are more than --limit, the last line (stderr) is the command for the 
 		if len(wrong) > 0 {
 			return usage("", wrong...)
 		}
-		q.Class = drift.Class(class)
+		q.Class = plan.Class(class)
 		return a.runDriftList(cmd, q, exitCode)
 	}
 	return cmd
 }
 
 // driftCursor names a difference for the next page; parseDriftCursor reads it. Jobs have no comma in their names.
-func driftCursor(d *drift.Drift) string {
+func driftCursor(d *plan.Drift) string {
 	return d.First.UTC().Format(time.RFC3339Nano) + "," + d.Job + "," + d.Key
 }
 
-func parseDriftCursor(text string) (*drift.Drift, error) {
+func parseDriftCursor(text string) (*plan.Drift, error) {
 	parts := strings.SplitN(text, ",", 3)
 	if len(parts) == 3 {
 		if first, err := time.Parse(time.RFC3339Nano, parts[0]); err == nil {
-			return &drift.Drift{Job: parts[1], Finding: drift.Finding{Key: parts[2]}, First: first}, nil
+			return &plan.Drift{Job: parts[1], Finding: plan.Finding{Key: parts[2]}, First: first}, nil
 		}
 	}
 	return nil, fmt.Errorf("--after %q: it is what the page before said", text)
 }
 
-func (a *app) runDriftList(cmd *cobra.Command, q drift.DriftQuery, exitCode bool) error {
+func (a *app) runDriftList(cmd *cobra.Command, q plan.DriftQuery, exitCode bool) error {
 	limit := q.Limit
 	q.Limit++ // one more tells whether there is a next page
-	var ds []drift.Drift
+	var ds []plan.Drift
 	err := a.atDesk(cmd.Context(), func(d desk) (err error) {
 		ds, err = d.Drifts(cmd.Context(), q)
 		if err == nil && len(ds) == 0 && q.Job != "" {
@@ -114,7 +114,7 @@ func (a *app) runDriftList(cmd *cobra.Command, q drift.DriftQuery, exitCode bool
 	return &failure{exit: exitFindings, what: many + count(len(ds), "difference"), next: "a proposal is for a person; what is safe is done by the next run of the job"}
 }
 
-func (a *app) printDrifts(cmd *cobra.Command, ds []drift.Drift, more bool) error {
+func (a *app) printDrifts(cmd *cobra.Command, ds []plan.Drift, more bool) error {
 	if a.json {
 		return a.printJSON(listed(ds, more, driftToJSON, driftCursor))
 	}
@@ -137,12 +137,12 @@ func (a *app) printDrifts(cmd *cobra.Command, ds []drift.Drift, more bool) error
 // driftJSON is a difference as JSON.
 type driftJSON struct {
 	Job string `json:"job"`
-	drift.Finding
+	plan.Finding
 	First *time.Time `json:"firstAt"`
 	Last  *time.Time `json:"lastAt"`
 	Times int        `json:"runs"` // runs in a row that found it
 }
 
-func driftToJSON(d *drift.Drift) driftJSON {
+func driftToJSON(d *plan.Drift) driftJSON {
 	return driftJSON{d.Job, d.Finding, utc(d.First), utc(d.Last), d.Times}
 }

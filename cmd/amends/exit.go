@@ -13,8 +13,8 @@ import (
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/schedule"
 )
 
@@ -91,7 +91,7 @@ var meanings = []struct {
 }{
 	{ledger.ErrNotFound, exitNotFound},
 	{ledger.ErrCursor, exitUsage},
-	{reconcile.ErrNotFound, exitNotFound},
+	{inbox.ErrNotFound, exitNotFound},
 	{coordinator.ErrNotInReview, exitConflict},
 	{coordinator.ErrOtherStep, exitConflict},
 	{coordinator.ErrFinished, exitConflict},
@@ -106,7 +106,7 @@ var meanings = []struct {
 	{schedule.ErrUnknown, exitNotFound},
 	{schedule.ErrNotFound, exitNotFound},
 	{schedule.ErrPaused, exitConflict},
-	{drift.ErrNotFound, exitNotFound},
+	{plan.ErrNotFound, exitNotFound},
 	{ledger.ErrReadOnly, exitNotAllowed},
 	{fs.ErrPermission, exitNotAllowed},
 }

@@ -8,59 +8,59 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 // inboxStore is what was heard, with all its sides.
 type inboxStore interface {
 	ear
-	reconcile.Inbox
-	reconcile.Gate
+	inbox.Inbox
+	inbox.Gate
 }
 
 // shopPolicy is what the gate believes of the shop: its counters grow by one, and it sends changes, too.
-var shopPolicy = reconcile.Policy{Dense: true, Merge: func(_, delta json.RawMessage) (json.RawMessage, error) { return delta, nil }}
+var shopPolicy = inbox.Policy{Dense: true, Merge: func(_, delta json.RawMessage) (json.RawMessage, error) { return delta, nil }}
 
 // noon is when the first delivery was received, on a day that scripts can name.
 var noon = time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 
 // delivery is the n-th event of the shop: about an order, at a version, an hour after the one before.
-func delivery(n, order, version int, payload reconcile.Payload) reconcile.Event {
-	e := reconcile.Event{
-		Object: reconcile.Object{Source: "shop", Type: "order", ID: strconv.Itoa(order)}, Topic: "order.updated", ID: fmt.Sprintf("evt_%d", n),
-		Dedupe: reconcile.DigestOf("evt", strconv.Itoa(n)), Payload: payload, Version: reconcile.Counter(int64(version)),
+func delivery(n, order, version int, payload inbox.Payload) inbox.Event {
+	e := inbox.Event{
+		Object: inbox.Object{Source: "shop", Type: "order", ID: strconv.Itoa(order)}, Topic: "order.updated", ID: fmt.Sprintf("evt_%d", n),
+		Dedupe: inbox.DigestOf("evt", strconv.Itoa(n)), Payload: payload, Version: inbox.Counter(int64(version)),
 		Received: noon.Add(time.Duration(n) * time.Hour), Secret: "2026-03",
 		Body: fmt.Appendf(nil, `{"id":%d,"version":%d,"card":%q}`, order, version, canary),
 	}
-	if payload == reconcile.Whole {
-		e.Fingerprint = reconcile.DigestOf(string(e.Body))
+	if payload == inbox.Whole {
+		e.Fingerprint = inbox.DigestOf(string(e.Body))
 	}
 	return e
 }
 
 // hearsay is what the shop sent, in the order in which it came; the numbers in the inbox are those in front.
-func hearsay() []reconcile.Event {
-	gone := delivery(6, 9, 19, reconcile.Thin)
+func hearsay() []inbox.Event {
+	gone := delivery(6, 9, 19, inbox.Thin)
 	gone.Deleted, gone.Topic, gone.Body = true, "order.cancelled", nil
-	unreadable := delivery(9, 0, 0, reconcile.Thin)
-	unreadable.Object.ID, unreadable.Version, unreadable.Body = "", reconcile.Version{}, []byte(`{"order":{}}`)
-	unreadable.Verdict, unreadable.Why = reconcile.Malformed, "the body names no order"
-	foreign := delivery(10, 1, 1, reconcile.Whole)
+	unreadable := delivery(9, 0, 0, inbox.Thin)
+	unreadable.Object.ID, unreadable.Version, unreadable.Body = "", inbox.Version{}, []byte(`{"order":{}}`)
+	unreadable.Verdict, unreadable.Why = inbox.Malformed, "the body names no order"
+	foreign := delivery(10, 1, 1, inbox.Whole)
 	foreign.Object.Source, foreign.Object.Tenant = "outlet", "eu"
-	foreign.Verdict, foreign.Why = reconcile.Unknown, "tenant eu is not set up here"
-	other := delivery(1, 1, 1, reconcile.Whole) // the id of the first, and another body
+	foreign.Verdict, foreign.Why = inbox.Unknown, "tenant eu is not set up here"
+	other := delivery(1, 1, 1, inbox.Whole) // the id of the first, and another body
 	other.Body = []byte(`{"id":1,"version":1}`)
-	other.Fingerprint = reconcile.DigestOf(string(other.Body))
+	other.Fingerprint = inbox.DigestOf(string(other.Body))
 	other.Received = noon.Add(11 * time.Hour)
-	return []reconcile.Event{
-		delivery(1, 1, 1, reconcile.Whole),
-		delivery(2, 8, 8, reconcile.Whole),
-		delivery(3, 8, 18, reconcile.Whole),
-		delivery(4, 8, 17, reconcile.Whole),
-		delivery(5, 3, 4, reconcile.Thin),
+	return []inbox.Event{
+		delivery(1, 1, 1, inbox.Whole),
+		delivery(2, 8, 8, inbox.Whole),
+		delivery(3, 8, 18, inbox.Whole),
+		delivery(4, 8, 17, inbox.Whole),
+		delivery(5, 3, 4, inbox.Thin),
 		gone,
-		delivery(7, 12, 5, reconcile.Delta),
-		delivery(8, 13, 13, reconcile.Whole),
+		delivery(7, 12, 5, inbox.Delta),
+		delivery(8, 13, 13, inbox.Whole),
 		unreadable,
 		foreign,
 		other,
@@ -70,44 +70,44 @@ func hearsay() []reconcile.Event {
 // listen fills an inbox with deliveries that the gate made everything of, and with objects of every state.
 func listen(ctx context.Context, s inboxStore) error {
 	for _, e := range hearsay() { // one by one, so that they are numbered in their order
-		if err := s.Accept(ctx, []reconcile.Event{e}); err != nil {
+		if err := s.Accept(ctx, []inbox.Event{e}); err != nil {
 			return err
 		}
 	}
-	_, err := s.Judge(ctx, 100, func(now time.Time, ds []reconcile.Delivery, es map[reconcile.Object]*reconcile.Entry) error {
+	_, err := s.Judge(ctx, 100, func(now time.Time, ds []inbox.Delivery, es map[inbox.Object]*inbox.Entry) error {
 		for i := range ds {
 			d := &ds[i]
 			e := es[d.Object]
-			*e, d.Outcome, d.Because = reconcile.Judge(*e, d, now, &shopPolicy)
+			*e, d.Outcome, d.Because = inbox.Judge(*e, d, now, &shopPolicy)
 		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	late := delivery(13, 1, 2, reconcile.Whole)  // nobody has judged it
-	copied := delivery(1, 1, 1, reconcile.Whole) // last: a copy may use up a number
-	return errors.Join(worked(ctx, s), s.Accept(ctx, []reconcile.Event{late}), s.Accept(ctx, []reconcile.Event{copied}))
+	late := delivery(13, 1, 2, inbox.Whole)  // nobody has judged it
+	copied := delivery(1, 1, 1, inbox.Whole) // last: a copy may use up a number
+	return errors.Join(worked(ctx, s), s.Accept(ctx, []inbox.Event{late}), s.Accept(ctx, []inbox.Event{copied}))
 }
 
 // worked leaves the entries as a process that hears would: delivered, asked in vain, blocked.
-func worked(ctx context.Context, s reconcile.Gate) error {
-	then := func(order int, change func(now time.Time, e *reconcile.Entry)) error {
-		o := reconcile.Object{Source: "shop", Type: "order", ID: strconv.Itoa(order)}
-		return s.Update(ctx, o, func(now time.Time, e *reconcile.Entry) error {
+func worked(ctx context.Context, s inbox.Gate) error {
+	then := func(order int, change func(now time.Time, e *inbox.Entry)) error {
+		o := inbox.Object{Source: "shop", Type: "order", ID: strconv.Itoa(order)}
+		return s.Update(ctx, o, func(now time.Time, e *inbox.Entry) error {
 			change(now, e)
 			return nil
 		})
 	}
-	delivered := func(_ time.Time, e *reconcile.Entry) { e.Delivered, e.Due = e.Accepted, time.Time{} }
+	delivered := func(_ time.Time, e *inbox.Entry) { e.Delivered, e.Due = e.Accepted, time.Time{} }
 	return errors.Join(
 		then(8, delivered),
 		then(9, delivered),
-		then(12, func(now time.Time, e *reconcile.Entry) { e.Due = now.Add(time.Hour) }),
-		then(3, func(now time.Time, e *reconcile.Entry) {
+		then(12, func(now time.Time, e *inbox.Entry) { e.Due = now.Add(time.Hour) }),
+		then(3, func(now time.Time, e *inbox.Entry) {
 			e.Attempts, e.LastError, e.Due = 3, "the shop answers 503 \x1b[2K", now.Add(time.Hour)
 		}),
-		then(13, func(_ time.Time, e *reconcile.Entry) {
+		then(13, func(_ time.Time, e *inbox.Entry) {
 			e.Attempts, e.LastError, e.Due = 1, "the books know no such customer", time.Time{}
 			e.Blocked = e.LastError
 		}),
@@ -116,16 +116,16 @@ func worked(ctx context.Context, s reconcile.Gate) error {
 
 // hearUntilQuiet runs a process that hears until nothing is left to do now: every source has every order at version 20.
 func hearUntilQuiet(ctx context.Context, s inboxStore) error {
-	source := reconcile.Source{
+	source := inbox.Source{
 		Policy: shopPolicy,
-		Fetch: func(_ context.Context, o reconcile.Object) (reconcile.Fetched, error) {
+		Fetch: func(_ context.Context, o inbox.Object) (inbox.Fetched, error) {
 			body := fmt.Appendf(nil, `{"id":%q,"version":20}`, o.ID)
-			return reconcile.Fetched{Version: reconcile.Counter(20), Body: body, Fingerprint: reconcile.DigestOf(string(body))}, nil
+			return inbox.Fetched{Version: inbox.Counter(20), Body: body, Fingerprint: inbox.DigestOf(string(body))}, nil
 		},
-		Deliver: func(context.Context, reconcile.Change) error { return nil },
+		Deliver: func(context.Context, inbox.Change) error { return nil },
 	}
-	h, err := reconcile.New(s, reconcile.Options{
-		Poll: 10 * time.Millisecond, Sources: map[string]reconcile.Source{"shop": source, "outlet": source},
+	h, err := inbox.New(s, inbox.Options{
+		Poll: 10 * time.Millisecond, Sources: map[string]inbox.Source{"shop": source, "outlet": source},
 	})
 	if err != nil {
 		return err
@@ -138,10 +138,10 @@ func hearUntilQuiet(ctx context.Context, s inboxStore) error {
 	return errors.Join(err, <-ended)
 }
 
-func untilQuiet(ctx context.Context, s reconcile.Reader) error {
+func untilQuiet(ctx context.Context, s inbox.Reader) error {
 	for {
-		pending, err := s.Deliveries(ctx, reconcile.DeliveryFilter{Unjudged: true, Limit: 1})
-		owing, oerr := s.Entries(ctx, reconcile.EntryFilter{Owing: true})
+		pending, err := s.Deliveries(ctx, inbox.DeliveryFilter{Unjudged: true, Limit: 1})
+		owing, oerr := s.Entries(ctx, inbox.EntryFilter{Owing: true})
 		if err := errors.Join(err, oerr); err != nil {
 			return err
 		}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 // inboxVerbs is the table of what amends can do with what was heard, as verbs is for works.
@@ -37,7 +37,7 @@ the object, written as SOURCE:TYPE:ID, or SOURCE:TENANT:TYPE:ID; a colon within 
 
 // ear is the people's side of what was heard.
 type ear interface {
-	reconcile.Reader
+	inbox.Reader
 }
 
 // listening opens what was heard for fn.
@@ -47,24 +47,24 @@ func (a *app) listening(ctx context.Context, fn func(ear) error) error {
 
 // meaning is a verdict as a person reads it.
 type meaning struct {
-	verdict reconcile.Verdict
+	verdict inbox.Verdict
 	words   string
 }
 
 // verdictMeanings is the one table of verdicts: what list can be narrowed to, and what show says.
 var verdictMeanings = []meaning{
-	{reconcile.Applied, "it was newer than what was known, and became the accepted state"},
-	{reconcile.Tombstoned, "the object is gone at its source, and that became the accepted state"},
-	{reconcile.Hint, "it proves that something changed, not to what, so the source is asked"},
-	{reconcile.Tie, "the same version was known with another content, so the source is asked"},
-	{reconcile.Conflict, "an earlier delivery had its id and said something else, so the source is asked"},
-	{reconcile.Parked, "it is a change whose predecessor has not come; when that does not come in time, the source is asked"},
-	{reconcile.Stale, "it was older than what was known: nothing follows from it"},
-	{reconcile.Duplicate, "what it says was known: nothing follows from it"},
-	{reconcile.Echo, "it tells of our own doing: nothing follows from it"},
-	{reconcile.Malformed, "it was signed by its source and could not be read: nothing follows from it"},
-	{reconcile.Unknown, "nobody has set up its source, tenant or type: nothing follows from it"},
-	{reconcile.Ignored, "it was not meant to be judged: nothing follows from it"},
+	{inbox.Applied, "it was newer than what was known, and became the accepted state"},
+	{inbox.Tombstoned, "the object is gone at its source, and that became the accepted state"},
+	{inbox.Hint, "it proves that something changed, not to what, so the source is asked"},
+	{inbox.Tie, "the same version was known with another content, so the source is asked"},
+	{inbox.Conflict, "an earlier delivery had its id and said something else, so the source is asked"},
+	{inbox.Parked, "it is a change whose predecessor has not come; when that does not come in time, the source is asked"},
+	{inbox.Stale, "it was older than what was known: nothing follows from it"},
+	{inbox.Duplicate, "what it says was known: nothing follows from it"},
+	{inbox.Echo, "it tells of our own doing: nothing follows from it"},
+	{inbox.Malformed, "it was signed by its source and could not be read: nothing follows from it"},
+	{inbox.Unknown, "nobody has set up its source, tenant or type: nothing follows from it"},
+	{inbox.Ignored, "it was not meant to be judged: nothing follows from it"},
 }
 
 // verdictNames are all verdicts.
@@ -77,7 +77,7 @@ func verdictNames() []string {
 }
 
 // meaningOf is a verdict in words; "" for none.
-func meaningOf(v reconcile.Verdict) string {
+func meaningOf(v inbox.Verdict) string {
 	i := slices.IndexFunc(verdictMeanings, func(m meaning) bool { return m.verdict == v })
 	if i < 0 {
 		return ""

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 func (a *app) inboxCounts() *cobra.Command {
@@ -18,7 +18,7 @@ once.`,
 		Example: `  amends inbox counts
   amends inbox counts -o json | jq '[.items[] | select(.disposition == "malformed") | .count] | add'`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var counts []reconcile.Count
+			var counts []inbox.Count
 			err := a.listening(cmd.Context(), func(e ear) (err error) {
 				counts, err = e.Counts(cmd.Context())
 				return err
@@ -33,13 +33,13 @@ once.`,
 
 // countJSON is a count as JSON.
 type countJSON struct {
-	Source  string            `json:"source"`
-	Verdict reconcile.Verdict `json:"disposition"` // "": to be judged
-	Count   int64             `json:"count"`
-	Last    *time.Time        `json:"lastAt"`
+	Source  string        `json:"source"`
+	Verdict inbox.Verdict `json:"disposition"` // "": to be judged
+	Count   int64         `json:"count"`
+	Last    *time.Time    `json:"lastAt"`
 }
 
-func (a *app) printCounts(counts []reconcile.Count) error {
+func (a *app) printCounts(counts []inbox.Count) error {
 	if a.json {
 		out := struct {
 			Items []countJSON `json:"items"`

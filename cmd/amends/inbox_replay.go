@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 func (a *app) inboxReplay() *cobra.Command {
@@ -56,13 +56,13 @@ func (s *selection) empty() bool {
 
 // replayJSON is what became of a replay.
 type replayJSON struct {
-	Deliveries int                       `json:"deliveries"`   // selected
-	Objects    int                       `json:"objects"`      // they are about
-	Verdicts   map[reconcile.Verdict]int `json:"dispositions"` // they have; "": none yet
-	Actor      string                    `json:"actor"`
-	Reason     string                    `json:"reason"`
-	DryRun     bool                      `json:"dryRun"`
-	Replayed   int                       `json:"replayed"`
+	Deliveries int                   `json:"deliveries"`   // selected
+	Objects    int                   `json:"objects"`      // they are about
+	Verdicts   map[inbox.Verdict]int `json:"dispositions"` // they have; "": none yet
+	Actor      string                `json:"actor"`
+	Reason     string                `json:"reason"`
+	DryRun     bool                  `json:"dryRun"`
+	Replayed   int                   `json:"replayed"`
 }
 
 func (a *app) runReplay(ctx context.Context, s *selection, by coordinator.By, dryRun bool) error {
@@ -86,12 +86,12 @@ func (a *app) runReplay(ctx context.Context, s *selection, by coordinator.By, dr
 }
 
 // census counts what is selected. A number that is not there is a mistake: nothing is replayed then.
-func (s *selection) census(ctx context.Context, r reconcile.Reader, out *replayJSON) error {
+func (s *selection) census(ctx context.Context, r inbox.Reader, out *replayJSON) error {
 	const many = 200 // they come with their bodies
 	f := s.filter
 	f.Limit = many
-	objects, found := map[reconcile.Object]bool{}, map[int64]bool{}
-	out.Verdicts = map[reconcile.Verdict]int{}
+	objects, found := map[inbox.Object]bool{}, map[int64]bool{}
+	out.Verdicts = map[inbox.Verdict]int{}
 	for {
 		ds, err := r.Deliveries(ctx, f)
 		if err != nil {
@@ -151,12 +151,12 @@ func (a *app) printReplay(out *replayJSON) {
 }
 
 // verdictsOf lists verdicts with their number, the most frequent first.
-func verdictsOf(verdicts map[reconcile.Verdict]int) string {
-	names := make([]reconcile.Verdict, 0, len(verdicts))
+func verdictsOf(verdicts map[inbox.Verdict]int) string {
+	names := make([]inbox.Verdict, 0, len(verdicts))
 	for v := range verdicts {
 		names = append(names, v)
 	}
-	slices.SortFunc(names, func(x, y reconcile.Verdict) int {
+	slices.SortFunc(names, func(x, y inbox.Verdict) int {
 		if d := verdicts[y] - verdicts[x]; d != 0 {
 			return d
 		}

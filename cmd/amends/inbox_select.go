@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 // selection says which deliveries are meant, as a person says it. List and replay have it in common.
@@ -17,7 +17,7 @@ type selection struct {
 	object, tenant, kind string
 	verdict              string
 	since, until         string
-	filter               reconcile.DeliveryFilter
+	filter               inbox.DeliveryFilter
 }
 
 func (s *selection) flags(cmd *cobra.Command) {
@@ -37,8 +37,8 @@ func (s *selection) faults(now time.Time) []string {
 	if s.verdict != "" && !slices.Contains(verdictNames(), s.verdict) {
 		wrong = append(wrong, fmt.Sprintf("there is no verdict %q: it is one of %s", s.verdict, strings.Join(verdictNames(), ", ")))
 	}
-	s.filter.Verdict = reconcile.Verdict(s.verdict)
-	s.filter.Object = reconcile.Object{Tenant: s.tenant, Type: s.kind}
+	s.filter.Verdict = inbox.Verdict(s.verdict)
+	s.filter.Object = inbox.Object{Tenant: s.tenant, Type: s.kind}
 	if s.object != "" {
 		if s.kind != "" {
 			wrong = append(wrong, "--object names the type already; leave out --type")
@@ -70,20 +70,20 @@ func notAnObject(text string) string {
 }
 
 // objectOf is the object that a text names, of the tenant that is said beside it.
-func objectOf(text, tenant string) (reconcile.Object, error) {
-	o, ok := reconcile.ParseObject(text)
+func objectOf(text, tenant string) (inbox.Object, error) {
+	o, ok := inbox.ParseObject(text)
 	if ok && o.Tenant == "" {
 		o.Tenant = tenant
 	}
 	if !ok || tenant != "" && o.Tenant != tenant {
-		return reconcile.Object{}, usage("", notAnObject(text))
+		return inbox.Object{}, usage("", notAnObject(text))
 	}
 	return o, nil
 }
 
 // heardOfWork is what is known of the object that a work is named by, nil when nothing is.
-func (a *app) heardOfWork(ctx context.Context, work string) (e *reconcile.Entry, err error) {
-	o, ok := reconcile.ParseObject(work)
+func (a *app) heardOfWork(ctx context.Context, work string) (e *inbox.Entry, err error) {
+	o, ok := inbox.ParseObject(work)
 	if !ok {
 		return nil, nil //nolint:nilnil // the work is not named by an object
 	}

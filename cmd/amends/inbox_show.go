@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -69,9 +69,9 @@ func numbersOf(args []string) (numbers []int64, wrong []string) {
 
 // hearing is one delivery and what came of it, read at one moment.
 type hearing struct {
-	reconcile.Delivery
-	entry     *reconcile.Entry // nil: nothing is known of the object
-	works     []ledger.Head    // named by the object
+	inbox.Delivery
+	entry     *inbox.Entry  // nil: nothing is known of the object
+	works     []ledger.Head // named by the object
 	knowledge *knowledge
 }
 
@@ -153,8 +153,8 @@ func (a *app) printHearing(h *hearing, bodies bool) {
 
 // said is what the delivery says, before anybody judged it.
 func (h *hearing) said() string {
-	words := map[reconcile.Payload]string{
-		reconcile.Whole: "the whole object", reconcile.Delta: "a change to the object", reconcile.Thin: "that the object changed",
+	words := map[inbox.Payload]string{
+		inbox.Whole: "the whole object", inbox.Delta: "a change to the object", inbox.Thin: "that the object changed",
 	}[h.Payload]
 	switch {
 	case h.Deleted:
@@ -178,7 +178,7 @@ func (h *hearing) said() string {
 }
 
 // printEntry tells what is known of the object now.
-func (a *app) printEntry(e *reconcile.Entry) {
+func (a *app) printEntry(e *inbox.Entry) {
 	fmt.Fprintln(a.out, "\nthe object now")
 	if e == nil {
 		a.paragraph("  ", "Nothing is known of it.")
@@ -254,9 +254,9 @@ func (h *hearing) next(now time.Time, db string) (words, command string) {
 	case e != nil && e.Blocked != "":
 		return "Nothing more is done for the object until something new is heard of it. Mend the cause, then let this delivery go through the gate again:",
 			replay("what was mended")
-	case h.Outcome == reconcile.Unknown:
+	case h.Outcome == inbox.Unknown:
 		return "Set its source, tenant or type up in the program that hears. Then let it go through the gate again:", replay("it is set up now")
-	case h.Outcome == reconcile.Malformed:
+	case h.Outcome == inbox.Malformed:
 		return "Look at it with --bodies. What it should have said can be learned only from its source: the next delivery about the object, " +
 			"or the next reconciliation, brings it.", ""
 	case e != nil && (e.Owing() || len(e.Parked) > 0):
@@ -271,7 +271,7 @@ func (h *hearing) next(now time.Time, db string) (words, command string) {
 }
 
 // soon says when what is owed to an object is done, by itself.
-func soon(e *reconcile.Entry, now time.Time) string {
+func soon(e *inbox.Entry, now time.Time) string {
 	words := "What is owed to the object is done by itself"
 	if !e.Owing() {
 		words = "Changes of the object wait for one that has not come; unless it comes, its source is asked instead"
@@ -295,7 +295,7 @@ func showWork(w *ledger.Head, db string) string {
 
 // noDelivery explains an unknown number.
 func noDelivery(err error, number int64) error {
-	if !errors.Is(err, reconcile.ErrNotFound) {
+	if !errors.Is(err, inbox.ErrNotFound) {
 		return err
 	}
 	return &failure{

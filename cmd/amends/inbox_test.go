@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -40,17 +40,17 @@ func TestPointInTime(t *testing.T) {
 // An object is read as it is written in a work id, and a tenant may be said beside it.
 func TestObjectOf(t *testing.T) {
 	t.Parallel()
-	eu := reconcile.Object{Source: "outlet", Tenant: "eu", Type: "order", ID: "1"}
-	urn := reconcile.Object{Source: "shop", Type: "order", ID: "gid://shop/Order/1"}
+	eu := inbox.Object{Source: "outlet", Tenant: "eu", Type: "order", ID: "1"}
+	urn := inbox.Object{Source: "shop", Type: "order", ID: "gid://shop/Order/1"}
 	for _, tc := range []struct {
 		text, tenant string
-		want         reconcile.Object
+		want         inbox.Object
 	}{
 		{eu.String(), "", eu},
 		{eu.String(), "eu", eu},
 		{"outlet:order:1", "eu", eu},
 		{"shop:order:gid%3A//shop/Order/1", "", urn},
-		{"shop:order:1", "", reconcile.Object{Source: "shop", Type: "order", ID: "1"}},
+		{"shop:order:1", "", inbox.Object{Source: "shop", Type: "order", ID: "1"}},
 	} {
 		if got, err := objectOf(tc.text, tc.tenant); err != nil || got != tc.want {
 			t.Errorf("%q of tenant %q is %+v, %v; want %+v", tc.text, tc.tenant, got, err, tc.want)
@@ -66,9 +66,9 @@ func TestObjectOf(t *testing.T) {
 // Every verdict of the gate has its words.
 func TestVerdictMeanings(t *testing.T) {
 	t.Parallel()
-	all := []reconcile.Verdict{
-		reconcile.Applied, reconcile.Stale, reconcile.Duplicate, reconcile.Tie, reconcile.Hint, reconcile.Parked, reconcile.Tombstoned,
-		reconcile.Conflict, reconcile.Echo, reconcile.Malformed, reconcile.Unknown, reconcile.Ignored,
+	all := []inbox.Verdict{
+		inbox.Applied, inbox.Stale, inbox.Duplicate, inbox.Tie, inbox.Hint, inbox.Parked, inbox.Tombstoned,
+		inbox.Conflict, inbox.Echo, inbox.Malformed, inbox.Unknown, inbox.Ignored,
 	}
 	for _, v := range all {
 		if meaningOf(v) == "" {
@@ -87,15 +87,15 @@ func TestSoon(t *testing.T) {
 	now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 	const nothing, overdue = "Nothing to do.", "that is overdue since"
 	for name, tc := range map[string]struct {
-		e    reconcile.Entry
+		e    inbox.Entry
 		want string
 	}{
-		"later":             {reconcile.Entry{Dirty: 1, Due: now.Add(time.Hour)}, nothing},
-		"now":               {reconcile.Entry{Dirty: 1, Due: now.Add(-time.Second)}, nothing},
-		"an hour ago":       {reconcile.Entry{Accepted: 1, Due: now.Add(-time.Hour)}, overdue},
-		"in hand":           {reconcile.Entry{Dirty: 1, Due: now.Add(-time.Hour), Holder: "x", Until: now.Add(time.Minute)}, "being worked on"},
-		"in nobody's hands": {reconcile.Entry{Dirty: 1, Due: now.Add(-time.Hour), Holder: "x", Until: now.Add(-time.Minute)}, overdue},
-		"parked":            {reconcile.Entry{Parked: make([]reconcile.Event, 1), Due: now.Add(time.Hour)}, "wait for one that has not come"},
+		"later":             {inbox.Entry{Dirty: 1, Due: now.Add(time.Hour)}, nothing},
+		"now":               {inbox.Entry{Dirty: 1, Due: now.Add(-time.Second)}, nothing},
+		"an hour ago":       {inbox.Entry{Accepted: 1, Due: now.Add(-time.Hour)}, overdue},
+		"in hand":           {inbox.Entry{Dirty: 1, Due: now.Add(-time.Hour), Holder: "x", Until: now.Add(time.Minute)}, "being worked on"},
+		"in nobody's hands": {inbox.Entry{Dirty: 1, Due: now.Add(-time.Hour), Holder: "x", Until: now.Add(-time.Minute)}, overdue},
+		"parked":            {inbox.Entry{Parked: make([]inbox.Event, 1), Due: now.Add(time.Hour)}, "wait for one that has not come"},
 	} {
 		if got := soon(&tc.e, now); !strings.Contains(got, tc.want) {
 			t.Errorf("%s: %s; want %q in it", name, got, tc.want)
@@ -107,16 +107,16 @@ func TestSoon(t *testing.T) {
 func TestHearingNext(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
-	judged := reconcile.Delivery{Number: 7, Judged: now, Outcome: reconcile.Applied}
+	judged := inbox.Delivery{Number: 7, Judged: now, Outcome: inbox.Applied}
 	review := []ledger.Head{{ID: saga.ID{Saga: "s", Work: "shop:order:1"}, Status: saga.Review, Reason: saga.ReasonInDoubt}}
-	blocked := &reconcile.Entry{Accepted: 1, Blocked: "no such customer"}
+	blocked := &inbox.Entry{Accepted: 1, Blocked: "no such customer"}
 	for name, tc := range map[string]struct {
 		h              hearing
 		words, command string
 	}{
-		"not judged": {hearing{Delivery: reconcile.Delivery{Number: 7}, entry: blocked}, "as soon as a process that hears runs", ""},
+		"not judged": {hearing{Delivery: inbox.Delivery{Number: 7}, entry: blocked}, "as soon as a process that hears runs", ""},
 		"blocked":    {hearing{Delivery: judged, entry: blocked, works: review}, "Mend the cause", `amends inbox replay 7 --reason "what was mended"`},
-		"owed":       {hearing{Delivery: judged, entry: &reconcile.Entry{Dirty: 1, Due: now}, works: review}, "done by itself", ""},
+		"owed":       {hearing{Delivery: judged, entry: &inbox.Entry{Dirty: 1, Due: now}, works: review}, "done by itself", ""},
 		"in review":  {hearing{Delivery: judged, works: review}, "in review (in-doubt)", "amends show shop:order:1 --saga s"},
 		"at rest":    {hearing{Delivery: judged}, "Nothing:", ""},
 	} {

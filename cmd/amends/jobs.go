@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/schedule"
 )
 
@@ -17,8 +17,8 @@ import (
 type desk interface {
 	schedule.Store
 	schedule.Reader
-	drift.Plans
-	drift.Drifts
+	plan.Plans
+	plan.Drifts
 }
 
 // atDesk opens the desk for fn.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/schedule"
 )
 
@@ -57,54 +57,54 @@ func wait(ctx context.Context, r *schedule.Run) (schedule.Outcome, error) {
 
 // draft is a plan before it is made.
 type draft struct {
-	head     drift.Plan
-	counted  []drift.Tally
-	findings []drift.Finding
-	bounds   drift.Bounds
+	head     plan.Plan
+	counted  []plan.Tally
+	findings []plan.Finding
+	bounds   plan.Bounds
 }
 
 // ordersPlan has findings of every kind: what is done by itself, what is over a bound, what is for a person.
 func ordersPlan() *draft {
 	return &draft{
-		head: drift.Plan{
+		head: plan.Plan{
 			Job: "orders", Mapping: "v3", Generation: 12,
-			Census: drift.Census{Source: 1000, Destination: 999, Ledger: 998, Keys: 1001, Before: 990},
+			Census: plan.Census{Source: 1000, Destination: 999, Ledger: 998, Keys: 1001, Before: 990},
 		},
-		counted: []drift.Tally{{Class: drift.InSync, Do: drift.Nothing, Count: 995}},
-		findings: []drift.Finding{
-			{Key: "shop:order:1", Class: drift.Missing, Do: drift.Start, Why: "nobody has done anything for it", Revision: "4"},
-			{Key: "shop:order:2", Class: drift.Missing, Do: drift.Start, Why: "nobody has done anything for it", Revision: "9"},
+		counted: []plan.Tally{{Class: plan.InSync, Do: plan.Nothing, Count: 995}},
+		findings: []plan.Finding{
+			{Key: "shop:order:1", Class: plan.Missing, Do: plan.Start, Why: "nobody has done anything for it", Revision: "4"},
+			{Key: "shop:order:2", Class: plan.Missing, Do: plan.Start, Why: "nobody has done anything for it", Revision: "9"},
 			{
-				Key: "shop:order:3", Class: drift.Duplicate, Do: drift.Ask, Why: "the destination has 2 of them under one mark", Revision: "1", Applied: "1",
+				Key: "shop:order:3", Class: plan.Duplicate, Do: plan.Ask, Why: "the destination has 2 of them under one mark", Revision: "1", Applied: "1",
 				Documents: []string{"inv_3", "inv_3b"}, Propose: "keep inv_3: the ledger knows it. Nothing is voided by itself",
 			},
 			{
-				Key: "shop:order:4", Class: drift.Diverged, Do: drift.Ask, Why: "somebody changed \x1b[2Kit", Revision: "2", Applied: "2",
-				Documents: []string{"inv_4"}, Changes: []drift.Change{{Field: "total", Is: "12.00", Want: "13.00"}}, Propose: "who did?",
+				Key: "shop:order:4", Class: plan.Diverged, Do: plan.Ask, Why: "somebody changed \x1b[2Kit", Revision: "2", Applied: "2",
+				Documents: []string{"inv_4"}, Changes: []plan.Change{{Field: "total", Is: "12.00", Want: "13.00"}}, Propose: "who did?",
 			},
 			{
-				Key: "shop:order:5", Class: drift.SourceGone, Do: drift.Withdraw, Why: "the source cancelled it at 5", Revision: "5", Applied: "4",
+				Key: "shop:order:5", Class: plan.SourceGone, Do: plan.Withdraw, Why: "the source cancelled it at 5", Revision: "5", Applied: "4",
 				Documents: []string{"inv_5"},
 			},
 		},
-		bounds: drift.Bounds{Destroy: drift.Bound{Ask: true}},
+		bounds: plan.Bounds{Destroy: plan.Bound{Ask: true}},
 	}
 }
 
 // brokenPlan is one of which nothing may be done: the mapping is at fault.
 func brokenPlan() *draft {
 	return &draft{
-		head: drift.Plan{
-			Job: "stock", Mapping: "v2", Before: "v1", Generation: 3, Census: drift.Census{Source: 100, Destination: 100, Ledger: 100, Keys: 100},
-			Spread: drift.Spread{Compared: 100, Fields: []drift.Share{{Field: "total", Count: 90}}},
+		head: plan.Plan{
+			Job: "stock", Mapping: "v2", Before: "v1", Generation: 3, Census: plan.Census{Source: 100, Destination: 100, Ledger: 100, Keys: 100},
+			Spread: plan.Spread{Compared: 100, Fields: []plan.Share{{Field: "total", Count: 90}}},
 		},
-		findings: []drift.Finding{{Key: "shop:item:1", Class: drift.LedgerLost, Do: drift.Adopt, Why: "the ledger does not know it", Documents: []string{"a"}}},
+		findings: []plan.Finding{{Key: "shop:item:1", Class: plan.LedgerLost, Do: plan.Adopt, Why: "the ledger does not know it", Documents: []string{"a"}}},
 	}
 }
 
 // plan is what comes of it, the same whenever it is made.
-func (f *draft) plan() (*drift.Plan, error) {
-	p := drift.NewPlanner(&f.head, f.counted)
+func (f *draft) plan() (*plan.Plan, error) {
+	p := plan.NewPlanner(&f.head, f.counted)
 	for i := range f.findings {
 		if err := p.Add(&f.findings[i]); err != nil {
 			return nil, err
@@ -114,22 +114,22 @@ func (f *draft) plan() (*drift.Plan, error) {
 }
 
 // make stores the plan as a reconciler does, and remembers what lasts.
-func (f *draft) make(ctx context.Context, d desk) (*drift.Plan, error) {
-	plan, err := f.plan()
+func (f *draft) make(ctx context.Context, d desk) (*plan.Plan, error) {
+	stored, err := f.plan()
 	if err != nil {
 		return nil, err
 	}
-	draft, err := d.Draft(ctx, plan.Job)
+	draft, err := d.Draft(ctx, stored.Job)
 	if err != nil {
 		return nil, err
 	}
 	if err := d.Find(ctx, draft, f.findings); err != nil {
 		return nil, err
 	}
-	if _, err := d.Finish(ctx, draft, plan); err != nil {
+	if _, err := d.Finish(ctx, draft, stored); err != nil {
 		return nil, err
 	}
-	return plan, d.Remember(ctx, draft, drift.Part{}, f.findings)
+	return stored, d.Remember(ctx, draft, plan.Part{}, f.findings)
 }
 
 // makePlan is the work of a job that is asked for a plan.
@@ -153,22 +153,22 @@ func applyPlan(ctx context.Context, d desk, r *schedule.Run, id string) (schedul
 		return schedule.Outcome{}, err
 	}
 	out := schedule.Outcome{Verdict: schedule.OK, Planned: acts(&p.Plan), Plan: p.ID}
-	for row, err := range drift.Each(ctx, d, drift.FindingQuery{Plan: p.Ref(), Acting: true}) {
+	for row, err := range plan.Each(ctx, d, plan.FindingQuery{Plan: p.Ref(), Acting: true}) {
 		if err := errors.Join(err, r.Proceed(ctx)); err != nil {
 			return out, err
 		}
 		switch {
 		case p.Withholds(row.Risk()) && p.Approved.Actor == "":
-			row.Outcome, out.Verdict = drift.Withheld, schedule.Refused
+			row.Outcome, out.Verdict = plan.Withheld, schedule.Refused
 			out.Refused++
 		case row.Key == "shop:order:2" && out.Errors == 0:
-			row.Outcome, row.Error = drift.Failed, "the books know no such customer"
+			row.Outcome, row.Error = plan.Failed, "the books know no such customer"
 			out.Errors++
 		default:
-			row.Outcome = drift.Applied
+			row.Outcome = plan.Applied
 			out.Applied++
 		}
-		if err := d.Done(ctx, p.Ref(), []drift.Row{row}); err != nil {
+		if err := d.Done(ctx, p.Ref(), []plan.Row{row}); err != nil {
 			return out, err
 		}
 	}

@@ -7,32 +7,32 @@ import (
 	"iter"
 	"strings"
 
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/plan"
 )
 
 // brief is as much of a plan's id as people need.
 func brief(id string) string { return id[:min(8, len(id))] }
 
 // planOf reads a plan by its id, or the beginning of one.
-func planOf(ctx context.Context, d drift.Plans, id string) (drift.Stored, error) {
+func planOf(ctx context.Context, d plan.Plans, id string) (plan.Stored, error) {
 	p, err := d.Plan(ctx, id)
-	if errors.Is(err, drift.ErrNotFound) {
+	if errors.Is(err, plan.ErrNotFound) {
 		return p, &failure{
 			exit: exitNotFound, what: fmt.Sprintf("there is no plan %q, or several begin so", id),
-			next: fmt.Sprintf("a job keeps its newest %d plans; look with: amends reconcile runs", drift.Kept),
+			next: fmt.Sprintf("a job keeps its newest %d plans; look with: amends reconcile runs", plan.Kept),
 		}
 	}
 	return p, err
 }
 
 // writePlan writes a plan as text or JSON. Equal plans are equal bytes: it tells nothing of when or by whom.
-func (a *app) writePlan(ctx context.Context, d drift.Plans, p *drift.Stored) error {
+func (a *app) writePlan(ctx context.Context, d plan.Plans, p *plan.Stored) error {
 	if a.json {
-		return drift.WriteJSON(a.out, &p.Plan, findings(drift.Each(ctx, d, drift.FindingQuery{Plan: p.Ref()})))
+		return plan.WriteJSON(a.out, &p.Plan, findings(plan.Each(ctx, d, plan.FindingQuery{Plan: p.Ref()})))
 	}
-	return drift.WriteText(a.out, &p.Plan, func(c drift.Class, n int) ([]drift.Finding, error) {
-		rows, err := d.Findings(ctx, drift.FindingQuery{Plan: p.Ref(), Class: c, Limit: n})
-		fs := make([]drift.Finding, len(rows))
+	return plan.WriteText(a.out, &p.Plan, func(c plan.Class, n int) ([]plan.Finding, error) {
+		rows, err := d.Findings(ctx, plan.FindingQuery{Plan: p.Ref(), Class: c, Limit: n})
+		fs := make([]plan.Finding, len(rows))
 		for i := range rows {
 			fs[i] = rows[i].Finding
 		}
@@ -41,8 +41,8 @@ func (a *app) writePlan(ctx context.Context, d drift.Plans, p *drift.Stored) err
 }
 
 // findings are rows without what became of them.
-func findings(rows iter.Seq2[drift.Row, error]) iter.Seq2[drift.Finding, error] {
-	return func(yield func(drift.Finding, error) bool) {
+func findings(rows iter.Seq2[plan.Row, error]) iter.Seq2[plan.Finding, error] {
+	return func(yield func(plan.Finding, error) bool) {
 		for r, err := range rows {
 			if !yield(r.Finding, err) {
 				return
@@ -52,17 +52,17 @@ func findings(rows iter.Seq2[drift.Row, error]) iter.Seq2[drift.Finding, error] 
 }
 
 // acts is how many of its findings a plan wants to do something about by itself.
-func acts(p *drift.Plan) int64 {
-	return p.Count(func(t drift.Tally) bool { return t.Do.Acts() })
+func acts(p *plan.Plan) int64 {
+	return p.Count(func(t plan.Tally) bool { return t.Do.Acts() })
 }
 
 // asks is how many of its findings are for a person.
-func asks(p *drift.Plan) int64 {
-	return p.Count(func(t drift.Tally) bool { return t.Do == drift.Ask || t.Do == drift.Halt })
+func asks(p *plan.Plan) int64 {
+	return p.Count(func(t plan.Tally) bool { return t.Do == plan.Ask || t.Do == plan.Halt })
 }
 
 // nextOfPlan is what a person can do with a plan.
-func (a *app) nextOfPlan(p *drift.Stored) string {
+func (a *app) nextOfPlan(p *plan.Stored) string {
 	apply := fmt.Sprintf("amends reconcile apply %s %s --reason WHY%s", quote(p.Job), brief(p.ID), dbFlag(a.db))
 	switch {
 	case p.Refused != "":
@@ -78,7 +78,7 @@ func (a *app) nextOfPlan(p *drift.Stored) string {
 }
 
 // approval says who lifted the bounds for a plan, "" when nobody has.
-func approval(p *drift.Stored) string {
+func approval(p *plan.Stored) string {
 	if p.Approved.Actor == "" {
 		return ""
 	}
@@ -86,7 +86,7 @@ func approval(p *drift.Stored) string {
 }
 
 // printRow writes one finding with everything that is known about it.
-func (a *app) printRow(r *drift.Row) {
+func (a *app) printRow(r *plan.Row) {
 	a.paragraph("", r.Key)
 	a.paragraph("  ", fmt.Sprintf("%s, %s: %s", r.Class, r.Do, r.Why))
 	if len(r.Documents) > 0 {
@@ -115,14 +115,14 @@ func orNone(revision string) string {
 }
 
 // became says what became of a finding, "" for nothing yet.
-func became(r *drift.Row) string {
-	words := map[drift.Outcome]string{
-		drift.Applied:    "applied",
-		drift.Superseded: "superseded: it was not so any more when it was its turn, and nothing was done",
-		drift.Failed:     "failed",
-		drift.Withheld:   "withheld: it is over a bound",
-		drift.ForPerson:  "for a person",
-		drift.Pending:    "",
+func became(r *plan.Row) string {
+	words := map[plan.Outcome]string{
+		plan.Applied:    "applied",
+		plan.Superseded: "superseded: it was not so any more when it was its turn, and nothing was done",
+		plan.Failed:     "failed",
+		plan.Withheld:   "withheld: it is over a bound",
+		plan.ForPerson:  "for a person",
+		plan.Pending:    "",
 	}[r.Outcome]
 	if r.Error != "" {
 		words += ": " + r.Error

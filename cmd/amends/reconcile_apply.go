@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/schedule"
 )
 
@@ -52,7 +52,7 @@ func (a *app) apply(ctx context.Context, d desk, name, id string, r *request, ap
 	if err != nil {
 		return err
 	}
-	left, err := d.Findings(ctx, drift.FindingQuery{Plan: p.Ref(), Acting: true, Limit: 1})
+	left, err := d.Findings(ctx, plan.FindingQuery{Plan: p.Ref(), Acting: true, Limit: 1})
 	if err != nil {
 		return err
 	}
@@ -72,13 +72,13 @@ func (a *app) apply(ctx context.Context, d desk, name, id string, r *request, ap
 }
 
 // applicable reads a plan that can be carried out, or says why it cannot.
-func applicable(ctx context.Context, d desk, name, id string) (drift.Stored, error) {
+func applicable(ctx context.Context, d desk, name, id string) (plan.Stored, error) {
 	j, err := jobOf(ctx, d, name)
 	if err != nil {
-		return drift.Stored{}, err
+		return plan.Stored{}, err
 	}
 	if err := j.runnable(); err != nil {
-		return drift.Stored{}, err
+		return plan.Stored{}, err
 	}
 	p, err := planOf(ctx, d, id)
 	if err != nil {
@@ -98,12 +98,12 @@ func applicable(ctx context.Context, d desk, name, id string) (drift.Stored, err
 }
 
 // lift lifts the bounds for a plan that is over one.
-func (a *app) lift(ctx context.Context, d desk, p *drift.Stored, r *request) error {
+func (a *app) lift(ctx context.Context, d desk, p *plan.Stored, r *request) error {
 	if len(p.Withheld) == 0 {
 		a.sayf("nothing of plan %s is over a bound, so it needs no approval", brief(p.ID))
 		return nil
 	}
-	if err := d.Approve(ctx, p.ID, drift.By{Actor: r.by.Actor, Reason: r.by.Reason}); err != nil {
+	if err := d.Approve(ctx, p.ID, plan.By{Actor: r.by.Actor, Reason: r.by.Reason}); err != nil {
 		return err
 	}
 	a.sayf("the bounds of plan %s are lifted", brief(p.ID))
@@ -118,7 +118,7 @@ type appliedJSON struct {
 }
 
 // nothingLeft tells that everything which is done by itself was done already.
-func (a *app) nothingLeft(p *drift.Stored) error {
+func (a *app) nothingLeft(p *plan.Stored) error {
 	if a.json {
 		return a.printJSON(appliedJSON{Plan: p.ID, Withheld: len(p.Withheld) > 0})
 	}
@@ -130,7 +130,7 @@ func (a *app) nothingLeft(p *drift.Stored) error {
 }
 
 // applied tells how the run that carried out a plan ended.
-func (a *app) applied(run *schedule.RunRow, p *drift.Stored) error {
+func (a *app) applied(run *schedule.RunRow, p *plan.Stored) error {
 	if !a.json {
 		if err := a.printEnd(run); err != nil || run.Open() {
 			return err

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/schedule"
 )
 
@@ -84,7 +84,7 @@ func (a *app) planned(ctx context.Context, d desk, j *job, run *schedule.RunRow,
 }
 
 // drifted is the finding that not everything is as it should be, or nil.
-func drifted(p *drift.Stored) error {
+func drifted(p *plan.Stored) error {
 	n := p.Drifts()
 	if n == 0 {
 		return nil

@@ -10,19 +10,19 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/plan"
 )
 
 // outcomes are what can become of a finding.
 var outcomes = []string{
-	string(drift.Applied), string(drift.Superseded), string(drift.Failed), string(drift.Withheld), string(drift.ForPerson),
+	string(plan.Applied), string(plan.Superseded), string(plan.Failed), string(plan.Withheld), string(plan.ForPerson),
 }
 
 // showing says which findings of which plan are shown.
 type showing struct {
 	job            string
 	class, outcome string
-	query          drift.FindingQuery
+	query          plan.FindingQuery
 }
 
 func (a *app) reconcileShow() *cobra.Command {
@@ -78,8 +78,8 @@ func atMostOnePlan(cmd *cobra.Command, args []string) error {
 // classNames are the classes of which findings are kept.
 func classNames() []string {
 	var names []string
-	for _, c := range drift.Classes {
-		if c != drift.InSync {
+	for _, c := range plan.Classes {
+		if c != plan.InSync {
 			names = append(names, string(c))
 		}
 	}
@@ -103,7 +103,7 @@ func (s *showing) faults() []string {
 	if s.query.Limit < 1 {
 		wrong = append(wrong, "--limit is at least 1")
 	}
-	s.query.Class, s.query.Outcome = drift.Class(s.class), drift.Outcome(s.outcome)
+	s.query.Class, s.query.Outcome = plan.Class(s.class), plan.Outcome(s.outcome)
 	return wrong
 }
 
@@ -112,12 +112,12 @@ func (s *showing) lists() bool {
 	return s.class != "" || s.outcome != "" || s.query.Acting || s.query.After != ""
 }
 
-func (s *showing) plan(ctx context.Context, d desk, id string) (drift.Stored, error) {
+func (s *showing) plan(ctx context.Context, d desk, id string) (plan.Stored, error) {
 	if s.job == "" {
 		return planOf(ctx, d, id)
 	}
 	p, err := d.Latest(ctx, s.job)
-	if !errors.Is(err, drift.ErrNotFound) {
+	if !errors.Is(err, plan.ErrNotFound) {
 		return p, err
 	}
 	if _, err := jobOf(ctx, d, s.job); err != nil {
@@ -126,7 +126,7 @@ func (s *showing) plan(ctx context.Context, d desk, id string) (drift.Stored, er
 	return p, &failure{exit: exitNotFound, what: "job " + s.job + " has made no plan yet", next: "amends reconcile plan " + quote(s.job)}
 }
 
-func (a *app) runShowPlan(cmd *cobra.Command, d desk, p *drift.Stored, s *showing) error {
+func (a *app) runShowPlan(cmd *cobra.Command, d desk, p *plan.Stored, s *showing) error {
 	if !a.json && !s.lists() {
 		if err := a.writePlan(cmd.Context(), d, p); err != nil {
 			return err
@@ -164,7 +164,7 @@ func (a *app) runShowPlan(cmd *cobra.Command, d desk, p *drift.Stored, s *showin
 
 // planJSON is a plan and a page of its findings as JSON.
 type planJSON struct {
-	Plan     drift.Plan `json:"plan"`
+	Plan     plan.Plan  `json:"plan"`
 	Number   int64      `json:"number,string"`
 	Made     *time.Time `json:"finishedAt"`
 	Approved *markJSON  `json:"approved"` // the bounds were lifted; null: they were not
@@ -173,16 +173,16 @@ type planJSON struct {
 
 // rowJSON is a finding and what became of it as JSON.
 type rowJSON struct {
-	drift.Finding
-	Outcome drift.Outcome `json:"outcome"` // "": nothing yet
-	Error   string        `json:"error"`
-	At      *time.Time    `json:"outcomeAt"` // of the outcome
+	plan.Finding
+	Outcome plan.Outcome `json:"outcome"` // "": nothing yet
+	Error   string       `json:"error"`
+	At      *time.Time   `json:"outcomeAt"` // of the outcome
 }
 
-func planToJSON(p *drift.Stored, rows []drift.Row, more bool) planJSON {
+func planToJSON(p *plan.Stored, rows []plan.Row, more bool) planJSON {
 	j := planJSON{Plan: p.Plan, Number: p.Number, Made: utc(p.Made), listing: listed(rows, more,
-		func(r *drift.Row) rowJSON { return rowJSON{r.Finding, r.Outcome, r.Error, utc(r.At)} },
-		func(r *drift.Row) string { return r.Key })}
+		func(r *plan.Row) rowJSON { return rowJSON{r.Finding, r.Outcome, r.Error, utc(r.At)} },
+		func(r *plan.Row) string { return r.Key })}
 	if p.Approved.Actor != "" {
 		j.Approved = &markJSON{utc(p.When), p.Approved.Actor, p.Approved.Reason}
 	}

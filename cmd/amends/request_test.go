@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/store/memory"
 )
@@ -158,7 +158,7 @@ func TestApplicable(t *testing.T) {
 // Where a page ends is read back as it was written, whatever is in a key.
 func TestDriftCursor(t *testing.T) {
 	t.Parallel()
-	d := drift.Drift{Job: "orders:eu", Finding: drift.Finding{Key: "shop:order:1,2"}, First: time.Date(2026, 3, 14, 12, 0, 0, 123456000, time.UTC)}
+	d := plan.Drift{Job: "orders:eu", Finding: plan.Finding{Key: "shop:order:1,2"}, First: time.Date(2026, 3, 14, 12, 0, 0, 123456000, time.UTC)}
 	got, err := parseDriftCursor(driftCursor(&d))
 	if err != nil || got.Job != d.Job || got.Key != d.Key || !got.First.Equal(d.First) {
 		t.Errorf("%q is read as %+v, %v", driftCursor(&d), got, err)
@@ -168,23 +168,23 @@ func TestDriftCursor(t *testing.T) {
 // What a person can do with a plan follows from what is in it.
 func TestNextOfPlan(t *testing.T) {
 	t.Parallel()
-	starts := []drift.Tally{{Class: drift.Missing, Do: drift.Start, Risk: drift.Create, Count: 2}}
-	asked := []drift.Tally{{Class: drift.Duplicate, Do: drift.Ask, Count: 1}}
-	over := []drift.Excess{{Risk: drift.Create, Count: 2}}
+	starts := []plan.Tally{{Class: plan.Missing, Do: plan.Start, Risk: plan.Create, Count: 2}}
+	asked := []plan.Tally{{Class: plan.Duplicate, Do: plan.Ask, Count: 1}}
+	over := []plan.Excess{{Risk: plan.Create, Count: 2}}
 	for name, tc := range map[string]struct {
-		plan drift.Plan
+		plan plan.Plan
 		by   string
 		want string
 	}{
-		"in sync":  {drift.Plan{Tallies: []drift.Tally{{Class: drift.InSync, Do: drift.Nothing, Count: 9}}}, "", "there is nothing to do"},
-		"asks":     {drift.Plan{Tallies: asked}, "", "what is for a person: amends reconcile show 5f3a1c2d"},
-		"acts":     {drift.Plan{Tallies: starts}, "", "to do it: amends reconcile apply orders 5f3a1c2d --reason WHY"},
-		"over":     {drift.Plan{Tallies: starts, Withheld: over}, "", "the same with --approve"},
-		"approved": {drift.Plan{Tallies: starts, Withheld: over}, "anna", "to do it: "},
-		"refused":  {drift.Plan{Tallies: starts, Refused: "the mapping"}, "", "nothing of it can be done"},
+		"in sync":  {plan.Plan{Tallies: []plan.Tally{{Class: plan.InSync, Do: plan.Nothing, Count: 9}}}, "", "there is nothing to do"},
+		"asks":     {plan.Plan{Tallies: asked}, "", "what is for a person: amends reconcile show 5f3a1c2d"},
+		"acts":     {plan.Plan{Tallies: starts}, "", "to do it: amends reconcile apply orders 5f3a1c2d --reason WHY"},
+		"over":     {plan.Plan{Tallies: starts, Withheld: over}, "", "the same with --approve"},
+		"approved": {plan.Plan{Tallies: starts, Withheld: over}, "anna", "to do it: "},
+		"refused":  {plan.Plan{Tallies: starts, Refused: "the mapping"}, "", "nothing of it can be done"},
 	} {
 		tc.plan.Job, tc.plan.ID = "orders", "5f3a1c2d00000000"
-		if got := (&app{}).nextOfPlan(&drift.Stored{Plan: tc.plan, Approved: drift.By{Actor: tc.by}}); !strings.Contains(got, tc.want) {
+		if got := (&app{}).nextOfPlan(&plan.Stored{Plan: tc.plan, Approved: plan.By{Actor: tc.by}}); !strings.Contains(got, tc.want) {
 			t.Errorf("%s: %q, want %q in it", name, got, tc.want)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -133,8 +133,8 @@ type view struct {
 	pending    []saga.Signal // posted and not yet consumed
 	duplicates []ledger.Duplicate
 	knowledge  *knowledge
-	lacking    string           // the definition that it waits for and no live process knows; "" when there is none
-	heard      *reconcile.Entry // of the object the work is named by; only for show, nil when nothing was
+	lacking    string       // the definition that it waits for and no live process knows; "" when there is none
+	heard      *inbox.Entry // of the object the work is named by; only for show, nil when nothing was
 }
 
 func look(ctx context.Context, s store, id saga.ID) (*view, error) {

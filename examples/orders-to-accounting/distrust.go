@@ -10,14 +10,14 @@ import (
 
 	"github.com/amends-dev/amends/examples/orders-to-accounting/world"
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/schedule"
 )
 
 // found is what the reconciler says about something that people did in the books.
 type found struct {
 	world.Done
-	Class drift.Class `json:"class"` // "": nothing was found
+	Class plan.Class `json:"class"` // "": nothing was found
 }
 
 // distrust is the last scene: everything is compared, and nothing should be found. Then people lay hands on the books,
@@ -105,7 +105,7 @@ func (p *play) silence(ctx context.Context) error {
 	}
 	drifts, err := p.drifts(ctx)
 	for key, class := range drifts {
-		if order, ours := strings.CutPrefix(key, mark); ours && class == drift.Orphan && p.amends.config.Deleted(order) {
+		if order, ours := strings.CutPrefix(key, mark); ours && class == plan.Orphan && p.amends.config.Deleted(order) {
 			p.Silent = append(p.Silent, key)
 		}
 	}
@@ -114,9 +114,9 @@ func (p *play) silence(ctx context.Context) error {
 }
 
 // drifts is what the latest comparison has found, by keys.
-func (p *play) drifts(ctx context.Context) (map[string]drift.Class, error) {
-	drifts, err := p.records.journal.Drifts(ctx, drift.DriftQuery{Job: jobAll, Limit: 10_000})
-	classes := map[string]drift.Class{}
+func (p *play) drifts(ctx context.Context) (map[string]plan.Class, error) {
+	drifts, err := p.records.journal.Drifts(ctx, plan.DriftQuery{Job: jobAll, Limit: 10_000})
+	classes := map[string]plan.Class{}
 	for i := range drifts {
 		classes[drifts[i].Key] = drifts[i].Class
 	}

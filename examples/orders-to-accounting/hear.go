@@ -15,8 +15,8 @@ import (
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/examples/orders-to-accounting/shop"
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/sweep"
+	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/reconcile/scan"
 	"github.com/amends-dev/amends/reconcile/webhook"
 )
 
@@ -28,7 +28,7 @@ var volatile = []string{"version", "updatedAt", "invoiceId"}
 
 // ear hears the shop: it stores the webhooks that come to the door, and turns what they say into work.
 type ear struct {
-	shop  sweep.Source // asked where a webhook proves nothing
+	shop  scan.Source // asked where a webhook proves nothing
 	works *coordinator.Coordinator
 	log   logrus.FieldLogger
 	// forgetful: what was heard is lost. A webhook that was on its way then may tell of an order that is no more, and
@@ -39,11 +39,11 @@ type ear struct {
 // hear listens at address until ctx ends. A webhook is answered once it is stored; what follows from it follows
 // later, and from what the gate says is newest.
 func (e *ear) hear(ctx context.Context, address, secret string, box journal) error {
-	hearer, err := reconcile.New(box, reconcile.Options{
-		Sources: map[string]reconcile.Source{sourceName: {
+	hearer, err := inbox.New(box, inbox.Options{
+		Sources: map[string]inbox.Source{sourceName: {
 			Fetch: e.shop.Fetch, Deliver: e.deliver, Quota: e.shop.Quota,
 			// The shop is on this machine, and so are its faults; a real one is given more time.
-			Policy: reconcile.Policy{AlwaysFetch: e.forgetful, Settle: time.Second, Dense: true, Volatile: volatile, Initial: 50 * time.Millisecond, Max: 2 * time.Second},
+			Policy: inbox.Policy{AlwaysFetch: e.forgetful, Settle: time.Second, Dense: true, Volatile: volatile, Initial: 50 * time.Millisecond, Max: 2 * time.Second},
 		}},
 		Lease: 3 * time.Second, Poll: 100 * time.Millisecond, Log: e.log,
 	})
@@ -52,7 +52,7 @@ func (e *ear) hear(ctx context.Context, address, secret string, box journal) err
 	}
 	// The topic of an event is its type, like order.updated; its data is the whole order.
 	sender, err := webhook.Standard(webhook.Mapping{
-		Version: "data.version", Clock: reconcile.CounterClock, Volatile: volatile, Deleted: []string{string(shop.TopicDeleted)},
+		Version: "data.version", Clock: inbox.CounterClock, Volatile: volatile, Deleted: []string{string(shop.TopicDeleted)},
 	})
 	if err != nil {
 		return err
@@ -97,11 +97,11 @@ func listen(ctx context.Context, address string, h http.Handler) error {
 
 // deliver turns what the gate has accepted into work: a paid order is started, or begun again where it is known; a
 // cancelled one is undone. Being told twice changes nothing.
-func (e *ear) deliver(ctx context.Context, c reconcile.Change) error {
+func (e *ear) deliver(ctx context.Context, c inbox.Change) error {
 	var o shop.Order
 	if len(c.Body) > 0 {
 		if err := json.Unmarshal(c.Body, &o); err != nil {
-			return reconcile.Permanent(fmt.Errorf("%s is no order: %w", c.Object, err))
+			return inbox.Permanent(fmt.Errorf("%s is no order: %w", c.Object, err))
 		}
 	}
 	switch {

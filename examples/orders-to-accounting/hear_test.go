@@ -17,13 +17,13 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/effect"
 	"github.com/amends-dev/amends/examples/orders-to-accounting/books"
 	"github.com/amends-dev/amends/examples/orders-to-accounting/shop"
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/reconcile/webhook"
 	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/sagahttp"
 )
 
 // rig is one sync process in this one, over a shop, books and a mailbox of its own. It listens at door.
@@ -35,7 +35,7 @@ type rig struct {
 	door  string
 
 	ledger ledger.Catalogue
-	heard  reconcile.Reader
+	heard  inbox.Reader
 }
 
 // rigUp starts a sync that hears of one paid order by webhooks alone, until the test is over.
@@ -70,7 +70,7 @@ func rigUp(t *testing.T) *rig {
 	if err := works.Register(t.Context(), definition(t, p)); err != nil {
 		t.Fatal(err)
 	}
-	asks, err := effect.New(shopURL, nil)
+	asks, err := sagahttp.New(shopURL, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +230,7 @@ func TestCancelledBeforeItWasHeardOf(t *testing.T) {
 	r.tell(3) // the third webhook of the shop, about another order
 	r.becomes(o, saga.Completed, "1")
 	eventually(t, "nothing is owed", func() bool {
-		owing, err := r.heard.Entries(t.Context(), reconcile.EntryFilter{Owing: true})
+		owing, err := r.heard.Entries(t.Context(), inbox.EntryFilter{Owing: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -283,7 +283,7 @@ func TestFetchOrder(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			client, err := effect.New(serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			client, err := sagahttp.New(serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Path != "/orders/10001" {
 					t.Errorf("asked for %s", r.URL)
 				}
@@ -295,11 +295,11 @@ func TestFetchOrder(t *testing.T) {
 				t.Fatal(err)
 			}
 			source := (&Sync{shop: client}).orders()
-			got, err := source.Fetch(t.Context(), reconcile.Object{Source: sourceName, Type: "order", ID: "10001"})
+			got, err := source.Fetch(t.Context(), inbox.Object{Source: sourceName, Type: "order", ID: "10001"})
 			if got.Gone != c.gone || (err != nil) != c.fails {
 				t.Errorf("got %+v, %v", got, err)
 			}
-			if c.status == 200 && !c.fails && (got.Version != reconcile.Counter(1) || !bytes.Equal(got.Body, body) || got.Fingerprint.IsZero()) {
+			if c.status == 200 && !c.fails && (got.Version != inbox.Counter(1) || !bytes.Equal(got.Body, body) || got.Fingerprint.IsZero()) {
 				t.Errorf("got %+v", got)
 			}
 		})

@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/effect"
 	"github.com/amends-dev/amends/examples/orders-to-accounting/faults"
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/reconcile/repair"
+	"github.com/amends-dev/amends/sagahttp"
 )
 
 // place says where the sync finds everything. The supervisor hands it to the processes it starts.
@@ -111,7 +111,7 @@ func withSync(ctx context.Context, p place, log logrus.FieldLogger, do func(*syn
 		return err
 	}
 	shop := job.orders()
-	shop.Quota = reconcile.NewQuota(reconcile.Limits{PerSecond: 200})
+	shop.Quota = inbox.NewQuota(inbox.Limits{PerSecond: 200})
 	hears := &ear{shop: shop, works: c, log: log, forgetful: !p.Lost.IsZero()}
 	distrust, err := newDistrustful(job, c, hears, rec, log)
 	if err != nil {
@@ -132,7 +132,7 @@ func givesUp(r *http.Request) error {
 func newSync(p place) (*Sync, error) {
 	s := &Sync{mail: p.Mail, timeout: p.Answer, settle: p.Settle}
 	var errShop, errBooks error
-	s.shop, errShop = effect.New(p.Shop, &effect.Options{Timeout: p.Answer, Authorize: givesUp})
-	s.books, errBooks = effect.New(p.Books, &effect.Options{Timeout: p.Answer, Authorize: givesUp})
+	s.shop, errShop = sagahttp.New(p.Shop, &sagahttp.Options{Timeout: p.Answer, Authorize: givesUp})
+	s.books, errBooks = sagahttp.New(p.Books, &sagahttp.Options{Timeout: p.Answer, Authorize: givesUp})
 	return s, errors.Join(errShop, errBooks)
 }

@@ -12,12 +12,12 @@ import (
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/examples/orders-to-accounting/books"
 	"github.com/amends-dev/amends/examples/orders-to-accounting/shop"
-	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/reconcile/jobs"
+	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/repair"
+	"github.com/amends-dev/amends/reconcile/scan"
 	"github.com/amends-dev/amends/reconcile/schedule"
-	"github.com/amends-dev/amends/reconcile/sweep"
 	"github.com/amends-dev/amends/reconcile/works"
 )
 
@@ -32,7 +32,7 @@ const sweepLag = time.Second
 
 // distrustful is what a sync process does by the clock, because it trusts neither webhooks nor itself.
 type distrustful struct {
-	changes    *sweep.Sweep
+	changes    *scan.Sweep
 	everything *repair.Reconciler
 	records    *records
 	log        logrus.FieldLogger
@@ -40,7 +40,7 @@ type distrustful struct {
 
 // newDistrustful puts it together. The source has the quota that the hearer of the same shop uses.
 func newDistrustful(job *Sync, c *coordinator.Coordinator, hears *ear, rec *records, log logrus.FieldLogger) (*distrustful, error) {
-	s, errSweep := sweep.New(sweep.Config{
+	s, errSweep := scan.New(scan.Config{
 		Name: jobAll, Source: hears.shop, Destination: job.invoices(), Store: rec.journal, Mapping: mapping, Proceed: schedule.Proceed,
 		Overlap: 5 * time.Second, Safety: sweepLag, Timeout: job.timeout, Attempts: 20,
 	})
@@ -70,7 +70,7 @@ func (d *distrustful) run(ctx context.Context) error {
 }
 
 // orderOfChange is the input of the saga for an accepted state of an order.
-func orderOfChange(c reconcile.Change) (any, error) {
+func orderOfChange(c inbox.Change) (any, error) {
 	var o shop.Order
 	if err := json.Unmarshal(c.Body, &o); err != nil {
 		return nil, fmt.Errorf("%s is no order: %w", c.Object, err)
@@ -80,7 +80,7 @@ func orderOfChange(c reconcile.Change) (any, error) {
 
 // fieldsOfInput is what the invoice should say for an input of the saga. That a newer version of an order is no news when
 // only our mark has moved, is seen by it.
-func fieldsOfInput(input json.RawMessage) (drift.Fields, error) {
+func fieldsOfInput(input json.RawMessage) (plan.Fields, error) {
 	var o shop.Order
 	err := json.Unmarshal(input, &o)
 	return fields(o.Customer.Ref(), invoiceLines(o)), err
@@ -89,7 +89,7 @@ func fieldsOfInput(input json.RawMessage) (drift.Fields, error) {
 // effects says which steps stand, as order and invoice show it. Neither shows whether a receipt went out: what is not named
 // here and cannot be asked for counts as sent. But before the mark there is none, unless a void invoice shows that the
 // mark may have been taken off again.
-func effects(o *sweep.Object, live, void []drift.Document) (map[string]repair.Effect, error) {
+func effects(o *scan.Object, live, void []plan.Document) (map[string]repair.Effect, error) {
 	var order shop.Order
 	if err := json.Unmarshal(o.Body, &order); err != nil {
 		return nil, err

@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/amends-dev/amends/examples/orders-to-accounting/shop"
-	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/reconcile/plan"
 )
 
 // memo is what an invoice says of itself, so that a ledger that is lost can be rebuilt from the books: which version of
@@ -16,7 +16,7 @@ func memo(revision string, o shop.Order) string {
 }
 
 // readMemo reads the version that an invoice with these fields shows, and whether they are still what we wrote.
-func readMemo(text string, f drift.Fields) (revision string, intact bool) {
+func readMemo(text string, f plan.Fields) (revision string, intact bool) {
 	rest, ours := strings.CutPrefix(text, "version ")
 	revision, sum, whole := strings.Cut(rest, " #")
 	if !ours || !whole {
@@ -26,7 +26,7 @@ func readMemo(text string, f drift.Fields) (revision string, intact bool) {
 }
 
 // digest is short, because people see it.
-func digest(f drift.Fields) string {
-	sum := reconcile.DigestOf(f["customer"], f["total"], f["lines"])
+func digest(f plan.Fields) string {
+	sum := inbox.DigestOf(f["customer"], f["total"], f["lines"])
 	return hex.EncodeToString(sum[:4])
 }

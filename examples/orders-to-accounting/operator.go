@@ -11,7 +11,7 @@ import (
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/examples/orders-to-accounting/mail"
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -194,7 +194,7 @@ func (s *Sync) isDeleted(ctx context.Context, order string) (gone bool, err erro
 func (s *Sync) standing(ctx context.Context, work string) (invoice string, err error) {
 	return invoice, insist(ctx, func() error {
 		docs, err := s.invoicesOf(ctx, work)
-		live := slices.DeleteFunc(docs, func(d drift.Document) bool { return d.Void })
+		live := slices.DeleteFunc(docs, func(d plan.Document) bool { return d.Void })
 		if err == nil && len(live) == 1 {
 			invoice = live[0].ID
 		}

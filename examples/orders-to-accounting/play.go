@@ -10,7 +10,7 @@ import (
 
 	"github.com/amends-dev/amends/examples/orders-to-accounting/audit"
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 // play is one performance: two syncs over worlds that are equal and do not know of each other.
@@ -114,11 +114,11 @@ func (p *play) heardOut(ctx context.Context) (bool, error) {
 			return false, err
 		}
 	}
-	pending, err := p.records.journal.Deliveries(ctx, reconcile.DeliveryFilter{Unjudged: true, Limit: 1})
+	pending, err := p.records.journal.Deliveries(ctx, inbox.DeliveryFilter{Unjudged: true, Limit: 1})
 	if err != nil || len(pending) > 0 {
 		return false, err
 	}
-	owing, err := p.records.journal.Entries(ctx, reconcile.EntryFilter{Owing: true, Limit: 1})
+	owing, err := p.records.journal.Entries(ctx, inbox.EntryFilter{Owing: true, Limit: 1})
 	return len(owing) == 0, err
 }
 

@@ -11,10 +11,10 @@ import (
 	_ "github.com/lib/pq" // the driver by which a ledger on Postgres is dropped
 
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/reconcile/scan"
 	"github.com/amends-dev/amends/reconcile/schedule"
-	"github.com/amends-dev/amends/reconcile/sweep"
 	stores "github.com/amends-dev/amends/store"
 )
 
@@ -25,12 +25,12 @@ type store interface {
 
 // journal is what was heard, swept, planned and run, with all of its sides.
 type journal interface {
-	reconcile.Inbox
-	reconcile.Gate
-	reconcile.Reader
-	sweep.Store
-	drift.Plans
-	drift.Drifts
+	inbox.Inbox
+	inbox.Gate
+	inbox.Reader
+	scan.Store
+	plan.Plans
+	plan.Drifts
 	schedule.Store
 	schedule.Reader
 }

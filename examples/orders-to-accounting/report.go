@@ -13,7 +13,7 @@ import (
 	"github.com/amends-dev/amends/examples/orders-to-accounting/faults"
 	"github.com/amends-dev/amends/examples/orders-to-accounting/hooks"
 	"github.com/amends-dev/amends/examples/orders-to-accounting/world"
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/schedule"
 )
 
@@ -45,9 +45,9 @@ type report struct {
 }
 
 // classes is what the reconciler has to call each deed. What carries no mark of ours is nobody's business.
-var classes = map[world.Deed]drift.Class{
-	world.Edited: drift.Diverged, world.Noted: "", world.Voided: drift.PhantomDone, world.Deleted: drift.PhantomDone,
-	world.Copied: drift.Duplicate, world.Handmade: "",
+var classes = map[world.Deed]plan.Class{
+	world.Edited: plan.Diverged, world.Noted: "", world.Voided: plan.PhantomDone, world.Deleted: plan.PhantomDone,
+	world.Copied: plan.Duplicate, world.Handmade: "",
 }
 
 // Clean reports whether the audit found nothing, an outage undid nothing, and the reconciler found each deed and nothing else.

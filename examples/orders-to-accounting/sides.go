@@ -10,13 +10,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/amends-dev/amends/effect"
 	"github.com/amends-dev/amends/examples/orders-to-accounting/books"
 	"github.com/amends-dev/amends/examples/orders-to-accounting/shop"
-	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/drift"
-	"github.com/amends-dev/amends/reconcile/sweep"
+	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/reconcile/scan"
 	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/sagahttp"
 )
 
 // mapping names how an order is turned into what its invoice should say. Who changes digest or fields changes it, too.
@@ -26,9 +26,9 @@ const mapping = "1"
 const mark = "shop:order:"
 
 // orders is the shop as a sweep reads it.
-func (s *Sync) orders() sweep.Source {
-	return sweep.Source{
-		Object:     reconcile.Object{Source: sourceName, Type: "order"},
+func (s *Sync) orders() scan.Source {
+	return scan.Source{
+		Object:     inbox.Object{Source: sourceName, Type: "order"},
 		Changed:    s.changedOrders,
 		Partitions: s.orderRanges,
 		All:        s.allOrders,
@@ -38,7 +38,7 @@ func (s *Sync) orders() sweep.Source {
 }
 
 // changedOrders lists what changed since a time.
-func (s *Sync) changedOrders(ctx context.Context, q sweep.Query) (sweep.Page, error) {
+func (s *Sync) changedOrders(ctx context.Context, q scan.Query) (scan.Page, error) {
 	return s.listOrders(ctx, q, map[string][]string{"changedSince": {q.Since.UTC().Format(time.RFC3339)}}, nil)
 }
 
@@ -47,17 +47,17 @@ func (s *Sync) changedOrders(ctx context.Context, q sweep.Query) (sweep.Page, er
 var ranges = []string{"1970-01-01T00:00:00Z", "2026-01-01T00:00:00Z", "2026-07-01T00:00:00Z", "2027-01-01T00:00:00Z", "9999-01-01T00:00:00Z"}
 
 // orderRanges names the parts, and what each of them holds by the shop's word.
-func (s *Sync) orderRanges(ctx context.Context) ([]sweep.Partition, error) {
-	var parts []sweep.Partition
+func (s *Sync) orderRanges(ctx context.Context) ([]scan.Partition, error) {
+	var parts []scan.Partition
 	for _, from := range ranges[:len(ranges)-1] {
 		var total *int
-		if _, err := s.listOrders(ctx, sweep.Query{Limit: 1}, createdIn(from), &total); err != nil {
+		if _, err := s.listOrders(ctx, scan.Query{Limit: 1}, createdIn(from), &total); err != nil {
 			return nil, err
 		}
 		if total == nil {
 			return nil, fmt.Errorf("the shop did not say how many orders it has from %s on", from)
 		}
-		parts = append(parts, sweep.Partition{Name: from, Count: int64(*total)})
+		parts = append(parts, scan.Partition{Name: from, Count: int64(*total)})
 	}
 	return parts, nil
 }
@@ -67,7 +67,7 @@ func createdIn(part string) map[string][]string {
 }
 
 // allOrders lists one part, in the order in which its orders came in.
-func (s *Sync) allOrders(ctx context.Context, q sweep.Query) (sweep.Page, error) {
+func (s *Sync) allOrders(ctx context.Context, q scan.Query) (scan.Page, error) {
 	return s.listOrders(ctx, q, createdIn(q.Partition), nil)
 }
 
@@ -75,7 +75,7 @@ func (s *Sync) allOrders(ctx context.Context, q sweep.Query) (sweep.Page, error)
 const mostOrders = 500
 
 // listOrders asks for one page. total gets what the shop says of a created range, if it is not nil.
-func (s *Sync) listOrders(ctx context.Context, q sweep.Query, which map[string][]string, total **int) (sweep.Page, error) {
+func (s *Sync) listOrders(ctx context.Context, q scan.Query, which map[string][]string, total **int) (scan.Page, error) {
 	limit := mostOrders
 	if q.Limit > 0 {
 		limit = min(q.Limit, mostOrders)
@@ -89,17 +89,17 @@ func (s *Sync) listOrders(ctx context.Context, q sweep.Query, which map[string][
 		Next   string
 		Total  *int
 	}
-	if err := s.ask(ctx, s.shop, effect.Path("orders"), which, &page); err != nil {
-		return sweep.Page{}, err
+	if err := s.ask(ctx, s.shop, sagahttp.Path("orders"), which, &page); err != nil {
+		return scan.Page{}, err
 	}
 	if total != nil {
 		*total = page.Total
 	}
-	var p sweep.Page
+	var p scan.Page
 	for _, body := range page.Orders {
 		o, err := objectOf(body)
 		if err != nil {
-			return sweep.Page{}, err
+			return scan.Page{}, err
 		}
 		p.Objects = append(p.Objects, o)
 	}
@@ -110,9 +110,9 @@ func (s *Sync) listOrders(ctx context.Context, q sweep.Query, which map[string][
 }
 
 // getOrder asks for one order.
-func (s *Sync) getOrder(ctx context.Context, id string) (*sweep.Object, error) {
+func (s *Sync) getOrder(ctx context.Context, id string) (*scan.Object, error) {
 	var body json.RawMessage
-	answer, err := s.shop.Do(ctx, effect.Request{Method: http.MethodGet, Path: effect.Path("orders", id), Into: &body})
+	answer, err := s.shop.Do(ctx, sagahttp.Request{Method: http.MethodGet, Path: sagahttp.Path("orders", id), Into: &body})
 	if answer != nil && answer.Status == http.StatusNotFound {
 		return nil, nil //nolint:nilnil // the shop answered, and has none
 	}
@@ -124,51 +124,51 @@ func (s *Sync) getOrder(ctx context.Context, id string) (*sweep.Object, error) {
 }
 
 // objectOf reads what the gate and a sweep need of an order, as the shop gave it.
-func objectOf(body json.RawMessage) (sweep.Object, error) {
+func objectOf(body json.RawMessage) (scan.Object, error) {
 	var o shop.Order
 	if err := json.Unmarshal(body, &o); err != nil {
-		return sweep.Object{}, fmt.Errorf("the shop sent an order that cannot be read: %w", err)
+		return scan.Object{}, fmt.Errorf("the shop sent an order that cannot be read: %w", err)
 	}
-	digest, err := reconcile.Fingerprint(body, volatile...)
-	return sweep.Object{
-		ID: o.ID, Version: reconcile.Counter(o.Version), Created: o.CreatedAt, Changed: o.UpdatedAt, Body: body, Fingerprint: digest,
+	digest, err := inbox.Fingerprint(body, volatile...)
+	return scan.Object{
+		ID: o.ID, Version: inbox.Counter(o.Version), Created: o.CreatedAt, Changed: o.UpdatedAt, Body: body, Fingerprint: digest,
 	}, err
 }
 
 // want says what the invoice of an order should say. Only paid orders are to have one.
-func want(o *sweep.Object) (drift.Truth, error) {
+func want(o *scan.Object) (plan.Truth, error) {
 	var order shop.Order
 	if err := json.Unmarshal(o.Body, &order); err != nil {
-		return drift.Truth{}, fmt.Errorf("order %s: %w", o.ID, err)
+		return plan.Truth{}, fmt.Errorf("order %s: %w", o.ID, err)
 	}
-	return drift.Truth{
+	return plan.Truth{
 		Key: order.Ref(), Revision: o.Version.Revision(), Wanted: order.Status == shop.Paid && !o.Deleted,
 		Fields: fields(order.Customer.Ref(), invoiceLines(order)), Changed: order.UpdatedAt,
 	}, nil
 }
 
 // fields are what is ours on an invoice.
-func fields(customer string, lines []books.Line) drift.Fields {
+func fields(customer string, lines []books.Line) plan.Fields {
 	var sold strings.Builder
 	for _, l := range lines {
 		fmt.Fprintf(&sold, "%d × %s at %d; ", l.Quantity, strings.TrimSpace(l.Description), l.UnitCents)
 	}
-	return drift.Fields{"customer": customer, "total": strconv.FormatInt(books.Total(lines), 10), "lines": strings.TrimSuffix(sold.String(), "; ")}
+	return plan.Fields{"customer": customer, "total": strconv.FormatInt(books.Total(lines), 10), "lines": strings.TrimSuffix(sold.String(), "; ")}
 }
 
 // invoices is the books as a sweep reads them.
-func (s *Sync) invoices() sweep.Destination {
-	return sweep.Destination{Marked: s.ourInvoices, Find: s.invoicesOf, Settle: s.settle, Quota: reconcile.NewQuota(reconcile.Limits{PerSecond: 200})}
+func (s *Sync) invoices() scan.Destination {
+	return scan.Destination{Marked: s.ourInvoices, Find: s.invoicesOf, Settle: s.settle, Quota: inbox.NewQuota(inbox.Limits{PerSecond: 200})}
 }
 
 // ourInvoices lists what carries our mark, void and posted ones too.
-func (s *Sync) ourInvoices(ctx context.Context, q sweep.Query) (sweep.Documents, error) {
+func (s *Sync) ourInvoices(ctx context.Context, q scan.Query) (scan.Documents, error) {
 	const most = 200
 	list, err := s.listInvoices(ctx, map[string][]string{"mark": {mark}, "after": {q.Cursor}, "limit": {strconv.Itoa(most)}})
 	if err != nil {
-		return sweep.Documents{}, err
+		return scan.Documents{}, err
 	}
-	d := sweep.Documents{Documents: documents(list.Invoices)}
+	d := scan.Documents{Documents: documents(list.Invoices)}
 	if len(list.Invoices) == most {
 		d.Next = list.Next
 	}
@@ -176,17 +176,17 @@ func (s *Sync) ourInvoices(ctx context.Context, q sweep.Query) (sweep.Documents,
 }
 
 // invoicesOf asks for everything under one order's reference.
-func (s *Sync) invoicesOf(ctx context.Context, key string) ([]drift.Document, error) {
+func (s *Sync) invoicesOf(ctx context.Context, key string) ([]plan.Document, error) {
 	list, err := s.listInvoices(ctx, map[string][]string{"reference": {key}})
 	return documents(list.Invoices), err
 }
 
 func (s *Sync) listInvoices(ctx context.Context, which map[string][]string) (list books.List, err error) {
-	return list, s.ask(ctx, s.books, effect.Path("invoices"), which, &list)
+	return list, s.ask(ctx, s.books, sagahttp.Path("invoices"), which, &list)
 }
 
-func documents(invoices []books.Invoice) []drift.Document {
-	docs := make([]drift.Document, len(invoices))
+func documents(invoices []books.Invoice) []plan.Document {
+	docs := make([]plan.Document, len(invoices))
 	for i := range invoices {
 		docs[i] = document(&invoices[i])
 	}
@@ -195,9 +195,9 @@ func documents(invoices []books.Invoice) []drift.Document {
 
 // document is an invoice as it is compared. Its memo tells which version of the order it shows, and a digest of what we
 // wrote, by which it is known whether anybody has touched it since.
-func document(inv *books.Invoice) drift.Document {
+func document(inv *books.Invoice) plan.Document {
 	f := fields(inv.CustomerRef, inv.Lines)
-	d := drift.Document{
+	d := plan.Document{
 		ID: inv.ID, Key: inv.Reference, Fields: f, Void: inv.State == books.Void, Locked: inv.Posted, Foreign: inv.Note != "", Created: inv.CreatedAt,
 	}
 	d.Revision, d.Intact = readMemo(inv.Memo, f)
@@ -206,15 +206,15 @@ func document(inv *books.Invoice) drift.Document {
 }
 
 // ask asks for a list.
-func (s *Sync) ask(ctx context.Context, of *effect.Client, path string, which map[string][]string, into any) error {
-	_, err := of.Do(ctx, effect.Request{Method: http.MethodGet, Path: path, Query: which, Into: into})
+func (s *Sync) ask(ctx context.Context, of *sagahttp.Client, path string, which map[string][]string, into any) error {
+	_, err := of.Do(ctx, sagahttp.Request{Method: http.MethodGet, Path: path, Query: which, Into: into})
 	return heldBack(err)
 }
 
 // heldBack tells a server that asks for patience from one that fails.
 func heldBack(err error) error {
 	if class, after := saga.Classify(err); err != nil && class == saga.Unsent && after > 0 {
-		return reconcile.Later(err, after)
+		return inbox.Later(err, after)
 	}
 	return err
 }

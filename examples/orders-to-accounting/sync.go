@@ -9,19 +9,19 @@ import (
 
 	"github.com/emersion/go-smtp"
 
-	"github.com/amends-dev/amends/effect"
 	"github.com/amends-dev/amends/examples/orders-to-accounting/books"
 	"github.com/amends-dev/amends/examples/orders-to-accounting/mail"
 	"github.com/amends-dev/amends/examples/orders-to-accounting/shop"
 	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/sagahttp"
 )
 
 const sagaName = "order-to-invoice"
 
 // Sync is the job: paid orders become invoices. Its saga is what to read first.
 type Sync struct {
-	shop  *effect.Client
-	books *effect.Client
+	shop  *sagahttp.Client
+	books *sagahttp.Client
 	mail  string // host and port of the mail server
 
 	timeout time.Duration // of one attempt
@@ -56,8 +56,8 @@ func whatWasSold(o shop.Order) any {
 
 func (s *Sync) ensureCustomer(ctx context.Context, c saga.Call[shop.Order]) (books.Customer, error) {
 	var made books.Customer
-	_, err := s.books.Do(ctx, effect.Request{
-		Method: http.MethodPut, Path: effect.Path("customers", c.Input.Customer.Ref()), Key: c.Key,
+	_, err := s.books.Do(ctx, sagahttp.Request{
+		Method: http.MethodPut, Path: sagahttp.Path("customers", c.Input.Customer.Ref()), Key: c.Key,
 		Body: books.Contact{Name: c.Input.Customer.Name, Email: c.Input.Customer.Email}, Into: &made,
 	})
 	return made, err
@@ -68,12 +68,12 @@ func (s *Sync) ensureCustomer(ctx context.Context, c saga.Call[shop.Order]) (boo
 func (s *Sync) createInvoice(ctx context.Context, c saga.Call[shop.Order]) (books.Invoice, error) {
 	lines := invoiceLines(c.Input)
 	var made books.Invoice
-	r := effect.Request{
-		Method: http.MethodPost, Path: effect.Path("invoices"), Key: c.Key, Into: &made,
+	r := sagahttp.Request{
+		Method: http.MethodPost, Path: sagahttp.Path("invoices"), Key: c.Key, Into: &made,
 		Body: books.Draft{Customer: c.ExternalID("customer"), Reference: c.Work, Memo: memo(c.Revision, c.Input), Lines: lines},
 	}
 	if id := c.PreviousID(); id != "" {
-		r.Method, r.Path, r.Body = http.MethodPut, effect.Path("invoices", id), books.Update{Memo: memo(c.Revision, c.Input), Lines: lines}
+		r.Method, r.Path, r.Body = http.MethodPut, sagahttp.Path("invoices", id), books.Update{Memo: memo(c.Revision, c.Input), Lines: lines}
 	}
 	_, err := s.books.Do(ctx, r)
 	return made, err
@@ -91,8 +91,8 @@ func invoiceLines(o shop.Order) (lines []books.Line) {
 // not count, and neither does one that does not show this version of the order yet.
 func (s *Sync) findInvoice(ctx context.Context, c saga.Call[shop.Order]) (saga.Finding[books.Invoice], error) {
 	var list books.List
-	_, err := s.books.Do(ctx, effect.Request{
-		Method: http.MethodGet, Path: effect.Path("invoices"), Query: map[string][]string{"reference": {c.Work}}, Into: &list,
+	_, err := s.books.Do(ctx, sagahttp.Request{
+		Method: http.MethodGet, Path: sagahttp.Path("invoices"), Query: map[string][]string{"reference": {c.Work}}, Into: &list,
 	})
 	if err != nil {
 		return saga.CannotTell[books.Invoice](), err
@@ -109,7 +109,7 @@ func (s *Sync) findInvoice(ctx context.Context, c saga.Call[shop.Order]) (saga.F
 // voidInvoice undoes createInvoice. Where the answer was lost, or a person named the id only, the coordinator has looked
 // before: an invoice that is not there needs no undo, and one that is there is known.
 func (s *Sync) voidInvoice(ctx context.Context, c saga.Call[shop.Order], inv books.Invoice) error {
-	_, err := s.books.Do(ctx, effect.Request{Method: http.MethodPost, Path: effect.Path("invoices", inv.ID, "void"), Key: c.Key})
+	_, err := s.books.Do(ctx, sagahttp.Request{Method: http.MethodPost, Path: sagahttp.Path("invoices", inv.ID, "void"), Key: c.Key})
 	return err
 }
 
@@ -117,8 +117,8 @@ func (s *Sync) voidInvoice(ctx context.Context, c saga.Call[shop.Order], inv boo
 // client reads as a refusal, and the invoice is voided.
 func (s *Sync) markSynced(ctx context.Context, c saga.Call[shop.Order]) (shop.Order, error) {
 	var marked shop.Order
-	_, err := s.shop.Do(ctx, effect.Request{
-		Method: http.MethodPut, Path: effect.Path("orders", c.Input.ID, "synced"), Key: c.Key,
+	_, err := s.shop.Do(ctx, sagahttp.Request{
+		Method: http.MethodPut, Path: sagahttp.Path("orders", c.Input.ID, "synced"), Key: c.Key,
 		Body: shop.Mark{InvoiceID: c.ExternalID("invoice")}, Into: &marked,
 	})
 	return marked, err
@@ -126,7 +126,7 @@ func (s *Sync) markSynced(ctx context.Context, c saga.Call[shop.Order]) (shop.Or
 
 // clearSynced takes the mark off, known or not. An order that was deleted has none.
 func (s *Sync) clearSynced(ctx context.Context, c saga.Call[shop.Order], _ *shop.Order) error {
-	answer, err := s.shop.Do(ctx, effect.Request{Method: http.MethodDelete, Path: effect.Path("orders", c.Input.ID, "synced"), Key: c.Key})
+	answer, err := s.shop.Do(ctx, sagahttp.Request{Method: http.MethodDelete, Path: sagahttp.Path("orders", c.Input.ID, "synced"), Key: c.Key})
 	if answer != nil && answer.Status == http.StatusNotFound {
 		return nil
 	}

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/drift"
-	"github.com/amends-dev/amends/reconcile/sweep"
+	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/reconcile/scan"
 )
 
 // Invoice is an invoice as the books have it.
@@ -91,20 +91,20 @@ func (b *Books) Under(which func(*Invoice) bool) (found []Invoice) {
 }
 
 // Marked lists what carries our mark: on one page, because the books are small.
-func (b *Books) Marked(context.Context, sweep.Query) (sweep.Documents, error) {
-	return sweep.Documents{Documents: documents(b.Under(func(inv *Invoice) bool { return strings.HasPrefix(inv.Mark, mark) }))}, nil
+func (b *Books) Marked(context.Context, scan.Query) (scan.Documents, error) {
+	return scan.Documents{Documents: documents(b.Under(func(inv *Invoice) bool { return strings.HasPrefix(inv.Mark, mark) }))}, nil
 }
 
 // Find asks for everything under one mark.
-func (b *Books) Find(_ context.Context, mark string) ([]drift.Document, error) {
+func (b *Books) Find(_ context.Context, mark string) ([]plan.Document, error) {
 	return documents(b.Under(func(inv *Invoice) bool { return inv.Mark == mark })), nil
 }
 
 // documents are invoices as they are compared.
-func documents(invoices []Invoice) []drift.Document {
-	docs := make([]drift.Document, len(invoices))
+func documents(invoices []Invoice) []plan.Document {
+	docs := make([]plan.Document, len(invoices))
 	for i, inv := range invoices {
-		docs[i] = drift.Document{ID: inv.ID, Key: inv.Mark, Revision: inv.Version, Void: inv.Void, Fields: drift.Fields{"total": inv.Total}}
+		docs[i] = plan.Document{ID: inv.ID, Key: inv.Mark, Revision: inv.Version, Void: inv.Void, Fields: plan.Fields{"total": inv.Total}}
 	}
 	return docs
 }

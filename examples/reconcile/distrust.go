@@ -5,22 +5,22 @@ import (
 	"errors"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/reconcile/jobs"
+	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/repair"
+	"github.com/amends-dev/amends/reconcile/scan"
 	"github.com/amends-dev/amends/reconcile/schedule"
-	"github.com/amends-dev/amends/reconcile/sweep"
 	"github.com/amends-dev/amends/reconcile/works"
 )
 
 // jobs are what is done by the clock: every five minutes what changed in the shop is heard, webhook or not, and every
 // night shop, ledger and books are compared, whole.
 func (p *process) jobs() ([]schedule.Job, error) {
-	s, errSweep := sweep.New(sweep.Config{
+	s, errSweep := scan.New(scan.Config{
 		Name: "orders", Store: p.db, Mapping: "1", Proceed: schedule.Proceed,
 		Begin:  time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC), // older orders are left to comparisons, which have bounds
-		Source: p.source, Destination: sweep.Destination{Marked: p.books.Marked, Find: p.books.Find, Settle: settle},
+		Source: p.source, Destination: scan.Destination{Marked: p.books.Marked, Find: p.books.Find, Settle: settle},
 	})
 	w, errWorks := works.New(works.Config{Saga: "invoice-order", Document: "invoice", Coordinator: p.coordinator, Ledger: p.db})
 	if err := errors.Join(errSweep, errWorks); err != nil {
@@ -37,16 +37,16 @@ func (p *process) jobs() ([]schedule.Job, error) {
 }
 
 // source is the shop for sweeps and for the hearer. They share a rate, of which sweeps leave three tenths to what is live.
-func source(shop *Shop) sweep.Source {
-	return sweep.Source{
-		Object: reconcile.Object{Source: "shop", Type: "order"}, Quota: reconcile.NewQuota(reconcile.Limits{PerSecond: 100}),
+func source(shop *Shop) scan.Source {
+	return scan.Source{
+		Object: inbox.Object{Source: "shop", Type: "order"}, Quota: inbox.NewQuota(inbox.Limits{PerSecond: 100}),
 		Changed: shop.Changed, All: shop.All, Get: shop.Get, Want: want,
 	}
 }
 
 // want says what the invoice of an order should say.
-func want(o *sweep.Object) (drift.Truth, error) {
+func want(o *scan.Object) (plan.Truth, error) {
 	var order Order
 	err := json.Unmarshal(o.Body, &order)
-	return drift.Truth{Key: mark + o.ID, Revision: o.Version.Revision(), Wanted: !order.Cancelled, Fields: drift.Fields{"total": order.Total}}, err
+	return plan.Truth{Key: mark + o.ID, Revision: o.Version.Revision(), Wanted: !order.Cancelled, Fields: plan.Fields{"total": order.Total}}, err
 }

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/reconcile/scan"
 	"github.com/amends-dev/amends/reconcile/schedule"
-	"github.com/amends-dev/amends/reconcile/sweep"
 	"github.com/amends-dev/amends/store/sqlite"
 )
 
@@ -22,8 +22,8 @@ type process struct {
 	books       *Books
 	db          *sqlite.DB // the ledger, the inbox, plans and jobs
 	coordinator *coordinator.Coordinator
-	source      sweep.Source
-	hearer      *reconcile.Hearer
+	source      scan.Source
+	hearer      *inbox.Hearer
 	running     *errgroup.Group
 	working     bool // the coordinator runs
 }
@@ -73,7 +73,7 @@ func (p *process) assemble(ctx context.Context) (err error) {
 		return err
 	}
 	p.source = source(p.shop)
-	p.hearer, err = reconcile.New(p.db, reconcile.Options{Sources: map[string]reconcile.Source{
+	p.hearer, err = inbox.New(p.db, inbox.Options{Sources: map[string]inbox.Source{
 		"shop": {Fetch: p.source.Fetch, Quota: p.source.Quota, Deliver: p.deliver},
 	}})
 	return err

@@ -7,7 +7,7 @@ import (
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -41,10 +41,10 @@ func invoicing(books *Books) (*saga.Definition[Order], error) {
 }
 
 // deliver turns the state of an order into work, whoever has heard of it. Being told twice changes nothing.
-func (p *process) deliver(ctx context.Context, c reconcile.Change) error {
+func (p *process) deliver(ctx context.Context, c inbox.Change) error {
 	var o Order
 	if err := json.Unmarshal(c.Body, &o); err != nil {
-		return reconcile.Permanent(err)
+		return inbox.Permanent(err)
 	}
 	if !c.Deleted && !o.Cancelled {
 		_, err := p.coordinator.Start(ctx, "invoice-order", c.String(), o, &coordinator.StartOptions{Revision: c.Revision, Source: "shop", Cause: c.Cause})

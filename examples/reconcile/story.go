@@ -10,7 +10,7 @@ import (
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/saga"
 )
@@ -128,13 +128,13 @@ func (s *story) ask(ctx context.Context, job, what string, orders ...string) err
 
 // plan writes the newest plan.
 func (s *story) plan(ctx context.Context) error {
-	plan, err := s.db.Latest(ctx, "orders")
+	latest, err := s.db.Latest(ctx, "orders")
 	if err != nil {
 		return err
 	}
-	return drift.WriteText(s.out, &plan.Plan, func(c drift.Class, n int) ([]drift.Finding, error) {
-		rows, err := s.db.Findings(ctx, drift.FindingQuery{Plan: plan.Ref(), Class: c, Limit: n})
-		var fs []drift.Finding
+	return plan.WriteText(s.out, &latest.Plan, func(c plan.Class, n int) ([]plan.Finding, error) {
+		rows, err := s.db.Findings(ctx, plan.FindingQuery{Plan: latest.Ref(), Class: c, Limit: n})
+		var fs []plan.Finding
 		for _, r := range rows {
 			fs = append(fs, r.Finding)
 		}

@@ -6,16 +6,16 @@ import (
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/reconcile/webhook"
 	"github.com/amends-dev/amends/store/sqlite"
 )
 
 // hear turns the shop's webhooks into work: a door for the HTTP server, and a hearer that is to be run.
-func hear(works *coordinator.Coordinator, db *sqlite.DB, shop *Shop) (*webhook.Receiver, *reconcile.Hearer, error) {
-	hearer, errHearer := reconcile.New(db, reconcile.Options{Sources: map[string]reconcile.Source{"shop": {
+func hear(works *coordinator.Coordinator, db *sqlite.DB, shop *Shop) (*webhook.Receiver, *inbox.Hearer, error) {
+	hearer, errHearer := inbox.New(db, inbox.Options{Sources: map[string]inbox.Source{"shop": {
 		Fetch: shop.Fetch, // asked wherever a webhook proves nothing
-		Deliver: func(ctx context.Context, c reconcile.Change) error { // being told twice changes nothing
+		Deliver: func(ctx context.Context, c inbox.Change) error { // being told twice changes nothing
 			if !c.Deleted {
 				_, err := works.Start(ctx, "invoice-order", c.String(), c.Body, &coordinator.StartOptions{Revision: c.Revision, Source: "webhook", Cause: c.Cause})
 				return err
@@ -27,7 +27,7 @@ func hear(works *coordinator.Coordinator, db *sqlite.DB, shop *Shop) (*webhook.R
 			return err
 		},
 	}}})
-	sender, errSender := webhook.Standard(webhook.Mapping{Version: "data.version", Clock: reconcile.CounterClock, Deleted: []string{"order.deleted"}})
+	sender, errSender := webhook.Standard(webhook.Mapping{Version: "data.version", Clock: inbox.CounterClock, Deleted: []string{"order.deleted"}})
 	if err := errors.Join(errHearer, errSender); err != nil {
 		return nil, nil, err
 	}

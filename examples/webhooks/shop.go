@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/reconcile/webhook"
 )
 
@@ -41,19 +41,19 @@ func NewShop() *Shop {
 }
 
 // Fetch answers with the order as it is now.
-func (s *Shop) Fetch(_ context.Context, o reconcile.Object) (reconcile.Fetched, error) {
+func (s *Shop) Fetch(_ context.Context, o inbox.Object) (inbox.Fetched, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w, ok := s.latest[o.ID]
 	if !ok || w.Topic == "order.deleted" {
-		return reconcile.Fetched{Gone: true}, nil
+		return inbox.Fetched{Gone: true}, nil
 	}
 	body, err := json.Marshal(w.Order)
 	if err != nil {
-		return reconcile.Fetched{}, err
+		return inbox.Fetched{}, err
 	}
-	digest, err := reconcile.Fingerprint(body)
-	return reconcile.Fetched{Version: reconcile.Counter(w.Order.Version), Body: body, Fingerprint: digest}, err
+	digest, err := inbox.Fingerprint(body)
+	return inbox.Fetched{Version: inbox.Counter(w.Order.Version), Body: body, Fingerprint: digest}, err
 }
 
 // Send delivers a webhook, signed.

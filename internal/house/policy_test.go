@@ -19,13 +19,13 @@ const policy = `
 	database/..., log, log/..., math/rand/..., crypto/rand, plugin !< saga # runtime only names the functions of a panic
 
 	# Definitions and records are below everything that stores, sends or runs.
-	saga < effect, ledger
+	saga < sagahttp, ledger
 	github.com/jmoiron/sqlx < ledger
 
 	# A store keeps what its roles need kept, in a database of its own: never the coordinator, nor what reconciles.
 	STD, github.com/pressly/goose/v3/... < migrations
 	ledger, migrations < store/internal/...
-	reconcile, reconcile/drift, reconcile/sweep, reconcile/schedule < store/internal/... < store/memory, store/sqlite, store/postgres
+	reconcile/inbox, reconcile/plan, reconcile/scan, reconcile/schedule < store/internal/... < store/memory, store/sqlite, store/postgres
 	github.com/jmoiron/sqlx, golang.org/x/sync/... < store/internal/...
 	github.com/lib/pq/..., golang.org/x/sys/unix < store/internal/... # TCP_USER_TIMEOUT
 	modernc.org/sqlite/..., github.com/gofrs/flock < store/sqlite
@@ -33,26 +33,26 @@ const policy = `
 	store/sqlite, store/postgres < store
 
 	# The coordinator runs sagas over whichever ledger it is given: no driver.
-	effect, ledger < coordinator
+	sagahttp, ledger < coordinator
 	github.com/sirupsen/logrus/..., golang.org/x/sync/..., golang.org/x/time/... < coordinator
 	github.com/lib/pq/..., modernc.org/... !< coordinator
 
 	# The receiver verifies, stores and answers. Effects hang off the ledger.
-	STD, github.com/sirupsen/logrus, golang.org/x/time/... < reconcile
-	reconcile < reconcile/webhook
+	STD, github.com/sirupsen/logrus, golang.org/x/time/... < reconcile/inbox
+	reconcile/inbox < reconcile/webhook
 	golang.org/x/sync/semaphore < reconcile/webhook
 	STD < reconcile/simulation, reconcile/simulation/whole # only tests
-	coordinator, ledger !< reconcile
-	reconcile/sweep, github.com/sirupsen/logrus, golang.org/x/sync/... < reconcile/repair
+	coordinator, ledger !< reconcile/inbox
+	reconcile/scan, github.com/sirupsen/logrus, golang.org/x/sync/... < reconcile/repair
 	reconcile/repair, coordinator < reconcile/works # the ledger as a reconciler sees it
-	saga < reconcile/drift # pure, like the machine
-	reconcile, reconcile/drift < reconcile/sweep
+	saga < reconcile/plan # pure, like the machine
+	reconcile/inbox, reconcile/plan < reconcile/scan
 	STD, github.com/sirupsen/logrus, github.com/robfig/cron/v3 < reconcile/schedule # cron for parsing only: one process cannot know what ran
 	reconcile/repair, reconcile/schedule < reconcile/jobs # runs by the clock what knows of no clock
 	coordinator !< reconcile/webhook
 
 	# Programs wire; nobody imports them.
-	ANY, coordinator, effect, store/memory, store < cmd/..., examples/..., bench/...
+	ANY, coordinator, sagahttp, store/memory, store < cmd/..., examples/..., bench/...
 	reconcile/webhook, reconcile/works, reconcile/jobs < examples/...
 	reconcile/repair, reconcile/works, internal/pgtest/... < bench/...
 
@@ -60,7 +60,7 @@ const policy = `
 	testing/..., coordinator, store/memory < sagatest/...
 	STD, testing/... < internal/prove < store/storetest
 	testing/..., ledger < ledger/ledgertest
-	ledger/ledgertest, reconcile, reconcile/drift, reconcile/sweep, reconcile/schedule < store/storetest
+	ledger/ledgertest, reconcile/inbox, reconcile/plan, reconcile/scan, reconcile/schedule < store/storetest
 	STD, github.com/lib/pq/..., github.com/jmoiron/sqlx < internal/pgtest/...
 	STD, testing/... < internal/spin
 	STD < internal/house

@@ -7,8 +7,8 @@ import (
 	"context"
 
 	"github.com/amends-dev/amends/reconcile/repair"
+	"github.com/amends-dev/amends/reconcile/scan"
 	"github.com/amends-dev/amends/reconcile/schedule"
-	"github.com/amends-dev/amends/reconcile/sweep"
 )
 
 // Work is what a job does.
@@ -16,7 +16,7 @@ type Work = func(context.Context, *schedule.Run) (schedule.Outcome, error)
 
 // Changed hears what changed at the source since the last time. wake, if not nil, is called when something was stored: a
 // hearer's Nudge.
-func Changed(s *sweep.Sweep, wake func()) Work {
+func Changed(s *scan.Sweep, wake func()) Work {
 	return func(ctx context.Context, _ *schedule.Run) (schedule.Outcome, error) {
 		rep, err := s.Changed(ctx)
 		if wake != nil {
@@ -35,7 +35,7 @@ func Compared(r *repair.Reconciler) Work {
 	}
 }
 
-func swept(r *sweep.Report) schedule.Outcome {
+func swept(r *scan.Report) schedule.Outcome {
 	return schedule.Outcome{
 		Verdict: schedule.Verdict(r.Verdict), Before: r.Before, After: r.After, Seen: r.Seen, Calls: r.Calls, Note: r.Why,
 	}

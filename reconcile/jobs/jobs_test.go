@@ -4,15 +4,15 @@ import (
 	"testing"
 
 	"github.com/amends-dev/amends/reconcile/repair"
+	"github.com/amends-dev/amends/reconcile/scan"
 	"github.com/amends-dev/amends/reconcile/schedule"
-	"github.com/amends-dev/amends/reconcile/sweep"
 )
 
 // Every word that a sweep or a reconciler ends with is one that the runs table knows.
 func TestVerdicts(t *testing.T) {
 	t.Parallel()
-	for said, want := range map[sweep.Verdict]schedule.Verdict{sweep.OK: schedule.OK, sweep.Partial: schedule.Partial} {
-		if got := swept(&sweep.Report{Verdict: said}).Verdict; got != want {
+	for said, want := range map[scan.Verdict]schedule.Verdict{scan.OK: schedule.OK, scan.Partial: schedule.Partial} {
+		if got := swept(&scan.Report{Verdict: said}).Verdict; got != want {
 			t.Errorf("a sweep that is %s is recorded as %s", said, got)
 		}
 	}
@@ -28,7 +28,7 @@ func TestVerdicts(t *testing.T) {
 // What a run counted is recorded under the same meaning.
 func TestCounts(t *testing.T) {
 	t.Parallel()
-	got := swept(&sweep.Report{Verdict: sweep.OK, Before: "a", After: "b", Seen: 1, Calls: 2, Why: "w"})
+	got := swept(&scan.Report{Verdict: scan.OK, Before: "a", After: "b", Seen: 1, Calls: 2, Why: "w"})
 	if want := (schedule.Outcome{Verdict: schedule.OK, Before: "a", After: "b", Seen: 1, Calls: 2, Note: "w"}); got != want {
 		t.Errorf("a sweep: %+v, want %+v", got, want)
 	}

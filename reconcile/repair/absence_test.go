@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -22,11 +22,11 @@ func TestAbsenceIsProvenThrice(t *testing.T) {
 		j := w.job(t, many)
 		for _, step := range []struct {
 			after time.Duration
-			do    drift.Verb
-		}{{0, drift.Nothing}, {23 * time.Hour, drift.Nothing}, {2 * time.Hour, drift.Ask}} {
+			do    plan.Verb
+		}{{0, plan.Nothing}, {23 * time.Hour, plan.Nothing}, {2 * time.Hour, plan.Ask}} {
 			w.pass(step.after)
 			j.mustRun()
-			if row := j.row(keyOf(7)); row.Class != drift.Orphan || row.Do != step.do {
+			if row := j.row(keyOf(7)); row.Class != plan.Orphan || row.Do != step.do {
 				t.Errorf("after %s: %s, %s (%s)", step.after, row.Class, row.Do, row.Why)
 			}
 		}
@@ -52,7 +52,7 @@ func TestAbsenceOfWhatWasHalfAdopted(t *testing.T) {
 		j.mustRun()
 		w.pass(25 * time.Hour)
 		j.mustRun()
-		if row := j.row(key); row.Class != drift.Orphan || row.Do != drift.Ask {
+		if row := j.row(key); row.Class != plan.Orphan || row.Do != plan.Ask {
 			t.Errorf("%s, %s (%s)", row.Class, row.Do, row.Why)
 		}
 	})
@@ -76,7 +76,7 @@ func TestAbsenceIsDoubted(t *testing.T) {
 		delete(w.orders, keyOf(7))
 		w.pass(20 * time.Hour)
 		j.mustRun() // 40 hours after the first time, but not in a row
-		if row := j.row(keyOf(7)); row.Do != drift.Nothing {
+		if row := j.row(keyOf(7)); row.Do != plan.Nothing {
 			t.Errorf("absent, there, absent: %s (%s)", row.Do, row.Why)
 		}
 		w.pass(25 * time.Hour)
@@ -166,12 +166,12 @@ func TestShrunkSourceProvesNothing(t *testing.T) {
 			}
 		}
 		j.mustRun()
-		if row := j.row(keyOf(7)); row.Class != drift.Orphan || row.Do != drift.Nothing {
+		if row := j.row(keyOf(7)); row.Class != plan.Orphan || row.Do != plan.Nothing {
 			t.Errorf("half of the source is away: %s, %s (%s)", row.Class, row.Do, row.Why)
 		}
 		w.orders = lost
 		j.mustRun()
-		if row := j.row(keyOf(7)); row.Do != drift.Ask {
+		if row := j.row(keyOf(7)); row.Do != plan.Ask {
 			t.Errorf("the source is back: %s, %s (%s)", row.Class, row.Do, row.Why)
 		}
 	})

@@ -3,7 +3,7 @@ package repair
 import (
 	"fmt"
 
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -50,13 +50,13 @@ func (a *Adoption) date(revision string, exact bool) {
 }
 
 // livingOf returns the documents that count.
-func livingOf(docs []drift.Document) []drift.Document {
+func livingOf(docs []plan.Document) []plan.Document {
 	live, _ := apart(docs)
 	return live
 }
 
 // apart returns the documents that count, and those that are void.
-func apart(docs []drift.Document) (live, void []drift.Document) {
+func apart(docs []plan.Document) (live, void []plan.Document) {
 	for _, d := range docs {
 		if d.Void {
 			void = append(void, d)

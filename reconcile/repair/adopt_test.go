@@ -3,7 +3,7 @@ package repair
 import (
 	"testing"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 // What a document says of its version dates the effects when the document is behind, or when it was made once more at the
@@ -24,7 +24,7 @@ func TestDate(t *testing.T) {
 		{"18", false, ""}, // a version that the source does not have
 		{"18+1", true, ""},
 	} {
-		a := Adoption{Change: reconcile.Change{Revision: "17"}, Effects: map[string]Effect{
+		a := Adoption{Change: inbox.Change{Revision: "17"}, Effects: map[string]Effect{
 			"invoice": {ExternalID: "inv_1"}, "dated": {Revision: "3"}, "mail": {Unknown: true}, "mark": {NotDone: true},
 		}}
 		a.date(c.shows, c.exact)

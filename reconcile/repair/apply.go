@@ -11,7 +11,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/plan"
 )
 
 // Apply carries out a plan by its id. Each action is looked at once more right before it is done, so an old plan does
@@ -39,38 +39,38 @@ const pageSize = 200
 // applying is one plan on its way.
 type applying struct {
 	*Reconciler
-	plan     drift.Stored
+	plan     plan.Stored
 	before   *past
-	withheld map[drift.Risk]bool
+	withheld map[plan.Risk]bool
 	trials   map[kind]int    // how many actions are still to be done alone and read back
 	stopped  map[kind]string // kinds whose first actions came back wrong
 	report   Report
-	late     []drift.Row // failed the last time
+	late     []plan.Row // failed the last time
 
 	mu      sync.Mutex
 	breaker breaker
 	spent   error // one of the systems asked to be left alone
 }
 
-func (r *Reconciler) apply(ctx context.Context, plan drift.Stored, before *past) (Report, error) {
+func (r *Reconciler) apply(ctx context.Context, stored plan.Stored, before *past) (Report, error) {
 	a := &applying{
-		Reconciler: r, plan: plan, before: before, withheld: map[drift.Risk]bool{}, stopped: map[kind]string{},
-		report: reportOf(r.name, &plan.Plan), breaker: newBreaker(&r.bounds, before.broke),
+		Reconciler: r, plan: stored, before: before, withheld: map[plan.Risk]bool{}, stopped: map[kind]string{},
+		report: reportOf(r.name, &stored.Plan), breaker: newBreaker(&r.bounds, before.broke),
 	}
-	if why := r.refusal(&plan); why != "" {
+	if why := r.refusal(&stored); why != "" {
 		a.report.Verdict, a.report.Words = Refused, why
 		return a.report, nil
 	}
-	if plan.Approved.Actor == "" {
-		for _, w := range plan.Withheld {
+	if stored.Approved.Actor == "" {
+		for _, w := range stored.Withheld {
 			a.withheld[w.Risk] = true
 		}
 	}
-	a.trials = trialsOf(&plan.Plan, a.withheld)
+	a.trials = trialsOf(&stored.Plan, a.withheld)
 	err := errors.Join(a.all(ctx), a.remember(ctx))
 	if err != nil {
 		a.report.Verdict = Failed
-		err = fmt.Errorf("apply plan %s: %w", plan.ID, err)
+		err = fmt.Errorf("apply plan %s: %w", stored.ID, err)
 	}
 	a.report.Left = max(0, a.report.Planned-a.report.Applied-a.report.Superseded-a.report.Withheld-a.report.Failed)
 	a.report.conclude(a.why()...)
@@ -79,7 +79,7 @@ func (r *Reconciler) apply(ctx context.Context, plan drift.Stored, before *past)
 }
 
 // refusal says why nothing of a plan may be done.
-func (r *Reconciler) refusal(plan *drift.Stored) string {
+func (r *Reconciler) refusal(plan *plan.Stored) string {
 	switch {
 	case plan.Refused != "":
 		return plan.Refused
@@ -115,7 +115,7 @@ func (a *applying) why() []string {
 // all walks through the plan in the order of its keys, and does what is still to be done.
 func (a *applying) all(ctx context.Context) error {
 	for after := ""; !a.ended(); {
-		rows, err := a.plans.Findings(ctx, drift.FindingQuery{Plan: a.plan.Ref(), After: after, Limit: pageSize})
+		rows, err := a.plans.Findings(ctx, plan.FindingQuery{Plan: a.plan.Ref(), After: after, Limit: pageSize})
 		if err != nil {
 			return err
 		}
@@ -131,17 +131,17 @@ func (a *applying) all(ctx context.Context) error {
 }
 
 // page does what is to be done of some rows, and notes what is not.
-func (a *applying) page(ctx context.Context, rows []drift.Row) error {
-	var todo, noted []drift.Row
+func (a *applying) page(ctx context.Context, rows []plan.Row) error {
+	var todo, noted []plan.Row
 	for _, row := range rows {
 		switch {
-		case row.Do == drift.Ask && row.Outcome == drift.Pending:
-			row.Outcome = drift.ForPerson
+		case row.Do == plan.Ask && row.Outcome == plan.Pending:
+			row.Outcome = plan.ForPerson
 			noted = append(noted, row)
 		case !row.Acting():
 			a.add(&row)
 		case a.withheld[row.Risk()]:
-			row.Outcome = drift.Withheld
+			row.Outcome = plan.Withheld
 			a.add(&row)
 			noted = append(noted, row)
 		case a.before.failed[row.Key]:
@@ -160,7 +160,7 @@ func (a *applying) page(ctx context.Context, rows []drift.Row) error {
 func (a *applying) rest(ctx context.Context) error {
 	err := a.do(ctx, a.late)
 	for i := range a.late {
-		if a.late[i].Outcome != drift.Pending {
+		if a.late[i].Outcome != plan.Pending {
 			delete(a.before.failed, a.late[i].Key)
 		}
 	}
@@ -169,18 +169,18 @@ func (a *applying) rest(ctx context.Context) error {
 
 // remember notes of what failed before, and did not have its turn, that it failed: so it goes last in the next run, too.
 func (a *applying) remember(ctx context.Context) error {
-	var rows []drift.Row
+	var rows []plan.Row
 	for _, key := range slices.Sorted(maps.Keys(a.before.failed)) {
-		rows = append(rows, drift.Row{
-			Finding: drift.Finding{Key: key}, Outcome: drift.Failed, Error: "it failed in the run before, and this one ended before its turn",
+		rows = append(rows, plan.Row{
+			Finding: plan.Finding{Key: key}, Outcome: plan.Failed, Error: "it failed in the run before, and this one ended before its turn",
 		})
 	}
 	return a.note(ctx, rows)
 }
 
 // do carries out actions: those on trial one by one, then the others together.
-func (a *applying) do(ctx context.Context, rows []drift.Row) error {
-	var proven []*drift.Row
+func (a *applying) do(ctx context.Context, rows []plan.Row) error {
+	var proven []*plan.Row
 	for i := range rows {
 		k := kindOf(&rows[i])
 		switch {
@@ -199,7 +199,7 @@ func (a *applying) do(ctx context.Context, rows []drift.Row) error {
 }
 
 // run carries out actions, as many at once as there are workers, and notes what became of them.
-func (a *applying) run(ctx context.Context, rows []*drift.Row) error {
+func (a *applying) run(ctx context.Context, rows []*plan.Row) error {
 	slots := make(chan struct{}, a.workers)
 	var workers sync.WaitGroup
 	var stop error
@@ -223,7 +223,7 @@ func (a *applying) run(ctx context.Context, rows []*drift.Row) error {
 	if stop == nil && tried > 0 {
 		stop = a.proceed(ctx) // what was stopped in the middle says so
 	}
-	done := make([]drift.Row, tried)
+	done := make([]plan.Row, tried)
 	for i := range done {
 		done[i] = *rows[i]
 	}
@@ -231,19 +231,19 @@ func (a *applying) run(ctx context.Context, rows []*drift.Row) error {
 }
 
 // took takes in what became of one action.
-func (a *applying) took(ctx context.Context, row *drift.Row) {
+func (a *applying) took(ctx context.Context, row *plan.Row) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	log := a.log.WithFields(logrus.Fields{"work": row.Key, "class": string(row.Class), "do": string(row.Do), "plan": a.plan.ID})
 	switch row.Outcome {
-	case drift.Pending:
+	case plan.Pending:
 		if ctx.Err() == nil {
 			a.spent = errors.New(row.Error)
 		}
 		return
-	case drift.Superseded:
+	case plan.Superseded:
 		log.WithField("why", row.Error).Debug("not done: it is not so any more")
-	case drift.Failed:
+	case plan.Failed:
 		log.WithField("error", row.Error).Warn("an action failed; the next run plans it again")
 		a.breaker.note(true)
 	default:
@@ -253,17 +253,17 @@ func (a *applying) took(ctx context.Context, row *drift.Row) {
 	a.add(row)
 }
 
-func (a *applying) add(row *drift.Row) {
+func (a *applying) add(row *plan.Row) {
 	switch row.Outcome {
-	case drift.Applied:
+	case plan.Applied:
 		a.report.Applied++
-	case drift.Superseded:
+	case plan.Superseded:
 		a.report.Superseded++
-	case drift.Failed:
+	case plan.Failed:
 		a.report.Failed++
-	case drift.Withheld:
+	case plan.Withheld:
 		a.report.Withheld++
-	case drift.Pending, drift.ForPerson: // neither is an action that came to something
+	case plan.Pending, plan.ForPerson: // neither is an action that came to something
 	}
 }
 
@@ -284,10 +284,10 @@ func (a *applying) ended() bool {
 const lastWords = 5 * time.Second
 
 // note stores what became of rows, also when ctx has ended: what was done is known.
-func (a *applying) note(ctx context.Context, rows []drift.Row) error {
-	var done []drift.Row
+func (a *applying) note(ctx context.Context, rows []plan.Row) error {
+	var done []plan.Row
 	for _, row := range rows {
-		if row.Outcome != drift.Pending {
+		if row.Outcome != plan.Pending {
 			done = append(done, row)
 		}
 	}
@@ -303,13 +303,13 @@ func (a *applying) note(ctx context.Context, rows []drift.Row) error {
 func (r *Reconciler) past(ctx context.Context) (*past, error) {
 	p := &past{failed: map[string]bool{}}
 	last, err := r.plans.Latest(ctx, r.name)
-	if errors.Is(err, drift.ErrNotFound) {
+	if errors.Is(err, plan.ErrNotFound) {
 		return p, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	rows, err := r.plans.Findings(ctx, drift.FindingQuery{Plan: last.Ref(), Outcome: drift.Failed, Limit: 5 * pageSize})
+	rows, err := r.plans.Findings(ctx, plan.FindingQuery{Plan: last.Ref(), Outcome: plan.Failed, Limit: 5 * pageSize})
 	if err != nil {
 		return nil, err
 	}
@@ -319,11 +319,11 @@ func (r *Reconciler) past(ctx context.Context) (*past, error) {
 	if len(p.failed) < r.bounds.Row {
 		return p, nil
 	}
-	for row, err := range drift.Each(ctx, r.plans, drift.FindingQuery{Plan: last.Ref(), Acting: true}) {
+	for row, err := range plan.Each(ctx, r.plans, plan.FindingQuery{Plan: last.Ref(), Acting: true}) {
 		if err != nil {
 			return nil, err
 		}
-		if row.Outcome == drift.Pending { // what is withheld may stand before it
+		if row.Outcome == plan.Pending { // what is withheld may stand before it
 			p.broke = true
 			break
 		}

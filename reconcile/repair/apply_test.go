@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/repair"
 	"github.com/amends-dev/amends/saga"
 )
@@ -21,7 +21,7 @@ func TestStalePlanIsSuperseded(t *testing.T) {
 		"the order was cancelled":   {(*world).sold, func(w *world, key string) { w.orders[key] = &order{Version: 2, Total: "10.00", Cancelled: true} }},
 		"the order is gone":         {(*world).sold, func(w *world, key string) { delete(w.orders, key) }},
 		"somebody made the invoice": {(*world).sold, func(w *world, key string) { w.make(key, "10.00", "1") }},
-		"the work began":            {(*world).sold, func(w *world, key string) { w.works[key] = &drift.Known{Works: 1, Status: saga.Running} }},
+		"the work began":            {(*world).sold, func(w *world, key string) { w.works[key] = &plan.Known{Works: 1, Status: saga.Running} }},
 		"the invoice was edited": {stale, func(w *world, key string) {
 			w.live(key)[0].Fields["total"] = "10.50"
 		}},
@@ -35,7 +35,7 @@ func TestStalePlanIsSuperseded(t *testing.T) {
 		"it was cancelled":      {stale, func(w *world, key string) { w.orders[key] = &order{Version: 3, Total: "12.00", Cancelled: true} }},
 		"it was sold after all": {cancelled, func(w *world, key string) { w.orders[key] = &order{Version: 3, Total: "10.00"} }},
 		"the ledger was told": {lost, func(w *world, key string) {
-			w.works[key] = &drift.Known{Works: 1, Status: saga.Completed, Revision: "1", Made: w.live(key)[0].ID}
+			w.works[key] = &plan.Known{Works: 1, Status: saga.Completed, Revision: "1", Made: w.live(key)[0].ID}
 		}},
 		"the lost one was edited":      {lost, func(w *world, key string) { w.live(key)[0].Fields["total"] = "8.00" }},
 		"the stuck one moved":          {stuck, func(w *world, key string) { w.works[key].Overdue = false }},
@@ -57,7 +57,7 @@ func TestStalePlanIsSuperseded(t *testing.T) {
 				if w.broke || r.Superseded != 1 || r.Applied != 0 || r.Verdict != repair.OK {
 					t.Errorf("acted: %t; report: %+v", w.broke, r)
 				}
-				if row := j.row(keyOf(1)); row.Outcome != drift.Superseded || row.Error == "" {
+				if row := j.row(keyOf(1)); row.Outcome != plan.Superseded || row.Error == "" {
 					t.Errorf("row: %+v", row)
 				}
 			})
@@ -96,7 +96,7 @@ func TestVoidDocumentIsARemnant(t *testing.T) {
 		delete(w.works, keyOf(3))
 		j := w.job(t, nil)
 		r := j.mustRun()
-		if row := j.row(keyOf(3)); row.Class != drift.Missing || row.Do != drift.Ask || r.Planned != 0 {
+		if row := j.row(keyOf(3)); row.Class != plan.Missing || row.Do != plan.Ask || r.Planned != 0 {
 			t.Errorf("%s, %s (%s); %+v", row.Class, row.Do, row.Why, r)
 		}
 		j.must(j.Rebuild(t.Context(), time.Time{}, anna))
@@ -116,7 +116,7 @@ func TestSavedPlan(t *testing.T) {
 		stale(w, keyOf(2))
 		j := w.job(t, nil)
 		id := j.mustPlan().Plan
-		if err := j.store.Approve(t.Context(), id, drift.By{Actor: "anna", Reason: "looked through it"}); err != nil {
+		if err := j.store.Approve(t.Context(), id, plan.By{Actor: "anna", Reason: "looked through it"}); err != nil {
 			t.Fatal(err)
 		}
 		j = w.jobOver(t, j.store, nil) // in another process
@@ -124,13 +124,13 @@ func TestSavedPlan(t *testing.T) {
 			t.Errorf("report: %+v", r)
 		}
 		p, err := j.store.Plan(t.Context(), id)
-		if err != nil || p.Approved != (drift.By{Actor: "anna", Reason: "looked through it"}) {
+		if err != nil || p.Approved != (plan.By{Actor: "anna", Reason: "looked through it"}) {
 			t.Errorf("%+v, %v", p.Approved, err)
 		}
 		if r := j.must(j.Apply(t.Context(), id)); r.Applied != 2 || len(w.delivered) != 2 {
 			t.Errorf("applied again: %+v, delivered %v", r, w.delivered)
 		}
-		if _, err := j.Apply(t.Context(), "no such plan"); !errors.Is(err, drift.ErrNotFound) {
+		if _, err := j.Apply(t.Context(), "no such plan"); !errors.Is(err, plan.ErrNotFound) {
 			t.Errorf("an unknown plan: %v", err)
 		}
 	})
@@ -161,10 +161,10 @@ func TestOverABound(t *testing.T) {
 		if r.Verdict != repair.Refused || r.Withheld != 41 || r.Applied != 1 || r.Failed+r.Left != 0 {
 			t.Errorf("report: %+v", r)
 		}
-		if len(w.live(keyOf(0))) != 0 || j.row(keyOf(0)).Outcome != drift.Withheld || w.live(keyOf(100))[0].Fields["total"] != "12.00" {
+		if len(w.live(keyOf(0))) != 0 || j.row(keyOf(0)).Outcome != plan.Withheld || w.live(keyOf(100))[0].Fields["total"] != "12.00" {
 			t.Errorf("the wrong ones were withheld: %+v", j.row(keyOf(0)))
 		}
-		if err := j.store.Approve(t.Context(), r.Plan, drift.By{Actor: "anna", Reason: "we imported the old shop"}); err != nil {
+		if err := j.store.Approve(t.Context(), r.Plan, plan.By{Actor: "anna", Reason: "we imported the old shop"}); err != nil {
 			t.Fatal(err)
 		}
 		if r = j.must(j.Apply(t.Context(), r.Plan)); r.Verdict != repair.OK || r.Applied != 42 || r.Withheld != 0 {
@@ -212,7 +212,7 @@ func TestTwoWorksStopTheJob(t *testing.T) {
 		if r.Verdict != repair.Refused || !strings.Contains(r.Words, keyOf(50)) || len(w.delivered) > 0 {
 			t.Errorf("%d delivered; %+v", len(w.delivered), r)
 		}
-		if err := j.store.Approve(t.Context(), r.Plan, drift.By{Actor: "anna"}); err != nil {
+		if err := j.store.Approve(t.Context(), r.Plan, plan.By{Actor: "anna"}); err != nil {
 			t.Fatal(err)
 		}
 		if r = j.must(j.Apply(t.Context(), r.Plan)); r.Verdict != repair.Refused || len(w.delivered) > 0 {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/plan"
 )
 
 // breaker ends a run whose actions fail one after the other, or too often. It counts what is told to it, in that
@@ -19,13 +19,13 @@ type breaker struct {
 	why       string // it is open
 }
 
-func newBreaker(b *drift.Bounds, probe bool) breaker {
+func newBreaker(b *plan.Bounds, probe bool) breaker {
 	return breaker{row: b.Row, most: int(b.Rate * float64(b.Window)), last: make([]bool, b.Window), probe: probe}
 }
 
 // newLookBreaker is for looks, which break nothing: a few objects beside each other that nobody may see keep no other from
 // its turn. It takes four times as many failures one after the other to say that a system answers nobody.
-func newLookBreaker(b *drift.Bounds) breaker {
+func newLookBreaker(b *plan.Bounds) breaker {
 	return breaker{row: 4 * b.Row, most: b.Window, last: make([]bool, b.Window)}
 }
 
@@ -64,14 +64,14 @@ const (
 
 // kind is what actions have in common that succeed or fail for one reason.
 type kind struct {
-	class drift.Class
-	do    drift.Verb
+	class plan.Class
+	do    plan.Verb
 }
 
-func kindOf(row *drift.Row) kind { return kind{row.Class, row.Do} }
+func kindOf(row *plan.Row) kind { return kind{row.Class, row.Do} }
 
 // trialsOf returns how many actions of each kind are to be tried, for kinds that a plan has many actions of.
-func trialsOf(p *drift.Plan, withheld map[drift.Risk]bool) map[kind]int {
+func trialsOf(p *plan.Plan, withheld map[plan.Risk]bool) map[kind]int {
 	many := map[kind]int64{}
 	for _, t := range p.Tallies {
 		if t.Do.Acts() && !withheld[t.Risk] { // one kind may be of two risks
@@ -89,8 +89,8 @@ func trialsOf(p *drift.Plan, withheld map[drift.Risk]bool) map[kind]int {
 
 // try does one action alone and reads back what came of it. Where that is not as it should be, nothing more of its kind
 // is done. An action that was superseded or failed proves nothing, and the next one takes its turn.
-func (a *applying) try(ctx context.Context, k kind, row *drift.Row) error {
-	if err := a.run(ctx, []*drift.Row{row}); err != nil || row.Outcome != drift.Applied {
+func (a *applying) try(ctx context.Context, k kind, row *plan.Row) error {
+	if err := a.run(ctx, []*plan.Row{row}); err != nil || row.Outcome != plan.Applied {
 		return err
 	}
 	wrong, err := a.readBack(ctx, row.Key)

@@ -6,14 +6,14 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/plan"
 )
 
 // X4: five failures in a row, or more than a fifth of the last fifty outcomes, end a run; fewer never do. The figures
 // are counted anew here, over the whole history.
 func TestBreaker(t *testing.T) {
 	t.Parallel()
-	bounds := drift.Bounds{}.OrDefaults()
+	bounds := plan.Bounds{}.OrDefaults()
 	rapid.Check(t, func(t *rapid.T) {
 		b := newBreaker(&bounds, false)
 		failed := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) bool { return rapid.IntRange(0, 3).Draw(t, "outcome") == 0 }), 1, 200).Draw(t, "failed")
@@ -48,7 +48,7 @@ func count(failed []bool) (n int) {
 // success gives it the whole measure back.
 func TestBreakerProbes(t *testing.T) {
 	t.Parallel()
-	bounds := drift.Bounds{}.OrDefaults()
+	bounds := plan.Bounds{}.OrDefaults()
 	b := newBreaker(&bounds, true)
 	if b.note(true); !b.open() || !strings.Contains(b.why, "the first action of this one failed") {
 		t.Errorf("a probe that failed: %q", b.why)

@@ -9,9 +9,9 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/drift"
-	"github.com/amends-dev/amends/reconcile/sweep"
+	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/reconcile/scan"
 )
 
 // Config sets up a [Reconciler]. What says nothing else is required.
@@ -22,25 +22,25 @@ type Config struct {
 	// Sweep lists two of the sides. Its Source (with Get, All and Want), Destination (with Marked and Find), Mapping,
 	// quotas and Proceed are the reconciler's, too. Proceed is asked before every action and every batch, and an error
 	// from it ends the run there: a pause, a lease that was lost.
-	Sweep *sweep.Sweep
+	Sweep *scan.Sweep
 	// Works is the third side, the ledger.
 	Works Works
 
-	// Deliver turns the state of an object into work, as [reconcile.Source] has it: a start, a newer revision, a
+	// Deliver turns the state of an object into work, as [inbox.Source] has it: a start, a newer revision, a
 	// withdrawal. Told the same twice it changes nothing.
-	Deliver func(ctx context.Context, c reconcile.Change) error
+	Deliver func(ctx context.Context, c inbox.Change) error
 	// Effects says which steps' results the documents of an object show, by the names of the steps: those that count, and
 	// those that are void. What it does not name is as [Adoption.Effects] has it; what it says is believed. A void document
 	// shows that the work was undone before, so that a mail may have been sent: then say [Effect.NotDone] of it only with
 	// evidence that outlives an undo, such as the mail server's log. It is pure.
-	Effects func(o *sweep.Object, live, void []drift.Document) (map[string]Effect, error)
+	Effects func(o *scan.Object, live, void []plan.Document) (map[string]Effect, error)
 
 	// Policy is what the job may do beyond its defaults, and Bounds how much of it in one run. Zero is careful.
-	Policy drift.Policy
-	Bounds drift.Bounds
+	Policy plan.Policy
+	Bounds plan.Bounds
 
-	Plans  drift.Plans
-	Drifts drift.Drifts
+	Plans  plan.Plans
+	Drifts plan.Drifts
 
 	// Approved says whether somebody has approved the job. Until then Run only plans (a plan may still be applied by
 	// its id). Nil: nobody has.
@@ -61,16 +61,16 @@ type Config struct {
 // from any process; two runs of one job at once are the schedule's to prevent.
 type Reconciler struct {
 	name        string
-	sweep       *sweep.Sweep
-	source      *sweep.Source
-	destination *sweep.Destination
+	sweep       *scan.Sweep
+	source      *scan.Source
+	destination *scan.Destination
 	works       Works
-	deliver     func(context.Context, reconcile.Change) error
-	effects     func(o *sweep.Object, live, void []drift.Document) (map[string]Effect, error)
-	policy      drift.Policy
-	bounds      drift.Bounds
-	plans       drift.Plans
-	drifts      drift.Drifts
+	deliver     func(context.Context, inbox.Change) error
+	effects     func(o *scan.Object, live, void []plan.Document) (map[string]Effect, error)
+	policy      plan.Policy
+	bounds      plan.Bounds
+	plans       plan.Plans
+	drifts      plan.Drifts
 	approved    func(context.Context) (bool, error)
 	settle      time.Duration
 	grace       time.Duration

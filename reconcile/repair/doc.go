@@ -54,7 +54,7 @@
 //	refused   something waits for an approval, or the plan was refused with a diagnosis
 //	failed    the run broke off: see its error
 //
-// What is for a person to decide does not spoil a run; it is listed, with since when ([drift.Drifts]).
+// What is for a person to decide does not spoil a run; it is listed, with since when ([plan.Drifts]).
 //
 // # Rebuilding
 //

@@ -1,14 +1,14 @@
 package repair
 
 import (
-	"github.com/amends-dev/amends/reconcile/drift"
-	"github.com/amends-dev/amends/reconcile/sweep"
+	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/reconcile/scan"
 )
 
 // Made is Config.Effects of a saga that makes one document in one step: where one stands, the step has made it. output is
 // what the step's action returned for a document; nil: its id.
-func Made(step string, output func(d *drift.Document) (any, error)) func(*sweep.Object, []drift.Document, []drift.Document) (map[string]Effect, error) {
-	return func(_ *sweep.Object, live, _ []drift.Document) (map[string]Effect, error) {
+func Made(step string, output func(d *plan.Document) (any, error)) func(*scan.Object, []plan.Document, []plan.Document) (map[string]Effect, error) {
+	return func(_ *scan.Object, live, _ []plan.Document) (map[string]Effect, error) {
 		stands := map[string]Effect{}
 		for i := range live {
 			d := &live[i]

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"testing"
 
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/repair"
 )
 
@@ -13,22 +13,22 @@ import (
 // is an error, not a step without a result.
 func TestMade(t *testing.T) {
 	t.Parallel()
-	one := []drift.Document{{ID: "inv_1"}}
+	one := []plan.Document{{ID: "inv_1"}}
 	unread := errors.New("unread")
 	for _, c := range []struct {
 		name   string
-		live   []drift.Document
-		output func(*drift.Document) (any, error)
+		live   []plan.Document
+		output func(*plan.Document) (any, error)
 		want   map[string]repair.Effect
 		err    error
 	}{
 		{name: "one", live: one, want: map[string]repair.Effect{"invoice": {ExternalID: "inv_1", Output: "inv_1"}}},
 		{name: "none", want: map[string]repair.Effect{}},
 		{
-			name: "its output", live: one, output: func(d *drift.Document) (any, error) { return "the whole " + d.ID, nil },
+			name: "its output", live: one, output: func(d *plan.Document) (any, error) { return "the whole " + d.ID, nil },
 			want: map[string]repair.Effect{"invoice": {ExternalID: "inv_1", Output: "the whole inv_1"}},
 		},
-		{name: "unread", live: one, output: func(*drift.Document) (any, error) { return nil, unread }, err: unread},
+		{name: "unread", live: one, output: func(*plan.Document) (any, error) { return nil, unread }, err: unread},
 	} {
 		got, err := repair.Made("invoice", c.output)(nil, c.live, nil)
 		if !errors.Is(err, c.err) || !maps.Equal(got, c.want) {

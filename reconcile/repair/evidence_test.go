@@ -7,7 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/plan"
 )
 
 // P3: each piece of the evidence counts for itself. An action is superseded also when one of them alone is another,
@@ -44,7 +44,7 @@ func TestEachPieceOfEvidenceCounts(t *testing.T) {
 }
 
 // differences names the fields in which two findings differ, but for their words.
-func differences(a, b drift.Finding) (names []string) {
+func differences(a, b plan.Finding) (names []string) {
 	a.Why, b.Why = "", ""
 	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
 	for i := range x.NumField() {

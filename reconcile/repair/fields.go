@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/amends-dev/amends/reconcile/drift"
-	"github.com/amends-dev/amends/reconcile/sweep"
+	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/reconcile/scan"
 )
 
 // How many rows are read with their fields at once: few where few keys differ, many where one after the other does.
@@ -19,21 +19,21 @@ const (
 // fields reads what a comparison leaves out as long as fingerprints are equal: the fields of one side's rows. Keys
 // are asked in their order.
 type fields struct {
-	store sweep.Store
-	query sweep.SightingQuery
-	rows  []sweep.Sighting // read ahead
-	used  int              // so many of them were asked for
+	store scan.Store
+	query scan.SightingQuery
+	rows  []scan.Sighting // read ahead
+	used  int             // so many of them were asked for
 	size  int
 }
 
-func (r *Reconciler) fields(side sweep.Side, of *sweep.Complete) *fields {
+func (r *Reconciler) fields(side scan.Side, of *scan.Complete) *fields {
 	return &fields{store: r.sweep.Store, query: r.listed(side, of)}
 }
 
 // of returns the fields of the one row of a key that counts. A row that is gone meanwhile has none: then everything
 // differs, and the key is looked at anew.
-func (f *fields) of(ctx context.Context, key string) (drift.Fields, error) {
-	at, _ := slices.BinarySearchFunc(f.rows, key, func(s sweep.Sighting, key string) int { return strings.Compare(s.Key, key) })
+func (f *fields) of(ctx context.Context, key string) (plan.Fields, error) {
+	at, _ := slices.BinarySearchFunc(f.rows, key, func(s scan.Sighting, key string) int { return strings.Compare(s.Key, key) })
 	f.rows = f.rows[at:]
 	for ; ; f.rows = f.rows[1:] {
 		if len(f.rows) == 0 {
@@ -43,8 +43,8 @@ func (f *fields) of(ctx context.Context, key string) (drift.Fields, error) {
 		}
 		switch {
 		case len(f.rows) == 0 || f.rows[0].Key != key:
-			return drift.Fields{}, nil
-		case f.rows[0].Flags&sweep.Void == 0:
+			return plan.Fields{}, nil
+		case f.rows[0].Flags&scan.Void == 0:
 			f.used++
 			return f.rows[0].Fields, nil
 		}

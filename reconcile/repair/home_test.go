@@ -11,7 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -46,7 +46,7 @@ func (w *world) draw(t *rapid.T, key string) {
 	if rapid.IntRange(0, 2).Draw(t, "no work") == 0 {
 		return
 	}
-	k := &drift.Known{
+	k := &plan.Known{
 		Works: 1, Revision: strconv.Itoa(rapid.IntRange(1, 3).Draw(t, "applied")),
 		Status: rapid.SampledFrom([]saga.Status{saga.Completed, saga.Completed, saga.Compensated, saga.Review, saga.Paused, saga.Adopting, saga.Running, saga.Retrying}).Draw(t, "status"),
 	}
@@ -68,9 +68,9 @@ func TestSecondRunPlansNothing(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		w := anyWorld(rt)
-		policy := drift.Policy{Recreate: rapid.Bool().Draw(rt, "recreate")}
+		policy := plan.Policy{Recreate: rapid.Bool().Draw(rt, "recreate")}
 		if rapid.Bool().Draw(rt, "enforce") {
-			policy.Fields = map[string]drift.Rule{"total": drift.Enforce}
+			policy.Fields = map[string]plan.Rule{"total": plan.Enforce}
 		}
 		w.slow = rapid.SampledFrom([]time.Duration{0, 0, 10 * time.Minute}).Draw(rt, "slow")
 		workers := rapid.IntRange(1, 4).Draw(rt, "workers")
@@ -84,7 +84,7 @@ func TestSecondRunPlansNothing(t *testing.T) {
 }
 
 // runsTwice runs a job until nothing is left to do.
-func (w *world) runsTwice(t *testing.T, policy drift.Policy, workers int, before photo) error {
+func (w *world) runsTwice(t *testing.T, policy plan.Policy, workers int, before photo) error {
 	t.Helper()
 	j := w.job(t, func(c *settings) {
 		many(c)
@@ -106,7 +106,7 @@ func (w *world) runsTwice(t *testing.T, policy drift.Policy, workers int, before
 
 // photo is what must not get lost.
 type photo struct {
-	docs  map[string]drift.Document
+	docs  map[string]plan.Document
 	live  map[string]int // by key
 	mails map[string]int
 }
@@ -114,10 +114,10 @@ type photo struct {
 func (p photo) String() string { return fmt.Sprintf("%+v", p.docs) }
 
 func (w *world) photo() photo {
-	p := photo{docs: map[string]drift.Document{}, live: map[string]int{}, mails: maps.Clone(w.mails)}
+	p := photo{docs: map[string]plan.Document{}, live: map[string]int{}, mails: maps.Clone(w.mails)}
 	for _, d := range w.docs {
 		p.docs[d.ID] = *d
-		p.docs[d.ID] = drift.Document{ID: d.ID, Key: d.Key, Fields: maps.Clone(d.Fields), Void: d.Void, Locked: d.Locked}
+		p.docs[d.ID] = plan.Document{ID: d.ID, Key: d.Key, Fields: maps.Clone(d.Fields), Void: d.Void, Locked: d.Locked}
 		if !d.Void {
 			p.live[d.Key]++
 		}

@@ -4,19 +4,19 @@ import (
 	"context"
 	"testing"
 
-	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/repair"
-	"github.com/amends-dev/amends/reconcile/sweep"
+	"github.com/amends-dev/amends/reconcile/scan"
 	"github.com/amends-dev/amends/store/memory"
 )
 
 // store is where a job writes.
 type store interface {
-	sweep.Store
-	drift.Plans
-	drift.Drifts
-	reconcile.Reader
+	scan.Store
+	plan.Plans
+	plan.Drifts
+	inbox.Reader
 }
 
 // job is a reconciler over a world, with the store it writes to.
@@ -25,13 +25,13 @@ type job struct {
 	*world
 	t     *testing.T
 	store store
-	lists *sweep.Sweep
+	lists *scan.Sweep
 }
 
 // settings may change what a job is made of.
 type settings struct {
 	repair.Config
-	sweep sweep.Config
+	sweep scan.Config
 }
 
 func (w *world) job(t *testing.T, change func(*settings)) *job {
@@ -43,7 +43,7 @@ func (w *world) job(t *testing.T, change func(*settings)) *job {
 func (w *world) jobOver(t *testing.T, store store, change func(*settings)) *job {
 	t.Helper()
 	c := settings{
-		sweep: sweep.Config{Name: "orders", Source: w.source(), Destination: w.destination(), Store: store, Mapping: "1"},
+		sweep: scan.Config{Name: "orders", Source: w.source(), Destination: w.destination(), Store: store, Mapping: "1"},
 		Config: repair.Config{
 			Works: ledger{w}, Deliver: w.deliver, Effects: effects, Plans: store, Drifts: store, Workers: 1,
 			Approved: func(context.Context) (bool, error) { return true, nil },
@@ -53,7 +53,7 @@ func (w *world) jobOver(t *testing.T, store store, change func(*settings)) *job 
 		change(&c)
 	}
 	var err error
-	if c.Sweep, err = sweep.New(c.sweep); err != nil {
+	if c.Sweep, err = scan.New(c.sweep); err != nil {
 		t.Fatal(err)
 	}
 	r, err := repair.New(c.Config)
@@ -65,7 +65,7 @@ func (w *world) jobOver(t *testing.T, store store, change func(*settings)) *job 
 
 // many lets a job do as much as there is.
 func many(c *settings) {
-	all := drift.Bound{Count: 1_000_000, Percent: 100}
+	all := plan.Bound{Count: 1_000_000, Percent: 100}
 	c.Bounds.Create, c.Bounds.Update, c.Bounds.Destroy = all, all, all
 }
 
@@ -88,13 +88,13 @@ func (j *job) must(r repair.Report, err error) repair.Report {
 }
 
 // rows are the findings of the newest plan.
-func (j *job) rows() []drift.Row {
+func (j *job) rows() []plan.Row {
 	j.t.Helper()
 	p, err := j.store.Latest(j.t.Context(), "orders")
 	if err != nil {
 		j.t.Fatal(err)
 	}
-	rows, err := j.store.Findings(j.t.Context(), drift.FindingQuery{Plan: p.Ref(), Limit: 1_000_000})
+	rows, err := j.store.Findings(j.t.Context(), plan.FindingQuery{Plan: p.Ref(), Limit: 1_000_000})
 	if err != nil {
 		j.t.Fatal(err)
 	}
@@ -102,12 +102,12 @@ func (j *job) rows() []drift.Row {
 }
 
 // row is the finding about one key; zero when there is none.
-func (j *job) row(key string) drift.Row {
+func (j *job) row(key string) plan.Row {
 	j.t.Helper()
 	for _, r := range j.rows() {
 		if r.Key == key {
 			return r
 		}
 	}
-	return drift.Row{}
+	return plan.Row{}
 }

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/repair"
-	"github.com/amends-dev/amends/reconcile/sweep"
+	"github.com/amends-dev/amends/reconcile/scan"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -29,7 +29,7 @@ func (w ledger) Heads(_ context.Context, after string, limit int) ([]repair.Head
 	return heads, nil
 }
 
-func (w ledger) Known(_ context.Context, key string) (*drift.Known, error) {
+func (w ledger) Known(_ context.Context, key string) (*plan.Known, error) {
 	defer w.lock()()
 	if w.works[key] == nil || w.cutOff[key] {
 		return nil, nil
@@ -76,7 +76,7 @@ func (w ledger) Adopt(_ context.Context, as []repair.Adoption, _ repair.By) ([]r
 			continue
 		}
 		invoice := a.Effects["invoice"]
-		k := &drift.Known{Works: 1, Status: saga.Completed, Revision: a.Change.Revision, Made: invoice.ExternalID}
+		k := &plan.Known{Works: 1, Status: saga.Completed, Revision: a.Change.Revision, Made: invoice.ExternalID}
 		w.works[a.Key], w.mails[a.Key] = k, max(1, w.mails[a.Key]) // counts as sent
 		switch {
 		case a.Cancelled:
@@ -93,7 +93,7 @@ func (w ledger) Adopt(_ context.Context, as []repair.Adoption, _ repair.By) ([]r
 }
 
 // effects says what a document shows.
-func effects(_ *sweep.Object, live, _ []drift.Document) (map[string]repair.Effect, error) {
+func effects(_ *scan.Object, live, _ []plan.Document) (map[string]repair.Effect, error) {
 	if len(live) == 0 {
 		return nil, nil
 	}

@@ -6,13 +6,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/drift"
-	"github.com/amends-dev/amends/reconcile/sweep"
+	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/reconcile/scan"
 )
 
 // listing is what was listed of both systems.
 type listing struct {
-	source, destination *sweep.Complete
+	source, destination *scan.Complete
 	before              int64    // objects of the source in its complete listing before this one
 	missing             string   // why there is nothing to compare; the rest says nothing then
 	at                  string   // how far both have come, for people
@@ -23,12 +23,12 @@ type listing struct {
 // listed last: whatever differs is looked at anew.
 func (r *Reconciler) list(ctx context.Context) (*listing, error) {
 	l := new(listing)
-	for _, side := range []sweep.Side{sweep.SourceSide, sweep.DestinationSide} {
+	for _, side := range []scan.Side{scan.SourceSide, scan.DestinationSide} {
 		rep, err := r.sweep.List(ctx, side)
 		if err != nil {
 			return nil, err
 		}
-		if rep.Verdict != sweep.OK {
+		if rep.Verdict != scan.OK {
 			l.short = append(l.short, fmt.Sprintf("the %s was not listed whole: %s", side, rep.Why))
 		}
 		l.at += fmt.Sprintf("%s: %s. ", side, rep.Listed)
@@ -36,7 +36,7 @@ func (r *Reconciler) list(ctx context.Context) (*listing, error) {
 		if whole == nil && l.missing == "" {
 			l.missing = fmt.Sprintf("the %s was never listed whole (%s); %s", side, rep.Listed, or(rep.Why, "the next run goes on"))
 		}
-		if side == sweep.SourceSide {
+		if side == scan.SourceSide {
 			l.source, l.before = whole, rep.Listed.Before
 		} else {
 			l.destination = whole
@@ -70,35 +70,35 @@ func (r *Reconciler) listSince(ctx context.Context, since time.Time) (*listing, 
 const headsAtOnce = 5000
 
 // compare merges the listings with the ledger, and hands on what is not plainly in sync.
-func (r *Reconciler) compare(ctx context.Context, l *listing, yield func(*drift.Finding) error) (*drift.Counts, error) {
-	source, destination := r.read(ctx, sweep.SourceSide, l.source), r.read(ctx, sweep.DestinationSide, l.destination)
+func (r *Reconciler) compare(ctx context.Context, l *listing, yield func(*plan.Finding) error) (*plan.Counts, error) {
+	source, destination := r.read(ctx, scan.SourceSide, l.source), r.read(ctx, scan.DestinationSide, l.destination)
 	defer source.Close()
 	defer destination.Close()
-	objects, documents := r.fields(sweep.SourceSide, l.source), r.fields(sweep.DestinationSide, l.destination)
-	how := drift.Comparison{Policy: &r.policy, Complete: true, Fields: func(ctx context.Context, key string) (object, document drift.Fields, err error) {
+	objects, documents := r.fields(scan.SourceSide, l.source), r.fields(scan.DestinationSide, l.destination)
+	how := plan.Comparison{Policy: &r.policy, Complete: true, Fields: func(ctx context.Context, key string) (object, document plan.Fields, err error) {
 		if object, err = objects.of(ctx, key); err == nil {
 			document, err = documents.of(ctx, key)
 		}
 		return object, document, err
 	}}
-	return how.Compare(ctx, drift.Sides{Source: source.Seen, Destination: destination.Seen, Ledger: r.heads(ctx)}, yield)
+	return how.Compare(ctx, plan.Sides{Source: source.Seen, Destination: destination.Seen, Ledger: r.heads(ctx)}, yield)
 }
 
 // read reads one side of a listing, without its fields. The caller closes the reader.
-func (r *Reconciler) read(ctx context.Context, side sweep.Side, of *sweep.Complete) *sweep.Reader {
+func (r *Reconciler) read(ctx context.Context, side scan.Side, of *scan.Complete) *scan.Reader {
 	q := r.listed(side, of)
 	q.Bare = true
-	return sweep.Read(ctx, r.sweep.Store, q)
+	return scan.Read(ctx, r.sweep.Store, q)
 }
 
 // listed selects the rows of one side of a listing.
-func (r *Reconciler) listed(side sweep.Side, of *sweep.Complete) sweep.SightingQuery {
-	return sweep.SightingQuery{Name: r.sweep.Name, Side: side, Generation: of.Generation}
+func (r *Reconciler) listed(side scan.Side, of *scan.Complete) scan.SightingQuery {
+	return scan.SightingQuery{Name: r.sweep.Name, Side: side, Generation: of.Generation}
 }
 
 // heads streams the ledger.
-func (r *Reconciler) heads(ctx context.Context) drift.Stream[drift.Head] {
-	return drift.Pages(headsAtOnce, func(last *drift.Head, limit int) ([]drift.Head, error) {
+func (r *Reconciler) heads(ctx context.Context) plan.Stream[plan.Head] {
+	return plan.Pages(headsAtOnce, func(last *plan.Head, limit int) ([]plan.Head, error) {
 		if last == nil {
 			return r.works.Heads(ctx, "", limit)
 		}

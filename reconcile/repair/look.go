@@ -7,25 +7,25 @@ import (
 	"strings"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/drift"
-	"github.com/amends-dev/amends/reconcile/sweep"
+	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/reconcile/scan"
 	"github.com/amends-dev/amends/saga"
 )
 
 // sight is one natural key as the three sides have it now.
 type sight struct {
-	item    drift.Item
-	object  *sweep.Object // nil: the source has none, or was not asked
-	gone    int           // how often the source was asked, and had none
-	finding drift.Finding
+	item    plan.Item
+	object  *scan.Object // nil: the source has none, or was not asked
+	gone    int          // how often the source was asked, and had none
+	finding plan.Finding
 	err     error // why nobody could look; the rest is then not to be used
 }
 
 // change is the object as a Hearer would deliver it.
-func (s *sight) change(of reconcile.Object) reconcile.Change {
+func (s *sight) change(of inbox.Object) inbox.Change {
 	of.ID = s.object.ID
-	return reconcile.Change{
+	return inbox.Change{
 		Object: of, Version: s.object.Version, Revision: s.item.Truth.Revision, Deleted: s.object.Deleted, Body: s.object.Body,
 	}
 }
@@ -58,21 +58,21 @@ func (r *Reconciler) look(ctx context.Context, s *sight, proven bool) {
 // over that is not newer than what it has applied, so a withdrawal at that very version, or an older one, would be
 // planned for ever. And a void document under our mark shows that a work was there which the ledger has lost: a new one
 // would send its mail once more.
-func (s *sight) classify(p *drift.Policy) {
-	s.finding = drift.Classify(&s.item, p)
+func (s *sight) classify(p *plan.Policy) {
+	s.finding = plan.Classify(&s.item, p)
 	f := &s.finding
 	switch {
-	case f.Do == drift.Withdraw && saga.CompareRevisions(f.Revision, f.Applied) <= 0:
-		f.Do, f.Why = drift.Ask, fmt.Sprintf("the source cancelled it at %s, and the saga has applied %s: it would not hear of it", f.Revision, f.Applied)
+	case f.Do == plan.Withdraw && saga.CompareRevisions(f.Revision, f.Applied) <= 0:
+		f.Do, f.Why = plan.Ask, fmt.Sprintf("the source cancelled it at %s, and the saga has applied %s: it would not hear of it", f.Revision, f.Applied)
 		f.Propose = "undo it by hand, or change the object at the source so that its version grows"
-	case f.Do == drift.Start && len(s.item.Documents) > 0:
-		f.Do, f.Why = drift.Ask, fmt.Sprintf("%s is void and carries our mark, and the ledger knows no work: it was lost", s.item.Documents[0].ID)
+	case f.Do == plan.Start && len(s.item.Documents) > 0:
+		f.Do, f.Why = plan.Ask, fmt.Sprintf("%s is void and carries our mark, and the ledger knows no work: it was lost", s.item.Documents[0].ID)
 		f.Propose = "amends reconcile rebuild records what was undone; then a newer version is made without a second mail"
 	}
 }
 
 // decides reports whether the ledger has the last word on a key: the saga is not done with it.
-func decides(k *drift.Known) bool {
+func decides(k *plan.Known) bool {
 	return k != nil && (k.Works > 1 || k.InDoubt || k.Overdue || k.Status.Parked() || k.Status.Live())
 }
 
@@ -80,7 +80,7 @@ func decides(k *drift.Known) bool {
 func (r *Reconciler) get(ctx context.Context, s *sight, proven bool) error {
 	key := s.item.Key
 	id := r.id(key)
-	var o *sweep.Object
+	var o *scan.Object
 	err := r.ask(ctx, r.source.Quota, func(ctx context.Context) (err error) {
 		o, err = r.source.Get(ctx, id)
 		return err
@@ -100,16 +100,16 @@ func (r *Reconciler) get(ctx context.Context, s *sight, proven bool) error {
 }
 
 // absent is what the source says by having no such object. It says nothing where it would not show it.
-func (r *Reconciler) absent(key string, proven bool) *drift.Truth {
+func (r *Reconciler) absent(key string, proven bool) *plan.Truth {
 	if r.source.Visible != nil && !r.source.Visible(key) {
 		return nil
 	}
-	return &drift.Truth{Key: key, Proven: proven}
+	return &plan.Truth{Key: key, Proven: proven}
 }
 
 // truth is what the source says about an object. One that cannot be read is a truth as well.
-func (r *Reconciler) truth(key string, o *sweep.Object) *drift.Truth {
-	var t drift.Truth
+func (r *Reconciler) truth(key string, o *scan.Object) *plan.Truth {
+	var t plan.Truth
 	err := guard(func() (err error) {
 		t, err = r.source.Want(o)
 		return err
@@ -127,7 +127,7 @@ func (r *Reconciler) truth(key string, o *sweep.Object) *drift.Truth {
 		err = saga.CheckRevision(t.Revision)
 	}
 	if err != nil {
-		return &drift.Truth{Key: key, Revision: t.Revision, Unreadable: err.Error()}
+		return &plan.Truth{Key: key, Revision: t.Revision, Unreadable: err.Error()}
 	}
 	t.Wanted = t.Wanted && !o.Deleted
 	t.Proven = t.Proven || !t.Wanted // it says so itself
@@ -153,7 +153,7 @@ func (r *Reconciler) find(ctx context.Context, s *sight) error {
 
 // again reports whether one look proves nothing: somebody has none, which the next look may deny.
 func (s *sight) again() bool {
-	return s.err == nil && (s.finding.Do == drift.Look || s.gone > 0 && s.gone < drift.Looks && s.item.Truth != nil)
+	return s.err == nil && (s.finding.Do == plan.Look || s.gone > 0 && s.gone < plan.Looks && s.item.Truth != nil)
 }
 
 // lookAt looks at keys, as many at once as there are workers. What one side does not have is looked at twice, apart by

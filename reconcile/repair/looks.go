@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/reconcile/plan"
 )
 
 // looks are the looks of one run. They end together: when the two systems hardly answer, and when one of them asked to be
@@ -22,7 +22,7 @@ type looks struct {
 	spent   error // one of the systems asked to be left alone
 }
 
-func newLooks(b *drift.Bounds) *looks { return &looks{breaker: newLookBreaker(b)} }
+func newLooks(b *plan.Bounds) *looks { return &looks{breaker: newLookBreaker(b)} }
 
 // each looks at every sight, on so many goroutines.
 func (l *looks) each(ctx context.Context, workers int, sights []*sight, look func(*sight)) {
@@ -48,7 +48,7 @@ func (l *looks) one(s *sight, look func(*sight)) {
 	look(s)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if errors.Is(s.err, reconcile.ErrSpent) {
+	if errors.Is(s.err, inbox.ErrSpent) {
 		l.spent = s.err
 		return
 	}
@@ -78,14 +78,14 @@ func (l *looks) failed() error {
 }
 
 // ask asks one of the systems, in its turn, until it answers, some attempts long.
-func (r *Reconciler) ask(ctx context.Context, q *reconcile.Quota, call func(context.Context) error) error {
+func (r *Reconciler) ask(ctx context.Context, q *inbox.Quota, call func(context.Context) error) error {
 	for attempt := 1; ; attempt++ {
 		if err := q.Take(ctx); err != nil {
 			return err
 		}
 		err := r.once(ctx, call)
 		q.Answered(err)
-		if err == nil || ctx.Err() != nil || reconcile.IsPermanent(err) || attempt >= r.sweep.Attempts {
+		if err == nil || ctx.Err() != nil || inbox.IsPermanent(err) || attempt >= r.sweep.Attempts {
 			return err
 		}
 		if err := pause(ctx, time.Second<<min(attempt-1, 5)); err != nil {
@@ -100,7 +100,7 @@ func (r *Reconciler) once(ctx context.Context, call func(context.Context) error)
 	defer cancel()
 	defer func() {
 		if p := recover(); p != nil {
-			err = reconcile.Permanent(fmt.Errorf("panic: %v", p))
+			err = inbox.Permanent(fmt.Errorf("panic: %v", p))
 		}
 	}()
 	return call(ctx)

@@ -8,10 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/repair"
-	"github.com/amends-dev/amends/reconcile/sweep"
+	"github.com/amends-dev/amends/reconcile/scan"
 )
 
 // A system that cannot be listed today stands as it was listed last: what differs is looked at and repaired all the same,
@@ -27,9 +27,9 @@ func TestOlderListingsStand(t *testing.T) {
 		j := w.job(t, nil)
 		j.mustRun()
 		j = w.jobOver(t, j.store, func(c *settings) {
-			c.Policy.Fields = map[string]drift.Rule{"total": drift.Enforce}
-			c.sweep.Source.All = func(context.Context, sweep.Query) (sweep.Page, error) {
-				return sweep.Page{}, reconcile.Permanent(errors.New("401"))
+			c.Policy.Fields = map[string]plan.Rule{"total": plan.Enforce}
+			c.sweep.Source.All = func(context.Context, scan.Query) (scan.Page, error) {
+				return scan.Page{}, inbox.Permanent(errors.New("401"))
 			}
 		})
 		r := j.mustPlan()
@@ -55,7 +55,7 @@ func TestLooksThatFail(t *testing.T) {
 		w.getFails[keyOf(1)] = errors.New("502")
 		j := w.job(t, nil)
 		r := j.mustRun()
-		if row := j.row(keyOf(1)); row.Class != drift.Stale || row.Do != drift.Nothing || !strings.Contains(row.Why, "502") {
+		if row := j.row(keyOf(1)); row.Class != plan.Stale || row.Do != plan.Nothing || !strings.Contains(row.Why, "502") {
 			t.Errorf("row: %+v", row)
 		}
 		if r.Verdict != repair.Partial || r.Failed != 1 || r.Applied != 1 {
@@ -79,9 +79,9 @@ func TestLongRetryAfter(t *testing.T) {
 			many(c)
 			c.Workers = 1
 			get := c.sweep.Source.Get
-			c.sweep.Source.Get = func(ctx context.Context, id string) (*sweep.Object, error) {
+			c.sweep.Source.Get = func(ctx context.Context, id string) (*scan.Object, error) {
 				if gets++; gets == 18 {
-					return nil, reconcile.Later(errors.New("429"), time.Hour)
+					return nil, inbox.Later(errors.New("429"), time.Hour)
 				}
 				return get(ctx, id)
 			}
@@ -111,7 +111,7 @@ func TestDeadSourceEndsARun(t *testing.T) {
 		if err == nil || r.Verdict != repair.Failed || !strings.Contains(err.Error(), "503") {
 			t.Errorf("%+v, %v", r, err)
 		}
-		if _, err := j.store.Latest(t.Context(), "orders"); !errors.Is(err, drift.ErrNotFound) {
+		if _, err := j.store.Latest(t.Context(), "orders"); !errors.Is(err, plan.ErrNotFound) {
 			t.Errorf("there is a plan: %v", err)
 		}
 	})
@@ -129,7 +129,7 @@ func TestPanicsAreOfOneKey(t *testing.T) {
 		w.changed(keyOf(2), "11.00")
 		j := w.job(t, func(c *settings) {
 			find := c.sweep.Destination.Find
-			c.sweep.Destination.Find = func(ctx context.Context, key string) ([]drift.Document, error) {
+			c.sweep.Destination.Find = func(ctx context.Context, key string) ([]plan.Document, error) {
 				if key == keyOf(1) {
 					panic("nil map")
 				}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/reconcile/repair"
-	"github.com/amends-dev/amends/reconcile/sweep"
+	"github.com/amends-dev/amends/reconcile/scan"
 )
 
 // Sweep.Timeout "bounds one call": a provider that takes a question and never answers spoils one key, not the night.
@@ -20,7 +20,7 @@ func TestALookThatIsNeverAnswered(t *testing.T) {
 		j := w.job(t, func(c *settings) {
 			get := c.sweep.Source.Get
 			c.sweep.Timeout = 10 * time.Second
-			c.sweep.Source.Get = func(ctx context.Context, id string) (*sweep.Object, error) {
+			c.sweep.Source.Get = func(ctx context.Context, id string) (*scan.Object, error) {
 				if id == idOf(keyOf(1)) {
 					<-ctx.Done()
 					return nil, ctx.Err()

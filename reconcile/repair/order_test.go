@@ -8,9 +8,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/drift"
-	"github.com/amends-dev/amends/reconcile/sweep"
+	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/reconcile/scan"
 )
 
 // between calls do once, when one system was listed from end to end and nobody has asked the other one yet, whichever
@@ -31,11 +31,11 @@ func (w *world) between(do func()) func(*settings) {
 			listed = side
 		}
 		all, marked := c.sweep.Source.All, c.sweep.Destination.Marked
-		c.sweep.Source.All = func(ctx context.Context, q sweep.Query) (sweep.Page, error) {
+		c.sweep.Source.All = func(ctx context.Context, q scan.Query) (scan.Page, error) {
 			turn("source")
 			return all(ctx, q)
 		}
-		c.sweep.Destination.Marked = func(ctx context.Context, q sweep.Query) (sweep.Documents, error) {
+		c.sweep.Destination.Marked = func(ctx context.Context, q scan.Query) (scan.Documents, error) {
 			turn("destination")
 			return marked(ctx, q)
 		}
@@ -101,11 +101,11 @@ func TestGraceBeginsWithALook(t *testing.T) {
 		delete(w.orders, keyOf(500)) // only now
 		for _, step := range []struct {
 			after time.Duration
-			do    drift.Verb
-		}{{0, drift.Nothing}, {23 * time.Hour, drift.Nothing}, {2 * time.Hour, drift.Ask}} {
+			do    plan.Verb
+		}{{0, plan.Nothing}, {23 * time.Hour, plan.Nothing}, {2 * time.Hour, plan.Ask}} {
 			w.pass(step.after)
 			j.mustRun()
-			if row := j.row(keyOf(500)); row.Class != drift.Orphan || row.Do != step.do {
+			if row := j.row(keyOf(500)); row.Class != plan.Orphan || row.Do != step.do {
 				t.Errorf("after %s: %s, %s (%s)", step.after, row.Class, row.Do, row.Why)
 			}
 		}
@@ -127,16 +127,16 @@ func TestGraceOutlivesABadNight(t *testing.T) {
 		w.pass(5 * time.Hour)
 		clear(w.getFails)
 		j.mustRun()
-		if row := j.row(keyOf(500)); row.Class != drift.Orphan || row.Do != drift.Ask {
+		if row := j.row(keyOf(500)); row.Class != plan.Orphan || row.Do != plan.Ask {
 			t.Errorf("%s, %s (%s)", row.Class, row.Do, row.Why)
 		}
 	})
 }
 
 // orphans are those that the job remembers.
-func (j *job) orphans() []drift.Drift {
+func (j *job) orphans() []plan.Drift {
 	j.t.Helper()
-	ds, err := j.store.Drifts(j.t.Context(), drift.DriftQuery{Job: "orders", Class: drift.Orphan})
+	ds, err := j.store.Drifts(j.t.Context(), plan.DriftQuery{Job: "orders", Class: plan.Orphan})
 	if err != nil {
 		j.t.Fatal(err)
 	}
@@ -144,9 +144,9 @@ func (j *job) orphans() []drift.Drift {
 }
 
 // hint is what a Hearer hands on about an order.
-func (w *world) hint(key string) reconcile.Change {
+func (w *world) hint(key string) inbox.Change {
 	o := w.object(key)
-	return reconcile.Change{
-		Object: reconcile.Object{Source: "shop", Type: "order", ID: o.ID}, Version: o.Version, Revision: o.Version.Revision(), Body: o.Body,
+	return inbox.Change{
+		Object: inbox.Object{Source: "shop", Type: "order", ID: o.ID}, Version: o.Version, Revision: o.Version.Revision(), Body: o.Body,
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/plan"
 )
 
 // halted is a job that is paused in the middle of its looks.
@@ -58,7 +58,7 @@ func TestPauseWhilePlanning(t *testing.T) {
 		if len(h.looked) != perBatch {
 			t.Errorf("%d keys were looked at, and the pause came at the first", len(h.looked))
 		}
-		if _, err := h.store.Latest(t.Context(), "orders"); !errors.Is(err, drift.ErrNotFound) {
+		if _, err := h.store.Latest(t.Context(), "orders"); !errors.Is(err, plan.ErrNotFound) {
 			t.Errorf("there is a plan: %v", err)
 		}
 	})

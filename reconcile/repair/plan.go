@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/reconcile/plan"
 )
 
 // Plan lists both systems, compares them with the ledger, looks at every difference anew, and stores what it would do.
@@ -63,11 +63,11 @@ func broken(r Report) Report {
 }
 
 // reportOf is what a plan alone says.
-func reportOf(job string, p *drift.Plan) Report {
+func reportOf(job string, p *plan.Plan) Report {
 	return Report{
 		Job: job, Plan: p.ID, Seen: p.Census.Keys,
-		Planned: p.Count(func(t drift.Tally) bool { return t.Do.Acts() }),
-		Person:  p.Count(func(t drift.Tally) bool { return t.Do == drift.Ask || t.Do == drift.Halt }),
+		Planned: p.Count(func(t plan.Tally) bool { return t.Do.Acts() }),
+		Person:  p.Count(func(t plan.Tally) bool { return t.Do == plan.Ask || t.Do == plan.Halt }),
 	}
 }
 
@@ -75,8 +75,8 @@ func reportOf(job string, p *drift.Plan) Report {
 type planning struct {
 	*Reconciler
 	listing *listing
-	into    drift.Ref // the draft
-	last    drift.Ref // the plan before; zero: there is none
+	into    plan.Ref // the draft
+	last    plan.Ref // the plan before; zero: there is none
 	looks   *looks
 	unseen  int64 // keys that nobody could look at
 	silent  bool  // nothing may be concluded from what the source does not have
@@ -86,10 +86,10 @@ type planning struct {
 const batchSize = 500
 
 // plan writes what the listings differ in into a draft, judges it as a whole, and replaces it by what is so now.
-func (p *planning) plan(ctx context.Context) (*drift.Plan, error) {
-	head := drift.Plan{Job: p.name, Mapping: p.sweep.Mapping, Generation: p.listing.source.Generation}
+func (p *planning) plan(ctx context.Context) (*plan.Plan, error) {
+	head := plan.Plan{Job: p.name, Mapping: p.sweep.Mapping, Generation: p.listing.source.Generation}
 	before, err := p.plans.Latest(ctx, p.name)
-	if err != nil && !errors.Is(err, drift.ErrNotFound) {
+	if err != nil && !errors.Is(err, plan.ErrNotFound) {
 		return nil, err
 	}
 	if head.Before = before.Mapping; before.Refused != "" && before.Before != "" { // nobody has acted by that mapping
@@ -106,7 +106,7 @@ func (p *planning) plan(ctx context.Context) (*drift.Plan, error) {
 	head.Census, head.Spread = counts.Census, counts.Spread
 	head.Census.Before = p.listing.before
 	p.silent = p.bounds.Shrunk(&head.Census) != ""
-	planner := drift.NewPlanner(&head, counts.Tallies)
+	planner := plan.NewPlanner(&head, counts.Tallies)
 	if p.bounds.Diagnose(&head) != "" {
 		err = p.asListed(ctx, planner) // it would be a million calls for a fault of our own
 	} else {
@@ -124,8 +124,8 @@ func (p *planning) plan(ctx context.Context) (*drift.Plan, error) {
 }
 
 // draft writes what the listings differ in into the draft.
-func (p *planning) draft(ctx context.Context) (*drift.Counts, error) {
-	batch := make([]drift.Finding, 0, batchSize)
+func (p *planning) draft(ctx context.Context) (*plan.Counts, error) {
+	batch := make([]plan.Finding, 0, batchSize)
 	flush := func() error {
 		if len(batch) == 0 {
 			return nil
@@ -137,7 +137,7 @@ func (p *planning) draft(ctx context.Context) (*drift.Counts, error) {
 		batch = batch[:0]
 		return err
 	}
-	counts, err := p.compare(ctx, p.listing, func(f *drift.Finding) error {
+	counts, err := p.compare(ctx, p.listing, func(f *plan.Finding) error {
 		batch = append(batch, *f)
 		if len(batch) < batchSize {
 			return nil
@@ -151,13 +151,13 @@ func (p *planning) draft(ctx context.Context) (*drift.Counts, error) {
 }
 
 // drafted calls do with the findings of the draft, in the order of their keys.
-func (p *planning) drafted(ctx context.Context, do func(fs []drift.Finding, last bool) error) error {
+func (p *planning) drafted(ctx context.Context, do func(fs []plan.Finding, last bool) error) error {
 	for after := ""; ; {
-		rows, err := p.plans.Findings(ctx, drift.FindingQuery{Plan: p.into, After: after, Limit: batchSize})
+		rows, err := p.plans.Findings(ctx, plan.FindingQuery{Plan: p.into, After: after, Limit: batchSize})
 		if err != nil {
 			return err
 		}
-		fs := make([]drift.Finding, len(rows))
+		fs := make([]plan.Finding, len(rows))
 		for i := range rows {
 			fs[i] = rows[i].Finding
 			after = fs[i].Key
@@ -173,15 +173,15 @@ func (p *planning) drafted(ctx context.Context, do func(fs []drift.Finding, last
 }
 
 // asListed plans with what the listings say: the plan will be refused.
-func (p *planning) asListed(ctx context.Context, planner *drift.Planner) error {
-	return p.drafted(ctx, func(fs []drift.Finding, _ bool) error { return add(planner, fs) })
+func (p *planning) asListed(ctx context.Context, planner *plan.Planner) error {
+	return p.drafted(ctx, func(fs []plan.Finding, _ bool) error { return add(planner, fs) })
 }
 
 // refine looks at everything that differs anew, and remembers since when it does.
-func (p *planning) refine(ctx context.Context, planner *drift.Planner) error {
+func (p *planning) refine(ctx context.Context, planner *plan.Planner) error {
 	p.looks = newLooks(&p.bounds)
 	from := ""
-	return p.drafted(ctx, func(fs []drift.Finding, last bool) error {
+	return p.drafted(ctx, func(fs []plan.Finding, last bool) error {
 		now, unheard, err := p.looked(ctx, fs)
 		if err != nil {
 			return err
@@ -189,7 +189,7 @@ func (p *planning) refine(ctx context.Context, planner *drift.Planner) error {
 		if err := p.doubt(ctx, from, now); err != nil {
 			return err
 		}
-		part := drift.Part{From: from}
+		part := plan.Part{From: from}
 		if !last {
 			part.Until = fs[len(fs)-1].Key
 			from = part.Until
@@ -204,7 +204,7 @@ func (p *planning) refine(ctx context.Context, planner *drift.Planner) error {
 	})
 }
 
-func add(planner *drift.Planner, fs []drift.Finding) error {
+func add(planner *plan.Planner, fs []plan.Finding) error {
 	for i := range fs {
 		if err := planner.Add(&fs[i]); err != nil {
 			return err
@@ -214,10 +214,10 @@ func add(planner *drift.Planner, fs []drift.Finding) error {
 }
 
 // differing are the findings that are remembered: what differs, but for orphans that nobody has ever asked about.
-func differing(fs []drift.Finding, unheard map[string]bool) []drift.Finding {
-	var differ []drift.Finding
+func differing(fs []plan.Finding, unheard map[string]bool) []plan.Finding {
+	var differ []plan.Finding
 	for _, f := range fs {
-		if f.Class != drift.InSync && !unheard[f.Key] {
+		if f.Class != plan.InSync && !unheard[f.Key] {
 			differ = append(differ, f)
 		}
 	}
@@ -227,10 +227,10 @@ func differing(fs []drift.Finding, unheard map[string]bool) []drift.Finding {
 // looked returns what is so now of findings that a listing gave. What nobody could look at stays as it was listed, and
 // nothing is done about it. unheard are the orphans among that which no earlier run has asked about, either: their object
 // may have come between the two listings, so their grace has not begun.
-func (p *planning) looked(ctx context.Context, fs []drift.Finding) (now []drift.Finding, unheard map[string]bool, err error) {
+func (p *planning) looked(ctx context.Context, fs []plan.Finding) (now []plan.Finding, unheard map[string]bool, err error) {
 	sights := make([]*sight, len(fs))
 	for i := range fs {
-		sights[i] = &sight{item: drift.Item{Key: fs[i].Key}}
+		sights[i] = &sight{item: plan.Item{Key: fs[i].Key}}
 	}
 	orphans, err := p.orphansAmong(ctx, fs)
 	if err != nil {
@@ -239,7 +239,7 @@ func (p *planning) looked(ctx context.Context, fs []drift.Finding) (now []drift.
 	if err := p.lookAt(ctx, p.looks, sights, func(key string) bool { return orphans[key] }); err != nil {
 		return nil, nil, err
 	}
-	now, unheard = make([]drift.Finding, len(fs)), map[string]bool{}
+	now, unheard = make([]plan.Finding, len(fs)), map[string]bool{}
 	for i := range sights {
 		s := sights[i]
 		now[i] = s.finding
@@ -248,11 +248,11 @@ func (p *planning) looked(ctx context.Context, fs []drift.Finding) (now []drift.
 		}
 		p.unseen++
 		now[i] = fs[i]
-		now[i].Do, now[i].Why = drift.Nothing, "nobody could look at it: "+s.err.Error()
-		if _, heard := orphans[fs[i].Key]; fs[i].Class == drift.Orphan && !heard {
+		now[i].Do, now[i].Why = plan.Nothing, "nobody could look at it: "+s.err.Error()
+		if _, heard := orphans[fs[i].Key]; fs[i].Class == plan.Orphan && !heard {
 			unheard[fs[i].Key] = true
 		}
-		if !errors.Is(s.err, reconcile.ErrSpent) {
+		if !errors.Is(s.err, inbox.ErrSpent) {
 			p.log.WithField("work", fs[i].Key).WithError(s.err).Warn("nobody could look at it; the next run does")
 		}
 	}
@@ -263,13 +263,13 @@ func (p *planning) looked(ctx context.Context, fs []drift.Finding) (now []drift.
 // grace ago. Together with the complete listing and two looks by the id that proves that the object is gone (U3). What the
 // listing made of a key does not matter, as long as it has no version for it: a head in the ledger may be all that is left
 // of an adoption that was cut off, and the look passes over it.
-func (p *planning) orphansAmong(ctx context.Context, fs []drift.Finding) (map[string]bool, error) {
+func (p *planning) orphansAmong(ctx context.Context, fs []plan.Finding) (map[string]bool, error) {
 	orphans := map[string]bool{}
 	for _, f := range fs {
 		if f.Revision != "" {
 			continue
 		}
-		ds, err := p.drifts.Drifts(ctx, drift.DriftQuery{Job: p.name, Key: f.Key, Class: drift.Orphan, Limit: 1})
+		ds, err := p.drifts.Drifts(ctx, plan.DriftQuery{Job: p.name, Key: f.Key, Class: plan.Orphan, Limit: 1})
 		if err != nil {
 			return nil, err
 		}

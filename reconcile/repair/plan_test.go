@@ -10,10 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/repair"
-	"github.com/amends-dev/amends/reconcile/sweep"
+	"github.com/amends-dev/amends/reconcile/scan"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
@@ -64,15 +64,15 @@ func TestPlanSaysWhatAndWhy(t *testing.T) {
 		j := mess().job(t, nil)
 		r := j.mustPlan()
 		type treatment struct {
-			class drift.Class
-			do    drift.Verb
+			class plan.Class
+			do    plan.Verb
 		}
 		want := map[string]treatment{
-			"missing": {drift.Missing, drift.Start}, "lost": {drift.LedgerLost, drift.Adopt}, "mismatch": {drift.AdoptMismatch, drift.Ask},
-			"doubt": {drift.InDoubt, drift.Ask}, "phantom": {drift.PhantomDone, drift.Ask}, "stale": {drift.Stale, drift.Revise},
-			"edited": {drift.Diverged, drift.Ask}, "posted": {drift.Locked, drift.Ask}, "twice": {drift.Duplicate, drift.Ask},
-			"cancelled": {drift.SourceGone, drift.Withdraw}, "gone": {drift.Orphan, drift.Nothing}, "stuck": {drift.Stuck, drift.Resume},
-			"unreadable": {drift.Unreadable, drift.Ask},
+			"missing": {plan.Missing, plan.Start}, "lost": {plan.LedgerLost, plan.Adopt}, "mismatch": {plan.AdoptMismatch, plan.Ask},
+			"doubt": {plan.InDoubt, plan.Ask}, "phantom": {plan.PhantomDone, plan.Ask}, "stale": {plan.Stale, plan.Revise},
+			"edited": {plan.Diverged, plan.Ask}, "posted": {plan.Locked, plan.Ask}, "twice": {plan.Duplicate, plan.Ask},
+			"cancelled": {plan.SourceGone, plan.Withdraw}, "gone": {plan.Orphan, plan.Nothing}, "stuck": {plan.Stuck, plan.Resume},
+			"unreadable": {plan.Unreadable, plan.Ask},
 		}
 		for _, row := range j.rows() {
 			name := idOf(row.Key)
@@ -88,7 +88,7 @@ func TestPlanSaysWhatAndWhy(t *testing.T) {
 			t.Errorf("%s was not found", name)
 		}
 		stale := j.row("shop:order:stale")
-		if len(stale.Changes) != 1 || stale.Changes[0] != (drift.Change{Field: "total", Is: "10.00", Want: "12.00"}) || stale.Revision != "2" || stale.Applied != "1" || len(stale.Documents) != 1 {
+		if len(stale.Changes) != 1 || stale.Changes[0] != (plan.Change{Field: "total", Is: "10.00", Want: "12.00"}) || stale.Revision != "2" || stale.Applied != "1" || len(stale.Documents) != 1 {
 			t.Errorf("the stale one: %+v", stale.Finding)
 		}
 		if r.Planned != 5 || r.Person != 7 || r.Seen != 74 || r.Verdict != repair.OK || r.Plan == "" {
@@ -119,7 +119,7 @@ func TestPlanWritesNothing(t *testing.T) {
 		if w.broke || !bytes.Equal(before, w.snapshot(t)) {
 			t.Error("planning changed the world")
 		}
-		if ds, err := j.store.Deliveries(t.Context(), reconcile.DeliveryFilter{}); err != nil || len(ds) > 0 {
+		if ds, err := j.store.Deliveries(t.Context(), inbox.DeliveryFilter{}); err != nil || len(ds) > 0 {
 			t.Errorf("planning put %d events into the inbox (%v)", len(ds), err)
 		}
 		for _, name := range positions() {
@@ -149,7 +149,7 @@ func (w *world) snapshot(t *testing.T) []byte {
 func TestPlansAreEqual(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		plan := func(workers int) (drift.Plan, []drift.Row) {
+		plan := func(workers int) (plan.Plan, []plan.Row) {
 			j := mess().job(t, func(c *settings) { c.Workers = workers })
 			j.pass(time.Duration(workers) * time.Hour)
 			j.mustPlan()
@@ -181,8 +181,8 @@ func TestMappingIsDiagnosed(t *testing.T) {
 		asked := w.asked
 		j = w.jobOver(t, j.store, func(c *settings) {
 			c.sweep.Mapping = "2"
-			c.Policy.Fields = map[string]drift.Rule{"total": drift.Enforce}
-			c.sweep.Source.Want = func(o *sweep.Object) (drift.Truth, error) {
+			c.Policy.Fields = map[string]plan.Rule{"total": plan.Enforce}
+			c.sweep.Source.Want = func(o *scan.Object) (plan.Truth, error) {
 				truth, err := want(o)
 				truth.Fields["total"] += " EUR"
 				return truth, err
@@ -204,13 +204,13 @@ func TestMappingIsDiagnosed(t *testing.T) {
 // Everything that is wrong with a configuration is said at once.
 func TestFaultsAreSaidAtOnce(t *testing.T) {
 	t.Parallel()
-	_, err := repair.New(repair.Config{Grace: -1, Bounds: drift.Bounds{Create: drift.Bound{Count: -1}}})
+	_, err := repair.New(repair.Config{Grace: -1, Bounds: plan.Bounds{Create: plan.Bound{Count: -1}}})
 	for _, what := range []string{"Sweep", "Works", "Deliver", "Effects", "Plans", "Grace", "Create.Count"} {
 		if err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("nothing is said about %s: %v", what, err)
 		}
 	}
-	s, err := sweep.New(sweep.Config{Name: "x", Store: memory.New(nil), Source: sweep.Source{Object: reconcile.Object{Source: "s", Type: "t"}}})
+	s, err := scan.New(scan.Config{Name: "x", Store: memory.New(nil), Source: scan.Source{Object: inbox.Object{Source: "s", Type: "t"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,8 +3,8 @@ package repair
 import (
 	"context"
 
-	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -14,7 +14,7 @@ type Works interface {
 	// InDoubt are not told.
 	Heads(ctx context.Context, after string, limit int) ([]Head, error)
 	// Known returns everything that is known of one work; nil when there is none.
-	Known(ctx context.Context, key string) (*drift.Known, error)
+	Known(ctx context.Context, key string) (*plan.Known, error)
 	// Resume wakes a work that should have moved.
 	Resume(ctx context.Context, key string, by By) error
 	// Adopt records what stands, and makes and sends nothing. It answers each at its own index; one that the
@@ -25,15 +25,15 @@ type Works interface {
 }
 
 // Head is a work as a listing tells it.
-type Head = drift.Head
+type Head = plan.Head
 
 // By says who wants something, and why.
-type By = drift.By
+type By = plan.By
 
 // Adoption is what stands of one work, as far as source and destination tell.
 type Adoption struct {
-	Key    string           // the work id
-	Change reconcile.Change // the object as the source has it
+	Key    string       // the work id
+	Change inbox.Change // the object as the source has it
 	// Effects are the results of steps that stand. A step that is not named is as the saga has it: what is safe to
 	// repeat is done when the work goes on, and what is not (a mail) counts as done.
 	Effects map[string]Effect

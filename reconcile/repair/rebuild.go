@@ -9,8 +9,8 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/amends-dev/amends/reconcile/drift"
-	"github.com/amends-dev/amends/reconcile/sweep"
+	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/reconcile/scan"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -80,7 +80,7 @@ func (b *rebuilding) rebuild(ctx context.Context, since time.Time) (why []string
 	}
 	b.looks = newLooks(&b.bounds)
 	err = b.unknown(ctx, l, func(key string) error {
-		b.batch = append(b.batch, &sight{item: drift.Item{Key: key}})
+		b.batch = append(b.batch, &sight{item: plan.Item{Key: key}})
 		if len(b.batch) < batchSize {
 			return nil
 		}
@@ -109,27 +109,27 @@ func (b *rebuilding) rebuild(ctx context.Context, since time.Time) (why []string
 // judge compares once without doing anything: a mapping that makes everything look different would put everything
 // in review.
 func (b *rebuilding) judge(ctx context.Context, l *listing) (string, error) {
-	counts, err := b.compare(ctx, l, func(*drift.Finding) error { return nil })
+	counts, err := b.compare(ctx, l, func(*plan.Finding) error { return nil })
 	if err != nil {
 		return "", err
 	}
 	b.report.Seen = counts.Census.Keys
-	plan := drift.Plan{Mapping: b.sweep.Mapping, Census: counts.Census, Spread: counts.Spread}
+	proposal := plan.Plan{Mapping: b.sweep.Mapping, Census: counts.Census, Spread: counts.Spread}
 	if last, err := b.plans.Latest(ctx, b.name); err == nil {
-		plan.Before = last.Mapping
-	} else if !errors.Is(err, drift.ErrNotFound) {
+		proposal.Before = last.Mapping
+	} else if !errors.Is(err, plan.ErrNotFound) {
 		return "", err
 	}
 	b.bare = counts.Census.Destination == 0 && counts.Census.Source > b.bounds.Few
-	return b.bounds.Diagnose(&plan), nil
+	return b.bounds.Diagnose(&proposal), nil
 }
 
 // unknown hands on the keys of documents, void ones too, for which the ledger has no work, or one whose adoption was cut
 // off.
 func (b *rebuilding) unknown(ctx context.Context, l *listing, yield func(key string) error) error {
-	documents := b.read(ctx, sweep.DestinationSide, l.destination)
+	documents := b.read(ctx, scan.DestinationSide, l.destination)
 	defer documents.Close()
-	heads, head, more := b.heads(ctx), drift.Head{}, true
+	heads, head, more := b.heads(ctx), plan.Head{}, true
 	for last := ""; ; {
 		d, err := documents.Next()
 		if d == nil || err != nil {
@@ -155,11 +155,11 @@ func (b *rebuilding) unknown(ctx context.Context, l *listing, yield func(key str
 // unseen looks at the objects that want a document, of which the listing has none and the ledger nothing: one miss is no
 // proof (L7), and what is not recorded is started by the next word about it.
 func (b *rebuilding) unseen(ctx context.Context, l *listing) error {
-	_, err := b.compare(ctx, l, func(f *drift.Finding) error {
-		if f.Class != drift.Missing {
+	_, err := b.compare(ctx, l, func(f *plan.Finding) error {
+		if f.Class != plan.Missing {
 			return nil
 		}
-		b.batch = append(b.batch, &sight{item: drift.Item{Key: f.Key}})
+		b.batch = append(b.batch, &sight{item: plan.Item{Key: f.Key}})
 		if len(b.batch) < batchSize {
 			return nil
 		}
@@ -227,7 +227,7 @@ func (b *rebuilding) behold(ctx context.Context, s *sight) {
 		if s.item.Known = k; k != nil && k.Status != saga.Adopting {
 			return nil
 		}
-		s.item.Known, s.item.Looked = nil, drift.Looks // a miss makes nothing here
+		s.item.Known, s.item.Looked = nil, plan.Looks // a miss makes nothing here
 		if err := b.get(ctx, s, false); err != nil {
 			return fmt.Errorf("ask the source: %w", err)
 		}
@@ -247,7 +247,7 @@ func (b *rebuilding) remains(s *sight) (*Adoption, error) {
 		return nil, s.err
 	case s.item.Known != nil: // it began meanwhile, or was never lost
 		return nil, nil
-	case f.Class == drift.LedgerLost:
+	case f.Class == plan.LedgerLost:
 		a, err := b.adoption(s)
 		return &a, err
 	case len(s.item.Documents) == 0:
@@ -301,7 +301,7 @@ func (b *rebuilding) earlier(s *sight) bool {
 }
 
 // says reports whether a document says everything that an object does.
-func says(document, object drift.Fields) bool {
+func says(document, object plan.Fields) bool {
 	for name, want := range object {
 		if document[name] != want {
 			return false
@@ -327,7 +327,7 @@ func (b *rebuilding) quarantine(s *sight) *Adoption {
 	})
 	for step, e := range a.Effects {
 		id := e.id()
-		if slices.ContainsFunc(live, func(d drift.Document) bool { return d.ID == id }) {
+		if slices.ContainsFunc(live, func(d plan.Document) bool { return d.ID == id }) {
 			a.Effects[step] = Effect{ExternalID: id, Foreign: true}
 		}
 	}
@@ -335,7 +335,7 @@ func (b *rebuilding) quarantine(s *sight) *Adoption {
 }
 
 // oldest is the oldest version that any of the documents says it shows; "" when one does not say.
-func oldest(docs []drift.Document) (revision string) {
+func oldest(docs []plan.Document) (revision string) {
 	for i := range docs {
 		if i == 0 || saga.CompareRevisions(docs[i].Revision, revision) < 0 {
 			revision = docs[i].Revision

@@ -9,9 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/repair"
-	"github.com/amends-dev/amends/reconcile/sweep"
+	"github.com/amends-dev/amends/reconcile/scan"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -142,7 +142,7 @@ func TestWhatCountsAsEvidence(t *testing.T) {
 		seen := &witness{Works: ledger{w}, adopted: map[string]repair.Adoption{}}
 		j := w.job(t, func(c *settings) {
 			c.Works = seen
-			c.Effects = func(_ *sweep.Object, live, void []drift.Document) (map[string]repair.Effect, error) {
+			c.Effects = func(_ *scan.Object, live, void []plan.Document) (map[string]repair.Effect, error) {
 				es := map[string]repair.Effect{"receipt": {NotDone: true}}
 				if len(void) == 2 {
 					delete(es, "receipt")
@@ -175,7 +175,7 @@ func TestRebuildTwice(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := ruins()
-		w.works[keyOf(5)] = &drift.Known{Works: 1, Status: saga.Compensated, Revision: "1"}
+		w.works[keyOf(5)] = &plan.Known{Works: 1, Status: saga.Compensated, Revision: "1"}
 		j := w.job(t, nil)
 		j.must(j.Rebuild(t.Context(), time.Time{}, anna))
 		first := w.snapshot(t)
@@ -264,7 +264,7 @@ func TestRebuildDiagnosesTheMapping(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := ruins()
 		j := w.job(t, func(c *settings) {
-			c.sweep.Source.Want = func(o *sweep.Object) (drift.Truth, error) {
+			c.sweep.Source.Want = func(o *scan.Object) (plan.Truth, error) {
 				truth, err := want(o)
 				if err == nil {
 					truth.Fields["total"] += " EUR"
@@ -290,10 +290,10 @@ func TestRebuildRestartsTheCursor(t *testing.T) {
 		asked := 0
 		j := w.job(t, func(c *settings) {
 			all := c.sweep.Source.All
-			c.sweep.Source.Changed = func(ctx context.Context, q sweep.Query) (sweep.Page, error) {
+			c.sweep.Source.Changed = func(ctx context.Context, q scan.Query) (scan.Page, error) {
 				p, err := all(ctx, q)
 				if !q.Since.IsZero() {
-					p = sweep.Page{}
+					p = scan.Page{}
 				}
 				for i := range p.Objects {
 					p.Objects[i].Changed = time.Now().Add(-time.Hour)

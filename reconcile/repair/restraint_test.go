@@ -8,9 +8,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/repair"
-	"github.com/amends-dev/amends/reconcile/sweep"
+	"github.com/amends-dev/amends/reconcile/scan"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -29,7 +29,7 @@ func TestFirstActionsLetWithheldThrough(t *testing.T) {
 		}
 		j := w.job(t, func(c *settings) {
 			many(c)
-			c.Bounds.Update = drift.Bound{Ask: true}
+			c.Bounds.Update = plan.Bound{Ask: true}
 		})
 		r := j.mustRun()
 		touched := 0
@@ -52,7 +52,7 @@ func TestAdoptionUpdatesWithoutBounds(t *testing.T) {
 			w.changed(keyOf(n), "12.00")
 			delete(w.works, keyOf(n))
 		}
-		j := w.job(t, func(c *settings) { c.Bounds.Update = drift.Bound{Ask: true} })
+		j := w.job(t, func(c *settings) { c.Bounds.Update = plan.Bound{Ask: true} })
 		r := j.mustRun()
 		touched := 0
 		for n := range 80 {
@@ -81,7 +81,7 @@ func TestDiagnosisIsForgotten(t *testing.T) {
 		j = w.jobOver(t, j.store, func(c *settings) {
 			many(c)
 			c.sweep.Mapping = "2"
-			c.sweep.Source.Want = func(o *sweep.Object) (drift.Truth, error) {
+			c.sweep.Source.Want = func(o *scan.Object) (plan.Truth, error) {
 				truth, err := want(o)
 				truth.Fields["total"] += " EUR"
 				return truth, err
@@ -140,7 +140,7 @@ func TestProbeIsForgotten(t *testing.T) {
 		}
 		j := w.job(t, func(c *settings) {
 			many(c)
-			c.Bounds.Update = drift.Bound{Ask: true}
+			c.Bounds.Update = plan.Bound{Ask: true}
 		})
 		r := j.mustRun()
 		if r.Failed != 5 {

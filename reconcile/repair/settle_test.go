@@ -7,10 +7,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/repair"
-	"github.com/amends-dev/amends/reconcile/sweep"
+	"github.com/amends-dev/amends/reconcile/scan"
 )
 
 // tardy is a destination that shows a document only when it has settled: to a listing, and to a question.
@@ -29,14 +29,14 @@ func (w *world) tardily() *tardy {
 }
 
 // shown leaves out what is too young to be shown. What it has never seen was made just now.
-func (l *tardy) shown(docs []drift.Document, settle time.Duration) []drift.Document {
+func (l *tardy) shown(docs []plan.Document, settle time.Duration) []plan.Document {
 	defer l.lock()()
 	for _, d := range l.docs {
 		if _, known := l.born[d.ID]; !known {
 			l.born[d.ID] = time.Now()
 		}
 	}
-	return slices.DeleteFunc(docs, func(d drift.Document) bool { return time.Since(l.born[d.ID]) < settle })
+	return slices.DeleteFunc(docs, func(d plan.Document) bool { return time.Since(l.born[d.ID]) < settle })
 }
 
 // settings are those of a job over it.
@@ -44,16 +44,16 @@ func (l *tardy) settings(c *settings) {
 	many(c)
 	d := &c.sweep.Destination
 	find, marked, deliver := d.Find, d.Marked, c.Deliver
-	d.Find = func(ctx context.Context, key string) ([]drift.Document, error) {
+	d.Find = func(ctx context.Context, key string) ([]plan.Document, error) {
 		docs, err := find(ctx, key)
 		return l.shown(docs, d.Settle), err
 	}
-	d.Marked = func(ctx context.Context, q sweep.Query) (sweep.Documents, error) {
+	d.Marked = func(ctx context.Context, q scan.Query) (scan.Documents, error) {
 		p, err := marked(ctx, q)
 		p.Documents = l.shown(p.Documents, d.Settle)
 		return p, err
 	}
-	c.Deliver = func(ctx context.Context, ch reconcile.Change) error {
+	c.Deliver = func(ctx context.Context, ch inbox.Change) error {
 		defer l.shown(nil, 0)
 		return deliver(ctx, ch)
 	}
@@ -70,7 +70,7 @@ func TestMissesAreApartByTheSettling(t *testing.T) {
 		delete(w.works, keyOf(500))
 		j := w.job(t, l.settings)
 		r := j.mustRun()
-		if row := j.row(keyOf(500)); row.Class != drift.LedgerLost || row.Do != drift.Adopt || r.Applied != 1 {
+		if row := j.row(keyOf(500)); row.Class != plan.LedgerLost || row.Do != plan.Adopt || r.Applied != 1 {
 			t.Errorf("%s, %s (%s); %+v", row.Class, row.Do, row.Why, r)
 		}
 		if len(w.delivered) > 0 || len(w.live(keyOf(500))) != 1 || w.mails[keyOf(500)] != 1 {

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/store/memory"
 	"github.com/amends-dev/amends/store/sqlite"
 )
@@ -23,7 +23,7 @@ func TestOnSQLite(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	run := func(s store) []drift.Row {
+	run := func(s store) []plan.Row {
 		w := mess()
 		for n := range 60 {
 			w.sold(keyOf(2000 + n)) // enough for a trial

@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/repair"
 )
 
@@ -57,7 +57,7 @@ func TestFailuresHereAndThere(t *testing.T) {
 		if r.Failed != 4 || r.Applied != 36 || r.Verdict != repair.Partial {
 			t.Errorf("report: %+v", r)
 		}
-		if row := j.row(keyOf(10)); row.Outcome != drift.Failed || !strings.Contains(row.Error, "422") {
+		if row := j.row(keyOf(10)); row.Outcome != plan.Failed || !strings.Contains(row.Error, "422") {
 			t.Errorf("row: %+v", row)
 		}
 		clear(w.deliverFails)
@@ -136,7 +136,7 @@ func TestPauseBetweenActions(t *testing.T) {
 		}
 		applied := 0
 		for _, row := range j.rows() {
-			if row.Outcome == drift.Applied {
+			if row.Outcome == plan.Applied {
 				applied++
 			}
 		}
@@ -160,7 +160,7 @@ func TestStoppedInTheMiddle(t *testing.T) {
 			many(c)
 			c.Plans = strict{c.Plans}
 			deliver := c.Deliver
-			c.Deliver = func(ctx context.Context, ch reconcile.Change) error {
+			c.Deliver = func(ctx context.Context, ch inbox.Change) error {
 				if len(w.delivered) == 3 {
 					stop()
 					return fmt.Errorf("start: %w", ctx.Err())
@@ -172,16 +172,16 @@ func TestStoppedInTheMiddle(t *testing.T) {
 		if !errors.Is(err, context.Canceled) || r.Applied != 3 || r.Failed != 0 || r.Left != 17 {
 			t.Errorf("%+v, %v", r, err)
 		}
-		if row := j.row(keyOf(3)); row.Outcome != drift.Pending {
+		if row := j.row(keyOf(3)); row.Outcome != plan.Pending {
 			t.Errorf("row: %+v", row)
 		}
 	})
 }
 
 // strict is a store that does nothing for whoever was told to stop.
-type strict struct{ drift.Plans }
+type strict struct{ plan.Plans }
 
-func (s strict) Done(ctx context.Context, of drift.Ref, rows []drift.Row) error {
+func (s strict) Done(ctx context.Context, of plan.Ref, rows []plan.Row) error {
 	return cmp.Or(ctx.Err(), s.Plans.Done(ctx, of, rows))
 }
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"strings"
 
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/plan"
 )
 
 // inVain begins the words about an action that changed nothing. It is how the next plan knows it again.
@@ -13,18 +13,18 @@ const inVain = "an earlier run did what there is to do, and nothing came of it: 
 // doubt leaves to a person what the last plan did already, if everything it rests on is as it was then: to do it every
 // night would look like success. fs are the findings behind a key, in their order. Once a version, a document or a
 // field changes, it is done again.
-func (p *planning) doubt(ctx context.Context, from string, fs []drift.Finding) error {
-	acting := map[string]*drift.Finding{}
+func (p *planning) doubt(ctx context.Context, from string, fs []plan.Finding) error {
+	acting := map[string]*plan.Finding{}
 	last := ""
 	for i := range fs {
 		if fs[i].Do.Acts() {
 			acting[fs[i].Key], last = &fs[i], fs[i].Key
 		}
 	}
-	if len(acting) == 0 || p.last == (drift.Ref{}) {
+	if len(acting) == 0 || p.last == (plan.Ref{}) {
 		return nil
 	}
-	for row, err := range drift.Each(ctx, p.plans, drift.FindingQuery{Plan: p.last, After: from}) {
+	for row, err := range plan.Each(ctx, p.plans, plan.FindingQuery{Plan: p.last, After: from}) {
 		if err != nil {
 			return err
 		}
@@ -32,7 +32,7 @@ func (p *planning) doubt(ctx context.Context, from string, fs []drift.Finding) e
 			break
 		}
 		if f := acting[row.Key]; f != nil && vain(f, &row) {
-			f.Do, f.Why = drift.Ask, inVain+f.Why
+			f.Do, f.Why = plan.Ask, inVain+f.Why
 			f.Propose = "amends show " + f.Key + "; see that a coordinator runs and that Deliver acts on this state of the object, then do it by hand or let the object's version grow"
 		}
 	}
@@ -41,11 +41,11 @@ func (p *planning) doubt(ctx context.Context, from string, fs []drift.Finding) e
 
 // vain reports whether a row of the last plan was for the same as what is found now, and was done, or is known to be in
 // vain since then.
-func vain(now *drift.Finding, row *drift.Row) bool {
+func vain(now *plan.Finding, row *plan.Row) bool {
 	was := row.Finding
 	switch {
-	case row.Outcome == drift.Applied:
-	case was.Do == drift.Ask && strings.HasPrefix(was.Why, inVain):
+	case row.Outcome == plan.Applied:
+	case was.Do == plan.Ask && strings.HasPrefix(was.Why, inVain):
 		was.Do = now.Do
 	default:
 		return false

@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/repair"
 	"github.com/amends-dev/amends/saga"
 )
@@ -18,7 +18,7 @@ func deaf(key string, on *bool) func(*settings) {
 	return func(c *settings) {
 		many(c)
 		deliver := c.Deliver
-		c.Deliver = func(ctx context.Context, ch reconcile.Change) error {
+		c.Deliver = func(ctx context.Context, ch inbox.Change) error {
 			if *on && ch.String() == key {
 				return nil
 			}
@@ -53,7 +53,7 @@ func TestWhatIsInVainIsForAPerson(t *testing.T) {
 				for night := range 3 {
 					w.pass(24 * time.Hour)
 					r := j.mustRun()
-					if row := j.row(key); row.Do != drift.Ask || row.Propose == "" || !strings.Contains(row.Why, "nothing came of it") || r.Planned != 0 || r.Person != 1 {
+					if row := j.row(key); row.Do != plan.Ask || row.Propose == "" || !strings.Contains(row.Why, "nothing came of it") || r.Planned != 0 || r.Person != 1 {
 						t.Errorf("night %d: %s, %s (%s); %+v", night+2, row.Class, row.Do, row.Why, r)
 					}
 				}
@@ -78,7 +78,7 @@ func TestWhatIsNotInVain(t *testing.T) {
 		key := keyOf(3)
 		j := w.job(t, func(c *settings) {
 			many(c)
-			c.Policy.Fields = map[string]drift.Rule{"total": drift.Enforce}
+			c.Policy.Fields = map[string]plan.Rule{"total": plan.Enforce}
 		})
 		for night := range 3 { // somebody writes the same over ours, every other night
 			w.live(key)[0].Fields["total"] = "0.01"

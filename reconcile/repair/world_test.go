@@ -13,21 +13,21 @@ import (
 	"sync"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/drift"
-	"github.com/amends-dev/amends/reconcile/sweep"
+	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/reconcile/scan"
 	"github.com/amends-dev/amends/saga"
 )
 
 // world is a shop, its books and a ledger. Everything in it is at hand for the tests to break.
 type world struct {
 	mu     sync.Mutex
-	orders map[string]*order       // by key
-	docs   []*drift.Document       // at the destination
-	works  map[string]*drift.Known // the ledger, by key
-	cutOff map[string]bool         // works whose adoption was cut off: the ledger lists them, and knows nothing of them
-	mails  map[string]int          // by key
-	last   int                     // document made
+	orders map[string]*order      // by key
+	docs   []*plan.Document       // at the destination
+	works  map[string]*plan.Known // the ledger, by key
+	cutOff map[string]bool        // works whose adoption was cut off: the ledger lists them, and knows nothing of them
+	mails  map[string]int         // by key
+	last   int                    // document made
 
 	// Faults, by key; and what is done before some call is answered.
 	getFails, findFails, deliverFails map[string]error
@@ -50,7 +50,7 @@ type order struct {
 
 func newWorld() *world {
 	return &world{
-		orders: map[string]*order{}, works: map[string]*drift.Known{}, mails: map[string]int{},
+		orders: map[string]*order{}, works: map[string]*plan.Known{}, mails: map[string]int{},
 		getFails: map[string]error{}, findFails: map[string]error{}, deliverFails: map[string]error{}, mangles: map[string]bool{},
 	}
 }
@@ -70,18 +70,18 @@ func (w *world) changed(key, total string) {
 // done is an order with which all is well.
 func (w *world) done(key string) {
 	w.sold(key)
-	w.works[key] = &drift.Known{Works: 1, Status: saga.Completed, Revision: "1", Made: w.make(key, "10.00", "1").ID}
+	w.works[key] = &plan.Known{Works: 1, Status: saga.Completed, Revision: "1", Made: w.make(key, "10.00", "1").ID}
 	w.mails[key] = 1
 }
 
 // make puts a document into the books.
-func (w *world) make(key, total, revision string) *drift.Document {
+func (w *world) make(key, total, revision string) *plan.Document {
 	w.last++
 	if w.mangles[key] {
 		total = "0.01"
 	}
-	d := &drift.Document{
-		ID: fmt.Sprintf("inv_%05d", w.last), Key: key, Fields: drift.Fields{"total": total}, Revision: revision, Intact: true,
+	d := &plan.Document{
+		ID: fmt.Sprintf("inv_%05d", w.last), Key: key, Fields: plan.Fields{"total": total}, Revision: revision, Intact: true,
 		Created: time.Date(2026, 11, 1, 0, 0, w.last, 0, time.UTC),
 	}
 	w.docs = append(w.docs, d)
@@ -89,7 +89,7 @@ func (w *world) make(key, total, revision string) *drift.Document {
 }
 
 // live are the documents of a key that count.
-func (w *world) live(key string) (live []*drift.Document) {
+func (w *world) live(key string) (live []*plan.Document) {
 	for _, d := range w.docs {
 		if d.Key == key && !d.Void {
 			live = append(live, d)
@@ -104,11 +104,11 @@ func (w *world) lock() func() {
 }
 
 // source is the shop as a sweep reads it.
-func (w *world) source() sweep.Source {
-	page := func(_ context.Context, q sweep.Query) (sweep.Page, error) {
+func (w *world) source() scan.Source {
+	page := func(_ context.Context, q scan.Query) (scan.Page, error) {
 		defer w.lock()()
 		w.asked++
-		var p sweep.Page
+		var p scan.Page
 		for _, key := range slices.Sorted(maps.Keys(w.orders)) {
 			if key <= q.Cursor {
 				continue
@@ -121,9 +121,9 @@ func (w *world) source() sweep.Source {
 		}
 		return p, nil
 	}
-	return sweep.Source{
-		Object: reconcile.Object{Source: "shop", Type: "order"}, Quota: fast(), All: page,
-		Get: func(_ context.Context, id string) (*sweep.Object, error) {
+	return scan.Source{
+		Object: inbox.Object{Source: "shop", Type: "order"}, Quota: fast(), All: page,
+		Get: func(_ context.Context, id string) (*scan.Object, error) {
 			key := keyNamed(id)
 			if w.onLook != nil {
 				w.onLook(key)
@@ -144,36 +144,36 @@ func (w *world) source() sweep.Source {
 
 func keyNamed(id string) string { return "shop:order:" + id }
 
-func want(o *sweep.Object) (drift.Truth, error) {
+func want(o *scan.Object) (plan.Truth, error) {
 	var ord order
 	if err := json.Unmarshal(o.Body, &ord); err != nil {
-		return drift.Truth{}, err
+		return plan.Truth{}, err
 	}
 	if ord.Total == "" {
-		return drift.Truth{Key: keyNamed(o.ID)}, errors.New("it has no total")
+		return plan.Truth{Key: keyNamed(o.ID)}, errors.New("it has no total")
 	}
-	return drift.Truth{
-		Key: keyNamed(o.ID), Revision: strconv.FormatInt(ord.Version, 10), Wanted: !ord.Cancelled, Fields: drift.Fields{"total": ord.Total},
+	return plan.Truth{
+		Key: keyNamed(o.ID), Revision: strconv.FormatInt(ord.Version, 10), Wanted: !ord.Cancelled, Fields: plan.Fields{"total": ord.Total},
 	}, nil
 }
 
-func (w *world) object(key string) *sweep.Object {
+func (w *world) object(key string) *scan.Object {
 	o := w.orders[key]
 	body, err := json.Marshal(o)
 	if err != nil {
 		panic(err)
 	}
-	return &sweep.Object{ID: idOf(key), Version: reconcile.Counter(o.Version), Body: body}
+	return &scan.Object{ID: idOf(key), Version: inbox.Counter(o.Version), Body: body}
 }
 
 // destination are the books.
-func (w *world) destination() sweep.Destination {
-	return sweep.Destination{
+func (w *world) destination() scan.Destination {
+	return scan.Destination{
 		Quota: fast(), Settle: 2 * time.Second,
-		Marked: func(_ context.Context, q sweep.Query) (sweep.Documents, error) {
+		Marked: func(_ context.Context, q scan.Query) (scan.Documents, error) {
 			defer w.lock()()
 			w.asked++
-			var p sweep.Documents
+			var p scan.Documents
 			for _, d := range w.docs {
 				if d.ID <= q.Cursor {
 					continue
@@ -186,13 +186,13 @@ func (w *world) destination() sweep.Destination {
 			}
 			return p, nil
 		},
-		Find: func(_ context.Context, key string) ([]drift.Document, error) {
+		Find: func(_ context.Context, key string) ([]plan.Document, error) {
 			defer w.lock()()
 			w.asked++
 			if err := w.findFails[key]; err != nil {
 				return nil, err
 			}
-			var found []drift.Document
+			var found []plan.Document
 			for _, d := range w.docs {
 				if d.Key == key {
 					found = append(found, *d)
@@ -203,8 +203,8 @@ func (w *world) destination() sweep.Destination {
 	}
 }
 
-func fast() *reconcile.Quota {
-	return reconcile.NewQuota(reconcile.Limits{PerSecond: 1e6})
+func fast() *inbox.Quota {
+	return inbox.NewQuota(inbox.Limits{PerSecond: 1e6})
 }
 
 // write is asked by whoever is about to change anything.
@@ -214,7 +214,7 @@ func (w *world) write() error {
 }
 
 // deliver is a Hearer's function over a saga that makes an invoice and sends one mail.
-func (w *world) deliver(_ context.Context, c reconcile.Change) error {
+func (w *world) deliver(_ context.Context, c inbox.Change) error {
 	defer w.lock()()
 	key := c.String()
 	if err := cmp.Or(w.write(), w.deliverFails[key]); err != nil {
@@ -223,14 +223,14 @@ func (w *world) deliver(_ context.Context, c reconcile.Change) error {
 	w.delivered = append(w.delivered, key)
 	var o order
 	if err := json.Unmarshal(c.Body, &o); err != nil {
-		return reconcile.Permanent(err)
+		return inbox.Permanent(err)
 	}
 	k := w.works[key]
 	switch {
 	case k == nil && o.Cancelled, k != nil && saga.CompareRevisions(c.Revision, k.Revision) <= 0:
 		return nil
 	case k == nil:
-		k = &drift.Known{Works: 1}
+		k = &plan.Known{Works: 1}
 		w.works[key] = k
 	}
 	w.begin(k, func() {
@@ -248,7 +248,7 @@ func (w *world) deliver(_ context.Context, c reconcile.Change) error {
 }
 
 // begin runs the saga of a work: at once, or in its time.
-func (w *world) begin(k *drift.Known, run func()) {
+func (w *world) begin(k *plan.Known, run func()) {
 	k.Status, k.Overdue = saga.Running, false
 	end := func() {
 		if run(); k.Status == saga.Running {
@@ -269,7 +269,7 @@ func (w *world) begin(k *drift.Known, run func()) {
 
 // fulfil makes the document, or brings the one up to date that is there, and sends the one mail. What is posted cannot
 // be changed, and of several nobody knows which: then the work is for a person.
-func (w *world) fulfil(key string, k *drift.Known, total string) {
+func (w *world) fulfil(key string, k *plan.Known, total string) {
 	switch live := w.live(key); {
 	case len(live) == 0:
 		k.Made = w.make(key, total, k.Revision).ID
@@ -278,7 +278,7 @@ func (w *world) fulfil(key string, k *drift.Known, total string) {
 		return
 	default:
 		d := live[0]
-		k.Made, d.Fields, d.Revision, d.Intact = d.ID, drift.Fields{"total": total}, k.Revision, true
+		k.Made, d.Fields, d.Revision, d.Intact = d.ID, plan.Fields{"total": total}, k.Revision, true
 	}
 	if w.mails[key] == 0 {
 		w.mails[key]++

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 // G7: "process kill at every statement boundary: restart converges; no effect twice". One small world is run
@@ -24,7 +24,7 @@ func TestCrashAtEveryBoundary(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			for i := range s.mail.deliveries { // all of it waits when the process begins
-				if err := s.store.Accept(ctx, []reconcile.Event{s.mail.deliveries[i].event}); err != nil {
+				if err := s.store.Accept(ctx, []inbox.Event{s.mail.deliveries[i].event}); err != nil {
 					t.Fatal(err)
 				}
 			}

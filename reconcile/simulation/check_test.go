@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 // watched is a gate that compares every entry before and after each transaction.
@@ -17,15 +17,15 @@ import (
 //	G6   a lease that was lost writes nothing: the fence of an entry never goes down
 //	     what is accepted is something that the source once had
 type watched struct {
-	reconcile.Gate
+	inbox.Gate
 	world  *world
 	mu     sync.Mutex
 	broken []string
 }
 
-func (w *watched) Judge(ctx context.Context, limit int, decide func(time.Time, []reconcile.Delivery, map[reconcile.Object]*reconcile.Entry) error) (int, error) {
-	return w.Gate.Judge(ctx, limit, func(now time.Time, ds []reconcile.Delivery, es map[reconcile.Object]*reconcile.Entry) error {
-		before := map[reconcile.Object]reconcile.Entry{}
+func (w *watched) Judge(ctx context.Context, limit int, decide func(time.Time, []inbox.Delivery, map[inbox.Object]*inbox.Entry) error) (int, error) {
+	return w.Gate.Judge(ctx, limit, func(now time.Time, ds []inbox.Delivery, es map[inbox.Object]*inbox.Entry) error {
+		before := map[inbox.Object]inbox.Entry{}
 		for o, e := range es {
 			before[o] = *e
 		}
@@ -40,23 +40,23 @@ func (w *watched) Judge(ctx context.Context, limit int, decide func(time.Time, [
 	})
 }
 
-func (w *watched) Lease(ctx context.Context, limit int, decide func(time.Time, *reconcile.Entry) error) ([]reconcile.Entry, error) {
-	return w.Gate.Lease(ctx, limit, func(now time.Time, e *reconcile.Entry) error {
+func (w *watched) Lease(ctx context.Context, limit int, decide func(time.Time, *inbox.Entry) error) ([]inbox.Entry, error) {
+	return w.Gate.Lease(ctx, limit, func(now time.Time, e *inbox.Entry) error {
 		before := *e
 		defer func() { w.compare(&before, e, now) }()
 		return decide(now, e)
 	})
 }
 
-func (w *watched) Update(ctx context.Context, o reconcile.Object, decide func(time.Time, *reconcile.Entry) error) error {
-	return w.Gate.Update(ctx, o, func(now time.Time, e *reconcile.Entry) error {
+func (w *watched) Update(ctx context.Context, o inbox.Object, decide func(time.Time, *inbox.Entry) error) error {
+	return w.Gate.Update(ctx, o, func(now time.Time, e *inbox.Entry) error {
 		before := *e
 		defer func() { w.compare(&before, e, now) }()
 		return decide(now, e)
 	})
 }
 
-func (w *watched) compare(before, after *reconcile.Entry, now time.Time) {
+func (w *watched) compare(before, after *inbox.Entry, now time.Time) {
 	o := w.world.byName[after.Object]
 	complain := func(format string, args ...any) {
 		w.mu.Lock()
@@ -99,17 +99,17 @@ type verdict struct {
 	unfinished,
 	unheard []string // I-13: acknowledged, and not there
 	works []string // the chain of works does not end with the source's state
-	end   map[reconcile.Object]string
+	end   map[inbox.Object]string
 }
 
 // judge compares what is stored with what is true.
 func (s *scene) judge(ctx context.Context) (*verdict, error) {
-	entries, err := s.store.Entries(ctx, reconcile.EntryFilter{Limit: 10 * len(s.world.objects)})
+	entries, err := s.store.Entries(ctx, inbox.EntryFilter{Limit: 10 * len(s.world.objects)})
 	if err != nil {
 		return nil, err
 	}
-	v := &verdict{end: map[reconcile.Object]string{}}
-	known := map[reconcile.Object]*reconcile.Entry{}
+	v := &verdict{end: map[inbox.Object]string{}}
+	known := map[inbox.Object]*inbox.Entry{}
 	for i := range entries {
 		e := &entries[i]
 		known[e.Object] = e
@@ -143,7 +143,7 @@ func (s *scene) judge(ctx context.Context) (*verdict, error) {
 }
 
 // differs says how the entry differs from the object at last. I-3.
-func (o *object) differs(e *reconcile.Entry) string {
+func (o *object) differs(e *inbox.Entry) string {
 	n := len(o.states) - 1
 	switch {
 	case e.Deleted != o.states[n].deleted:

@@ -10,7 +10,7 @@
 // What must hold at the end, and at every moment, is in check_test.go. The seed decides world, adversary and
 // faults; how goroutines interleave is up to the scheduler.
 //
-// It is a package of its own because it uses nothing but the exported names of package reconcile and of the
+// It is a package of its own because it uses nothing but the exported names of package inbox and of the
 // memory store: what a user could do. `go test` runs a small world, `make simulate` the full size on several seeds:
 //
 // Package whole, below this one, plays the same game with everything: saga, coordinator, ledger, sweeps, reconciler,

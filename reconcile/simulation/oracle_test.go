@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 // theirs is the rule of stripe-sync-engine, restated from its behaviour (version of April 2026) in our own
@@ -23,7 +23,7 @@ import (
 type theirs struct {
 	world  *world
 	asks   bool // ask the source for every event that is not of a final state
-	rows   map[reconcile.Object]row
+	rows   map[inbox.Object]row
 	clock  func(of time.Time) time.Time // what their clock shows
 	fetchN int
 }
@@ -34,7 +34,7 @@ type row struct {
 }
 
 // hear is one event at the moment it arrives.
-func (x *theirs) hear(ev *reconcile.Event, arrived time.Time) {
+func (x *theirs) hear(ev *inbox.Event, arrived time.Time) {
 	o := x.world.byName[ev.Object]
 	n := slices.IndexFunc(o.states, func(s state) bool { return s.at.Equal(ev.At) })
 	if ev.Deleted {
@@ -92,7 +92,7 @@ func TestDifferentialOracle(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newScene(seed, size, time.Now())
 				x := rule
-				x.world, x.rows, objects = s.world, map[reconcile.Object]row{}, 0
+				x.world, x.rows, objects = s.world, map[inbox.Object]row{}, 0
 				for j := range s.mail.deliveries {
 					d := &s.mail.deliveries[j]
 					if o := s.world.byName[d.event.Object]; fits(o) && !forgedEvent(&d.event) {
@@ -122,7 +122,7 @@ func TestDifferentialOracle(t *testing.T) {
 }
 
 // forgedEvent leaves out what is stamped in the future: their rule has no defence, and it would not be fair.
-func forgedEvent(ev *reconcile.Event) bool { return ev.Version.Time().After(ev.At.Add(time.Hour)) }
+func forgedEvent(ev *inbox.Event) bool { return ev.Version.Time().After(ev.At.Add(time.Hour)) }
 
 // oursLost runs the same world through our gate and counts the same objects.
 func oursLost(t *testing.T, seed uint64, size size) int {

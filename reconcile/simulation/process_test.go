@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -18,7 +18,7 @@ import (
 // on. A boundary is before and behind every transaction, in the middle of every callback of one, and before and
 // behind every call of the source and of the user's function.
 type process struct {
-	hearer *reconcile.Hearer
+	hearer *inbox.Hearer
 	left   atomic.Int64 // boundaries until the crash; never reached when it begins below zero
 	dead   atomic.Bool
 	crash  context.CancelFunc
@@ -34,22 +34,22 @@ func start(ctx context.Context, s *scene, n int64) *process {
 	p.left.Store(n)
 	ctx, p.crash = context.WithCancel(ctx)
 	p.over = ctx.Done()
-	sources := map[string]reconcile.Source{}
+	sources := map[string]inbox.Source{}
 	for _, k := range kinds() {
 		policy := k.policy
 		policy.Settle, policy.Park = cmp.Or(s.settle, settle), 20*s.settle
-		sources[k.name] = reconcile.Source{
+		sources[k.name] = inbox.Source{
 			Policy: policy, Rate: 200, Burst: 200,
-			Fetch: func(ctx context.Context, o reconcile.Object) (f reconcile.Fetched, err error) {
+			Fetch: func(ctx context.Context, o inbox.Object) (f inbox.Fetched, err error) {
 				err = p.around(func() (err error) { f, err = s.world.fetch(ctx, o); return err })
 				return f, err
 			},
-			Deliver: func(ctx context.Context, c reconcile.Change) error {
+			Deliver: func(ctx context.Context, c inbox.Change) error {
 				return p.around(func() error { return s.works.start(ctx, &c) })
 			},
 		}
 	}
-	h, err := reconcile.New(&crashable{p, s.gate}, reconcile.Options{Sources: sources, Workers: 32, Lease: 30 * time.Second, Poll: s.poll, Listener: s.told.listener()})
+	h, err := inbox.New(&crashable{p, s.gate}, inbox.Options{Sources: sources, Workers: 32, Lease: 30 * time.Second, Poll: s.poll, Listener: s.told.listener()})
 	if err != nil {
 		panic(err)
 	}
@@ -87,12 +87,12 @@ func (p *process) around(f func() error) error {
 // crashable is the store as a process sees it.
 type crashable struct {
 	p    *process
-	gate reconcile.Gate
+	gate inbox.Gate
 }
 
-func (c *crashable) Judge(ctx context.Context, limit int, decide func(time.Time, []reconcile.Delivery, map[reconcile.Object]*reconcile.Entry) error) (n int, err error) {
+func (c *crashable) Judge(ctx context.Context, limit int, decide func(time.Time, []inbox.Delivery, map[inbox.Object]*inbox.Entry) error) (n int, err error) {
 	err = c.p.around(func() error {
-		n, err = c.gate.Judge(ctx, limit, func(now time.Time, ds []reconcile.Delivery, es map[reconcile.Object]*reconcile.Entry) error {
+		n, err = c.gate.Judge(ctx, limit, func(now time.Time, ds []inbox.Delivery, es map[inbox.Object]*inbox.Entry) error {
 			return errors.Join(decide(now, ds, es), c.p.boundary())
 		})
 		return err
@@ -100,9 +100,9 @@ func (c *crashable) Judge(ctx context.Context, limit int, decide func(time.Time,
 	return n, err
 }
 
-func (c *crashable) Lease(ctx context.Context, limit int, decide func(time.Time, *reconcile.Entry) error) (es []reconcile.Entry, err error) {
+func (c *crashable) Lease(ctx context.Context, limit int, decide func(time.Time, *inbox.Entry) error) (es []inbox.Entry, err error) {
 	err = c.p.around(func() error {
-		es, err = c.gate.Lease(ctx, limit, func(now time.Time, e *reconcile.Entry) error {
+		es, err = c.gate.Lease(ctx, limit, func(now time.Time, e *inbox.Entry) error {
 			return errors.Join(decide(now, e), c.p.boundary())
 		})
 		return err
@@ -113,9 +113,9 @@ func (c *crashable) Lease(ctx context.Context, limit int, decide func(time.Time,
 	return es, nil
 }
 
-func (c *crashable) Update(ctx context.Context, o reconcile.Object, decide func(time.Time, *reconcile.Entry) error) error {
+func (c *crashable) Update(ctx context.Context, o inbox.Object, decide func(time.Time, *inbox.Entry) error) error {
 	return c.p.around(func() error {
-		return c.gate.Update(ctx, o, func(now time.Time, e *reconcile.Entry) error {
+		return c.gate.Update(ctx, o, func(now time.Time, e *inbox.Entry) error {
 			return errors.Join(decide(now, e), c.p.boundary())
 		})
 	})
@@ -123,13 +123,13 @@ func (c *crashable) Update(ctx context.Context, o reconcile.Object, decide func(
 
 // flaky is the door: now and then it fails, before or after the events were stored.
 type flaky struct {
-	reconcile.Inbox
+	inbox.Inbox
 	chance *rand.Rand
 }
 
 var errDoor = errors.New("the door broke down")
 
-func (f *flaky) Accept(ctx context.Context, events []reconcile.Event) error {
+func (f *flaky) Accept(ctx context.Context, events []inbox.Event) error {
 	n := f.chance.IntN(200)
 	if n == 0 {
 		return errDoor
@@ -182,25 +182,25 @@ func (n *nodes) nudge() {
 // tally counts what all processes told.
 type tally struct {
 	mu                   sync.Mutex
-	verdicts             map[reconcile.Verdict]int64
+	verdicts             map[inbox.Verdict]int64
 	fetches, hints, lost int64
 }
 
-func (c *tally) listener() *reconcile.Listener {
+func (c *tally) listener() *inbox.Listener {
 	count := func(add func()) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.verdicts == nil {
-			c.verdicts = map[reconcile.Verdict]int64{}
+			c.verdicts = map[inbox.Verdict]int64{}
 		}
 		add()
 	}
-	return &reconcile.Listener{
-		Judged: func(d *reconcile.Delivery) { count(func() { c.verdicts[d.Outcome]++ }) },
-		Fetched: func(_ reconcile.Object, hints int64, _ time.Duration, _ string, _ error) {
+	return &inbox.Listener{
+		Judged: func(d *inbox.Delivery) { count(func() { c.verdicts[d.Outcome]++ }) },
+		Fetched: func(_ inbox.Object, hints int64, _ time.Duration, _ string, _ error) {
 			count(func() { c.fetches, c.hints = c.fetches+1, c.hints+hints })
 		},
-		Lost: func(reconcile.Object) { count(func() { c.lost++ }) },
+		Lost: func(inbox.Object) { count(func() { c.lost++ }) },
 	}
 }
 
@@ -212,14 +212,14 @@ type works struct {
 	mu       sync.Mutex
 	chance   *rand.Rand
 	calm     bool
-	chains   map[reconcile.Object][]reconcile.Change
+	chains   map[inbox.Object][]inbox.Change
 	repeated int // a revision was handed over that was there already
 	broken   []string
 }
 
 // start takes a change over: a newer revision continues the chain, the newest again is a repetition, and an older
 // one must never come. It fails, panics and is slow at times, before and after it has taken effect.
-func (w *works) start(ctx context.Context, c *reconcile.Change) error {
+func (w *works) start(ctx context.Context, c *inbox.Change) error {
 	fault, took := w.draw()
 	if err := pause(ctx, took); err != nil {
 		return err
@@ -247,7 +247,7 @@ func (w *works) draw() (fault int, took time.Duration) {
 	return fault, took
 }
 
-func (w *works) take(c *reconcile.Change) {
+func (w *works) take(c *inbox.Change) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	chain := w.chains[c.Object]

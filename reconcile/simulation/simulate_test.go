@@ -15,7 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/store/memory"
 )
 
@@ -57,9 +57,9 @@ type scene struct {
 
 // store is all of a store.
 type store interface {
-	reconcile.Inbox
-	reconcile.Gate
-	reconcile.Reader
+	inbox.Inbox
+	inbox.Gate
+	inbox.Reader
 	Close() error
 }
 
@@ -119,7 +119,7 @@ func newScene(seed uint64, size size, start time.Time) *scene {
 	w := newWorld(seed, size.objects, start.Add(time.Second))
 	s := &scene{world: w, mail: newMail(w, size.deliveries), store: memory.New(nil)}
 	s.gate = &watched{Gate: s.store, world: w}
-	s.works = &works{chance: rand.New(rand.NewPCG(seed, 5)), chains: map[reconcile.Object][]reconcile.Change{}}
+	s.works = &works{chance: rand.New(rand.NewPCG(seed, 5)), chains: map[inbox.Object][]inbox.Change{}}
 	return s
 }
 
@@ -134,8 +134,8 @@ func (s *scene) calmDown() {
 }
 
 // missing returns what was acknowledged and cannot be found. I-13.
-func (s *scene) missing(ctx context.Context, acked map[reconcile.Digest]reconcile.Object) []string {
-	all, err := s.store.Deliveries(ctx, reconcile.DeliveryFilter{Limit: 10 * len(s.mail.deliveries)})
+func (s *scene) missing(ctx context.Context, acked map[inbox.Digest]inbox.Object) []string {
+	all, err := s.store.Deliveries(ctx, inbox.DeliveryFilter{Limit: 10 * len(s.mail.deliveries)})
 	if err != nil {
 		return []string{err.Error()}
 	}
@@ -175,7 +175,7 @@ func (s *scene) report(t *testing.T, v *verdict, seed uint64, stripped bool, ret
 	t.Logf("%d requests to the sources, %d refused; %d hints coalesced; %d leases lost; %d revisions started, %d handed over again; %d objects told of, %d not; %d kB of heap",
 		s.world.fetches, s.world.refused, c.coalesced(), c.lost, starts, s.works.repeated, v.told, v.untold, heap())
 	reasons := s.world.refused + len(s.world.objects)
-	for _, name := range []reconcile.Verdict{reconcile.Hint, reconcile.Tie, reconcile.Conflict, reconcile.Parked} {
+	for _, name := range []inbox.Verdict{inbox.Hint, inbox.Tie, inbox.Conflict, inbox.Parked} {
 		reasons += int(c.verdicts[name])
 	}
 	if s.world.fetches > 3*reasons {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/internal/pgtest"
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/store/postgres"
 	"github.com/amends-dev/amends/store/sqlite"
 )
@@ -90,7 +90,7 @@ func knock(t *testing.T, nodes [2]*scene, running []*process) {
 			for n := i; n < len(mail); n += len(nodes) {
 				ev := mail[n].event
 				ev.Received = time.Now()
-				if err := s.store.Accept(t.Context(), []reconcile.Event{ev}); err != nil {
+				if err := s.store.Accept(t.Context(), []inbox.Event{ev}); err != nil {
 					t.Error(err)
 				}
 				running[i].hearer.Nudge()
@@ -103,11 +103,11 @@ func knock(t *testing.T, nodes [2]*scene, running []*process) {
 // owing reports whether anything is unjudged, owed or planned.
 func owing(t *testing.T, s store) bool {
 	t.Helper()
-	unjudged, err := s.Deliveries(t.Context(), reconcile.DeliveryFilter{Unjudged: true, Limit: 1})
+	unjudged, err := s.Deliveries(t.Context(), inbox.DeliveryFilter{Unjudged: true, Limit: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	entries, err := s.Entries(t.Context(), reconcile.EntryFilter{Limit: 1000})
+	entries, err := s.Entries(t.Context(), inbox.EntryFilter{Limit: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}

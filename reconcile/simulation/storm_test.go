@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/store/memory"
 )
 
@@ -20,24 +20,24 @@ func TestHintStorm(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const keys, hints = 20, 1000
 				var mu sync.Mutex
-				fetches := map[reconcile.Object]int{}
-				version := reconcile.At(time.Now().Add(-time.Second), time.Second)
+				fetches := map[inbox.Object]int{}
+				version := inbox.At(time.Now().Add(-time.Second), time.Second)
 				store := memory.New(nil)
-				source := reconcile.Source{
+				source := inbox.Source{
 					Rate: 1000,
-					Fetch: func(ctx context.Context, o reconcile.Object) (reconcile.Fetched, error) {
+					Fetch: func(ctx context.Context, o inbox.Object) (inbox.Fetched, error) {
 						mu.Lock()
 						fetches[o]++
 						mu.Unlock()
-						return reconcile.Fetched{Version: version, Body: []byte(`{}`)}, pause(ctx, 100*time.Millisecond)
+						return inbox.Fetched{Version: version, Body: []byte(`{}`)}, pause(ctx, 100*time.Millisecond)
 					},
-					Deliver: func(context.Context, reconcile.Change) error { return nil },
+					Deliver: func(context.Context, inbox.Change) error { return nil },
 				}
 				ctx, cancel := context.WithCancel(t.Context())
 				var running sync.WaitGroup
-				var hearers []*reconcile.Hearer
+				var hearers []*inbox.Hearer
 				for range 2 {
-					h, err := reconcile.New(store, reconcile.Options{Sources: map[string]reconcile.Source{"shop": source}, Workers: 64})
+					h, err := inbox.New(store, inbox.Options{Sources: map[string]inbox.Source{"shop": source}, Workers: 64})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -45,10 +45,10 @@ func TestHintStorm(t *testing.T) {
 					running.Go(func() { _ = h.Run(ctx) })
 				}
 				for n := range hints {
-					var events []reconcile.Event
+					var events []inbox.Event
 					for k := range keys {
-						ev := reconcile.Event{Object: reconcile.Object{Source: "shop", Type: "order", ID: fmt.Sprint(k)}, Payload: reconcile.Thin, Received: time.Now()}
-						ev.Dedupe = reconcile.DigestOf(ev.Object.ID, fmt.Sprint(n))
+						ev := inbox.Event{Object: inbox.Object{Source: "shop", Type: "order", ID: fmt.Sprint(k)}, Payload: inbox.Thin, Received: time.Now()}
+						ev.Dedupe = inbox.DigestOf(ev.Object.ID, fmt.Sprint(n))
 						if versioned {
 							ev.Version = version
 						}
@@ -71,7 +71,7 @@ func TestHintStorm(t *testing.T) {
 				if all > 2*keys || all < keys {
 					t.Errorf("%d fetches for %d objects", all, keys)
 				}
-				entries, err := store.Entries(t.Context(), reconcile.EntryFilter{Owing: true})
+				entries, err := store.Entries(t.Context(), inbox.EntryFilter{Owing: true})
 				if err != nil || len(entries) > 0 {
 					t.Errorf("%d objects are still owed something (%v)", len(entries), err)
 				}

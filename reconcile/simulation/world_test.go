@@ -9,51 +9,51 @@ import (
 	"sync"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 // kind is a source of truth: how it versions its objects and what its events tell.
 type kind struct {
 	name    string
-	version func(o *object, n int) reconcile.Version // of the n-th state, as the source tells it when asked
-	event   func(o *object, n int) reconcile.Event   // what is told of the n-th change
-	lag     time.Duration                            // reads may be this old
-	policy  reconcile.Policy
+	version func(o *object, n int) inbox.Version // of the n-th state, as the source tells it when asked
+	event   func(o *object, n int) inbox.Event   // what is told of the n-th change
+	lag     time.Duration                        // reads may be this old
+	policy  inbox.Policy
 }
 
 // settle is longer than any lag, as an operator would set it.
 const settle = 2 * time.Second
 
 func kinds() []*kind {
-	stamped := func(step time.Duration) func(o *object, n int) reconcile.Version {
-		return func(o *object, n int) reconcile.Version {
-			return reconcile.At(o.states[n].at.Truncate(step), step)
+	stamped := func(step time.Duration) func(o *object, n int) inbox.Version {
+		return func(o *object, n int) inbox.Version {
+			return inbox.At(o.states[n].at.Truncate(step), step)
 		}
 	}
-	counted := func(_ *object, n int) reconcile.Version { return reconcile.Counter(int64(n + 1)) }
-	none := func(*object, int) reconcile.Version { return reconcile.Version{} }
+	counted := func(_ *object, n int) inbox.Version { return inbox.Counter(int64(n + 1)) }
+	none := func(*object, int) inbox.Version { return inbox.Version{} }
 	seconds, millis := stamped(time.Second), stamped(time.Millisecond)
-	eventTime := func(o *object, n int) reconcile.Version {
+	eventTime := func(o *object, n int) inbox.Version {
 		v := seconds(o, n)
-		v.Clock = reconcile.EventClock
+		v.Clock = inbox.EventClock
 		return v
 	}
 	return []*kind{
 		{name: "seconds", version: seconds, event: whole(seconds)},
 		{name: "millis", version: millis, event: whole(millis)},
-		{name: "counter", version: counted, event: whole(counted), policy: reconcile.Policy{Dense: true}},
-		{name: "deltas", version: counted, event: deltas, policy: reconcile.Policy{Dense: true, Merge: merge, Volatile: []string{"seen"}}},
+		{name: "counter", version: counted, event: whole(counted), policy: inbox.Policy{Dense: true}},
+		{name: "deltas", version: counted, event: deltas, policy: inbox.Policy{Dense: true, Merge: merge, Volatile: []string{"seen"}}},
 		{name: "unversioned", version: none, event: whole(none)},
 		{name: "events", version: none, event: whole(eventTime), lag: 1500 * time.Millisecond},
-		{name: "hints", version: seconds, event: func(o *object, n int) reconcile.Event { return strip(whole(seconds)(o, n)) }, lag: 1500 * time.Millisecond},
+		{name: "hints", version: seconds, event: func(o *object, n int) inbox.Event { return strip(whole(seconds)(o, n)) }, lag: 1500 * time.Millisecond},
 		{name: "lagging", version: seconds, event: whole(seconds), lag: 1900 * time.Millisecond},
-		{name: "asked", version: millis, event: whole(millis), lag: 500 * time.Millisecond, policy: reconcile.Policy{AlwaysFetch: true}},
+		{name: "asked", version: millis, event: whole(millis), lag: 500 * time.Millisecond, policy: inbox.Policy{AlwaysFetch: true}},
 	}
 }
 
 // object is one object of a source and all that ever happens to it.
 type object struct {
-	reconcile.Object
+	inbox.Object
 	kind   *kind
 	states []state
 	told   bool // somebody is told of the last change, after it
@@ -97,8 +97,8 @@ func encode(fields map[string]string) json.RawMessage {
 	return b
 }
 
-func fingerprint(body json.RawMessage) reconcile.Digest {
-	fp, err := reconcile.Fingerprint(body, "seen")
+func fingerprint(body json.RawMessage) inbox.Digest {
+	fp, err := inbox.Fingerprint(body, "seen")
 	if err != nil {
 		panic(err)
 	}
@@ -106,13 +106,13 @@ func fingerprint(body json.RawMessage) reconcile.Digest {
 }
 
 // whole tells the whole object, and a deletion with or without its version, as providers do.
-func whole(version func(*object, int) reconcile.Version) func(*object, int) reconcile.Event {
-	return func(o *object, n int) reconcile.Event {
-		ev := reconcile.Event{Object: o.Object, Topic: "changed", Payload: reconcile.Whole, Version: version(o, n), At: o.states[n].at}
+func whole(version func(*object, int) inbox.Version) func(*object, int) inbox.Event {
+	return func(o *object, n int) inbox.Event {
+		ev := inbox.Event{Object: o.Object, Topic: "changed", Payload: inbox.Whole, Version: version(o, n), At: o.states[n].at}
 		if o.states[n].deleted {
-			ev.Topic, ev.Payload, ev.Deleted = "deleted", reconcile.Thin, true
+			ev.Topic, ev.Payload, ev.Deleted = "deleted", inbox.Thin, true
 			if len(o.states[n].content)%2 == 0 {
-				ev.Version = reconcile.Version{}
+				ev.Version = inbox.Version{}
 			}
 			ev.Body = encode(map[string]string{"id": o.ID})
 			return ev
@@ -124,10 +124,10 @@ func whole(version func(*object, int) reconcile.Version) func(*object, int) reco
 }
 
 // deltas tells the first state whole and then only what changed.
-func deltas(o *object, n int) reconcile.Event {
+func deltas(o *object, n int) inbox.Event {
 	ev := whole(o.kind.version)(o, n)
 	if n > 0 && !o.states[n].deleted && !o.states[n-1].deleted {
-		ev.Payload, ev.Fingerprint = reconcile.Delta, reconcile.Digest{}
+		ev.Payload, ev.Fingerprint = inbox.Delta, inbox.Digest{}
 		ev.Body = encode(map[string]string{fmt.Sprint("change ", n): o.states[n].content})
 	}
 	return ev
@@ -142,8 +142,8 @@ func merge(body, delta json.RawMessage) (json.RawMessage, error) {
 }
 
 // strip leaves of an event only that something changed.
-func strip(ev reconcile.Event) reconcile.Event {
-	ev.Payload, ev.Deleted, ev.Version, ev.Body, ev.Fingerprint = reconcile.Thin, false, reconcile.Version{}, nil, reconcile.Digest{}
+func strip(ev inbox.Event) inbox.Event {
+	ev.Payload, ev.Deleted, ev.Version, ev.Body, ev.Fingerprint = inbox.Thin, false, inbox.Version{}, nil, inbox.Digest{}
 	return ev
 }
 
@@ -152,7 +152,7 @@ type world struct {
 	seed    uint64
 	start   time.Time
 	objects []*object
-	byName  map[reconcile.Object]*object
+	byName  map[inbox.Object]*object
 
 	mu      sync.Mutex // guards what follows
 	chance  *rand.Rand // of the sources' faults
@@ -165,11 +165,11 @@ type world struct {
 const span = 20 * time.Minute
 
 func newWorld(seed uint64, objects int, start time.Time) *world {
-	w := &world{seed: seed, start: start, byName: map[reconcile.Object]*object{}, chance: rand.New(rand.NewPCG(seed, 3))}
+	w := &world{seed: seed, start: start, byName: map[inbox.Object]*object{}, chance: rand.New(rand.NewPCG(seed, 3))}
 	chance, kinds := rand.New(rand.NewPCG(seed, 1)), kinds()
 	for i := range objects {
 		k := kinds[i%len(kinds)]
-		o := &object{Object: reconcile.Object{Source: k.name, Type: "order", ID: fmt.Sprint(i)}, kind: k}
+		o := &object{Object: inbox.Object{Source: k.name, Type: "order", ID: fmt.Sprint(i)}, kind: k}
 		o.live(chance, start.Add(time.Duration(chance.Int64N(int64(span)))))
 		w.objects = append(w.objects, o)
 		w.byName[o.Object] = o
@@ -197,7 +197,7 @@ var (
 )
 
 // fetch answers like the source, with its faults and its lag.
-func (w *world) fetch(ctx context.Context, name reconcile.Object) (reconcile.Fetched, error) {
+func (w *world) fetch(ctx context.Context, name inbox.Object) (inbox.Fetched, error) {
 	o := w.byName[name]
 	took, old, seen, fault := w.draw(o)
 	if took > stalled { // a process that stands still hears no deadline; when it wakes up its lease is over
@@ -206,17 +206,17 @@ func (w *world) fetch(ctx context.Context, name reconcile.Object) (reconcile.Fet
 		took = 0
 	}
 	if err := pause(ctx, took); err != nil {
-		return reconcile.Fetched{}, err
+		return inbox.Fetched{}, err
 	}
 	if fault != nil {
-		return reconcile.Fetched{}, fault
+		return inbox.Fetched{}, fault
 	}
 	n := o.at(time.Now().Add(-old))
 	if n < 0 || o.states[n].deleted {
-		return reconcile.Fetched{Gone: true}, nil
+		return inbox.Fetched{Gone: true}, nil
 	}
 	body := o.body(n, seen)
-	return reconcile.Fetched{Version: o.kind.version(o, n), Body: body, Fingerprint: fingerprint(body)}, nil
+	return inbox.Fetched{Version: o.kind.version(o, n), Body: body, Fingerprint: fingerprint(body)}, nil
 }
 
 // stalled is longer than any lease.
@@ -237,7 +237,7 @@ func (w *world) draw(o *object) (took, old time.Duration, seen string, fault err
 	w.refused++
 	switch w.chance.IntN(6) {
 	case 0:
-		fault = reconcile.Later(errBusy, time.Duration(1+w.chance.IntN(5))*time.Second)
+		fault = inbox.Later(errBusy, time.Duration(1+w.chance.IntN(5))*time.Second)
 	case 1:
 		fault = errNotUs
 	case 2:

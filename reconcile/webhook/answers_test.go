@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 // B1: 200 with an empty body, and only once the inbox has said that it has the event; then somebody is woken.
@@ -21,7 +21,7 @@ func TestStoredThenAnswered(t *testing.T) {
 	var order []string
 	d := open(t, &Options{
 		Wake: func() { order = append(order, "wake") },
-		Listener: &Listener{Stored: func(source string, es []reconcile.Event, _ time.Duration) {
+		Listener: &Listener{Stored: func(source string, es []inbox.Event, _ time.Duration) {
 			order = append(order, fmt.Sprint("stored ", source, len(es)))
 		}},
 	}, shop(t))
@@ -41,7 +41,7 @@ func TestCrashes(t *testing.T) {
 	t.Parallel()
 	d := open(t, nil, shop(t))
 	lost := d.inbox
-	d.Receiver.inbox = acceptFunc(func(ctx context.Context, events []reconcile.Event) error {
+	d.Receiver.inbox = acceptFunc(func(ctx context.Context, events []inbox.Event) error {
 		if err := lost.Accept(ctx, events); err != nil {
 			return err
 		}
@@ -64,9 +64,9 @@ func TestCrashes(t *testing.T) {
 	}
 }
 
-type acceptFunc func(context.Context, []reconcile.Event) error
+type acceptFunc func(context.Context, []inbox.Event) error
 
-func (f acceptFunc) Accept(ctx context.Context, events []reconcile.Event) error {
+func (f acceptFunc) Accept(ctx context.Context, events []inbox.Event) error {
 	return f(ctx, events)
 }
 
@@ -154,22 +154,22 @@ func TestUseless(t *testing.T) {
 	long := strings.Repeat("x", 300)
 	for name, tc := range map[string]struct {
 		body    string
-		verdict reconcile.Verdict
+		verdict inbox.Verdict
 		why     string
 		kept    string
 	}{
-		"empty":         {"", reconcile.Malformed, "no JSON object", `""`},
-		"cut":           {`{"type":"order.paid","data":{`, reconcile.Malformed, "no JSON object", `"{\"type\":\"order.paid\",\"data\":{"`},
-		"an array":      {`[]`, reconcile.Malformed, "no JSON object", `"[]"`},
-		"two values":    {`{} {}`, reconcile.Malformed, "no JSON object", `"{} {}"`},
-		"not UTF-8":     {"{\"type\":\"\xff\"}", reconcile.Malformed, "UTF-8", `"base64:eyJ0eXBlIjoi/yJ9"`},
-		"too deep":      {strings.Repeat(`{"a":`, 20000) + "1" + strings.Repeat("}", 20000), reconcile.Malformed, "", ""},
-		"a zero byte":   {`{"type":"order.paid","data":{"id":"\u0000"}}`, reconcile.Malformed, "printed", ""},
-		"a long id":     {`{"type":"order.paid","data":{"id":"` + long + `"}}`, reconcile.Malformed, "255", ""},
-		"no object":     {`{"type":"order.paid","data":{}}`, reconcile.Unknown, "names no object", `{}`},
-		"an odd id":     {`{"type":"order.paid","data":{"id":{}}}`, reconcile.Unknown, "names no object", `{"id":{}}`},
-		"no type":       {`{"data":{"id":"1"}}`, reconcile.Unknown, "names no object", `{"id":"1"}`},
-		"unwanted type": {`{"type":"basket.filled","data":{"id":"1"}}`, reconcile.Unknown, "Types", `{"id":"1"}`},
+		"empty":         {"", inbox.Malformed, "no JSON object", `""`},
+		"cut":           {`{"type":"order.paid","data":{`, inbox.Malformed, "no JSON object", `"{\"type\":\"order.paid\",\"data\":{"`},
+		"an array":      {`[]`, inbox.Malformed, "no JSON object", `"[]"`},
+		"two values":    {`{} {}`, inbox.Malformed, "no JSON object", `"{} {}"`},
+		"not UTF-8":     {"{\"type\":\"\xff\"}", inbox.Malformed, "UTF-8", `"base64:eyJ0eXBlIjoi/yJ9"`},
+		"too deep":      {strings.Repeat(`{"a":`, 20000) + "1" + strings.Repeat("}", 20000), inbox.Malformed, "", ""},
+		"a zero byte":   {`{"type":"order.paid","data":{"id":"\u0000"}}`, inbox.Malformed, "printed", ""},
+		"a long id":     {`{"type":"order.paid","data":{"id":"` + long + `"}}`, inbox.Malformed, "255", ""},
+		"no object":     {`{"type":"order.paid","data":{}}`, inbox.Unknown, "names no object", `{}`},
+		"an odd id":     {`{"type":"order.paid","data":{"id":{}}}`, inbox.Unknown, "names no object", `{"id":{}}`},
+		"no type":       {`{"data":{"id":"1"}}`, inbox.Unknown, "names no object", `{"id":"1"}`},
+		"unwanted type": {`{"type":"basket.filled","data":{"id":"1"}}`, inbox.Unknown, "Types", `{"id":"1"}`},
 	} {
 		d := open(t, nil, s)
 		if got := d.post(t, "shop", signed(t, "msg_1", tc.body), tc.body); got != 200 {
@@ -193,13 +193,13 @@ func TestUseless(t *testing.T) {
 func TestParserPanics(t *testing.T) {
 	t.Parallel()
 	s := shop(t)
-	s.Provider.Parse = func(Message) ([]reconcile.Event, error) { panic("a secret inside") }
+	s.Provider.Parse = func(Message) ([]inbox.Event, error) { panic("a secret inside") }
 	d := open(t, nil, s)
 	if got := d.post(t, "shop", signed(t, "msg_1", paid), paid); got != 200 {
 		t.Errorf("B7: answer %d", got)
 	}
 	events := d.inbox.stored()
-	if len(events) != 1 || events[0].Verdict != reconcile.Malformed || strings.Contains(events[0].Why, "secret") {
+	if len(events) != 1 || events[0].Verdict != inbox.Malformed || strings.Contains(events[0].Why, "secret") {
 		t.Errorf("B7: stored %+v", events)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 // A1: what is verified are the bytes as they came. The same JSON with a blank more is another body.
@@ -264,7 +264,7 @@ func TestStates(t *testing.T) {
 		}
 	}
 	events := d.inbox.stored()
-	if len(events) != 1 || events[0].Object.Source != "ignoring" || events[0].Verdict != reconcile.Ignored {
+	if len(events) != 1 || events[0].Object.Source != "ignoring" || events[0].Verdict != inbox.Ignored {
 		t.Errorf("A10: stored %+v; want one ignored event", events)
 	}
 }
@@ -301,19 +301,19 @@ func TestConfigFaults(t *testing.T) {
 			t.Errorf("A15: the error contains the secret %q", leaked)
 		}
 	}
-	if _, err := New(&inbox{}, nil, nil); err == nil || !strings.Contains(err.Error(), "0 sources") {
+	if _, err := New(&fakeInbox{}, nil, nil); err == nil || !strings.Contains(err.Error(), "0 sources") {
 		t.Errorf("A11: without sources: %v", err)
 	}
-	if _, err := New(&inbox{}, make([]Source, maxSources+1), nil); err == nil || !strings.Contains(err.Error(), "1025 sources") {
+	if _, err := New(&fakeInbox{}, make([]Source, maxSources+1), nil); err == nil || !strings.Contains(err.Error(), "1025 sources") {
 		t.Error("too many sources were accepted")
 	}
 	one, two := woo(), gitSource()
 	two.Secrets = one.Secrets
-	if _, err := New(&inbox{}, []Source{one, two}, nil); err == nil || !strings.Contains(err.Error(), `source "woo" has the same`) || strings.Contains(err.Error(), wooSecret) {
+	if _, err := New(&fakeInbox{}, []Source{one, two}, nil); err == nil || !strings.Contains(err.Error(), `source "woo" has the same`) || strings.Contains(err.Error(), wooSecret) {
 		t.Errorf("L2: one secret of two sources: %v", err)
 	}
 	double := woo()
-	if _, err := New(&inbox{}, []Source{double, double}, nil); err == nil || !strings.Contains(err.Error(), "another source of this name") {
+	if _, err := New(&fakeInbox{}, []Source{double, double}, nil); err == nil || !strings.Contains(err.Error(), "another source of this name") {
 		t.Errorf("A11: the same name twice: %v", err)
 	}
 }

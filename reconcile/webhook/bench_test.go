@@ -10,7 +10,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 // What the door itself costs: one delivery from its request to its answer, with an inbox that costs nothing.
@@ -18,7 +18,7 @@ func BenchmarkDelivery(b *testing.B) {
 	quiet := logrus.New()
 	quiet.SetOutput(io.Discard)
 	body := fixture(b, "woocommerce.json")
-	nothing := acceptFunc(func(context.Context, []reconcile.Event) error { return nil })
+	nothing := acceptFunc(func(context.Context, []inbox.Event) error { return nil })
 	r, err := New(nothing, []Source{woo()},
 		&Options{Log: quiet, Now: func() time.Time { return noon }})
 	if err != nil {

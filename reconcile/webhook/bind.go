@@ -7,13 +7,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 // bind gives an event its type, where the provider signs the body and names the type in a header. signed is what the
 // body says it is, empty when it does not say, and named what the header says. Only where both are the same type the
 // event keeps its state: with a captured body any header can be sent.
-func (m *Message) bind(e *reconcile.Event, signed, named string, deleted bool) {
+func (m *Message) bind(e *inbox.Event, signed, named string, deleted bool) {
 	switch {
 	case signed != "" && (signed != named || deleted):
 		e.Object.Type = signed
@@ -24,13 +24,13 @@ func (m *Message) bind(e *reconcile.Event, signed, named string, deleted bool) {
 		e.Object.Type, e.Deleted = named, deleted
 		hint(e, "its type is told by a header only, which is not signed")
 	default:
-		e.Verdict, e.Why = reconcile.Unknown, "its type is told by a header only, which is not signed, and is not among the source's Types"
+		e.Verdict, e.Why = inbox.Unknown, "its type is told by a header only, which is not signed, and is not among the source's Types"
 	}
 }
 
 // hint takes from an event what it proves.
-func hint(e *reconcile.Event, why string) {
-	e.Payload, e.Version, e.Why = reconcile.Thin, reconcile.Version{}, why
+func hint(e *inbox.Event, why string) {
+	e.Payload, e.Version, e.Why = inbox.Thin, inbox.Version{}, why
 }
 
 // identity is what makes two deliveries one event of the source. Where nothing but the body is signed it is the body
@@ -39,9 +39,9 @@ func hint(e *reconcile.Event, why string) {
 //
 // A body that tells no time may come again word for word when the same has happened again, as a second deletion: so it
 // is the same event only within a minute.
-func (s *source) identity(e *reconcile.Event) reconcile.Digest {
+func (s *source) identity(e *inbox.Event) inbox.Digest {
 	tenant, d, minute := e.Object.Tenant, e.Dedupe, ""
-	if e.Verdict == "" && e.Version.Clock == reconcile.NoClock && e.At.IsZero() && (d.IsZero() || s.Provider.HeadersUnsigned) {
+	if e.Verdict == "" && e.Version.Clock == inbox.NoClock && e.At.IsZero() && (d.IsZero() || s.Provider.HeadersUnsigned) {
 		minute = strconv.FormatInt(e.Received.Truncate(time.Minute).Unix(), 10)
 	}
 	if d.IsZero() {
@@ -52,11 +52,11 @@ func (s *source) identity(e *reconcile.Event) reconcile.Digest {
 		if !s.knows(tenant) {
 			tenant = "\x00" // no name of a tenant
 		}
-		return reconcile.DigestOf("signed", tenant, e.Object.Type, e.Object.ID, string(e.Payload), minute, string(d[:]))
+		return inbox.DigestOf("signed", tenant, e.Object.Type, e.Object.ID, string(e.Payload), minute, string(d[:]))
 	case minute != "":
-		return reconcile.DigestOf("event", tenant, string(d[:]), minute)
+		return inbox.DigestOf("event", tenant, string(d[:]), minute)
 	}
-	return reconcile.DigestOf("event", tenant, string(d[:]))
+	return inbox.DigestOf("event", tenant, string(d[:]))
 }
 
 // knows reports whether a tenant is set up. Without one, the only tenant is meant.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 // capture is a delivery that was recorded on its way: the body and the header that signs it, and not the secret.
@@ -64,9 +64,9 @@ func (h *hall) deliver(t *testing.T, c capture) {
 }
 
 // rows are what lies in the inbox, the oldest first.
-func (h *hall) rows(t *testing.T) []reconcile.Delivery {
+func (h *hall) rows(t *testing.T) []inbox.Delivery {
 	t.Helper()
-	ds, err := h.store.Deliveries(t.Context(), reconcile.DeliveryFilter{Limit: 10_000})
+	ds, err := h.store.Deliveries(t.Context(), inbox.DeliveryFilter{Limit: 10_000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,13 +75,13 @@ func (h *hall) rows(t *testing.T) []reconcile.Delivery {
 }
 
 // entries are the objects in the gate that have a name.
-func (h *hall) entries(t *testing.T) []reconcile.Entry {
+func (h *hall) entries(t *testing.T) []inbox.Entry {
 	t.Helper()
-	es, err := h.store.Entries(t.Context(), reconcile.EntryFilter{Limit: 10_000})
+	es, err := h.store.Entries(t.Context(), inbox.EntryFilter{Limit: 10_000})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return slices.DeleteFunc(es, func(e reconcile.Entry) bool { return e.Object.ID == "" || e.Object.Type == "" })
+	return slices.DeleteFunc(es, func(e inbox.Entry) bool { return e.Object.ID == "" || e.Object.Type == "" })
 }
 
 const (
@@ -126,9 +126,9 @@ func TestCapturedUnderOtherHeaders(t *testing.T) {
 		applied := 0
 		for _, d := range h.rows(t) {
 			switch d.Outcome {
-			case reconcile.Applied:
+			case inbox.Applied:
 				applied++
-			case reconcile.Hint, reconcile.Unknown:
+			case inbox.Hint, inbox.Unknown:
 			default:
 				t.Errorf("H1: %s: %s (%s)", name, d.Outcome, d.Because)
 			}
@@ -186,7 +186,7 @@ func TestSilentBodies(t *testing.T) {
 	h.deliver(t, shopifyCapture(`{"id":6,"admin_graphql_api_id":"gid://shopify/Order/7","updated_at":"2026-11-20T10:30:00Z"}`))
 	h.deliver(t, wooCapture(`{"id":3,"date_modified_gmt":"2026-11-20T10:30:00","_links":{"self":[{"href":"https://shop.example/wp-json/wc/v3/orders/4"}]}}`))
 	h.deliver(t, wooCapture(`{"id":5,"date_modified_gmt":"2026-11-20T10:30:00","_links":{"self":[{"href":"https://shop.example/?rest_route=/wc/v3/orders/5"}]}}`))
-	want := []reconcile.Verdict{reconcile.Hint, reconcile.Hint, reconcile.Hint, reconcile.Hint, reconcile.Applied}
+	want := []inbox.Verdict{inbox.Hint, inbox.Hint, inbox.Hint, inbox.Hint, inbox.Applied}
 	if got := h.judge(t); !slices.Equal(got, want) {
 		t.Errorf("H1: verdicts %v; want %v", got, want)
 	}
@@ -205,7 +205,7 @@ func TestHeaderAgainstBody(t *testing.T) {
 		h := openHall(t, shopSource(), woo(), gitSource())
 		h.deliver(t, c)
 		got, es := h.judge(t), h.entries(t)
-		if !slices.Equal(got, []reconcile.Verdict{reconcile.Hint}) || len(es) != 1 || es[0].Accepted != 0 || es[0].Object.Type != "order" && es[0].Object.Type != "issue" {
+		if !slices.Equal(got, []inbox.Verdict{inbox.Hint}) || len(es) != 1 || es[0].Accepted != 0 || es[0].Object.Type != "order" && es[0].Object.Type != "issue" {
 			t.Errorf("H1: %s: verdicts %v, objects %+v; want a hint about the object of the body", name, got, es)
 		}
 	}
@@ -220,7 +220,7 @@ func TestSecondDeletion(t *testing.T) {
 	h.deliver(t, gone)
 	h.now.Add(int64(time.Minute))
 	h.deliver(t, gone)
-	if got := h.judge(t); !slices.Equal(got, []reconcile.Verdict{reconcile.Hint, reconcile.Hint}) {
+	if got := h.judge(t); !slices.Equal(got, []inbox.Verdict{inbox.Hint, inbox.Hint}) {
 		t.Errorf("verdicts %v; want two hints", got)
 	}
 }
@@ -244,7 +244,7 @@ func TestHeadersAreSettled(t *testing.T) {
 		"signed":               {with(shop(t), func(s *Source) { s.Tenants = []string{"a", "b"} }), ""},
 		"signed, trusted":      {with(shop(t), func(s *Source) { s.Headers = HeadersTrusted }), "takes nothing from headers"},
 	} {
-		_, err := New(&inbox{}, []Source{tc.source}, nil)
+		_, err := New(&fakeInbox{}, []Source{tc.source}, nil)
 		if tc.fault == "" && err != nil || tc.fault != "" && (err == nil || !strings.Contains(err.Error(), tc.fault)) {
 			t.Errorf("H1: %s: %v; want %q", name, err, tc.fault)
 		}
@@ -260,7 +260,7 @@ func TestSharedSourceHints(t *testing.T) {
 	genuine := shopifyCapture(shopifyOrder)
 	h.deliver(t, genuine)
 	h.deliver(t, genuine.under("X-Shopify-Shop-Domain", "b.example"))
-	if got := h.judge(t); !slices.Equal(got, []reconcile.Verdict{reconcile.Hint, reconcile.Hint}) {
+	if got := h.judge(t); !slices.Equal(got, []inbox.Verdict{inbox.Hint, inbox.Hint}) {
 		t.Errorf("H1: verdicts %v; want two hints", got)
 	}
 	for _, e := range h.entries(t) {
@@ -301,7 +301,7 @@ func TestDeepBody(t *testing.T) {
 	h := openHall(t, shop(t))
 	body := strings.Replace(paid, `"status":"paid"`, `"status":`+strings.Repeat("[", 100)+strings.Repeat("]", 100), 1)
 	h.deliver(t, capture{"shop", signed(t, "m1", body), body})
-	if got := h.judge(t); !slices.Equal(got, []reconcile.Verdict{reconcile.Hint}) {
+	if got := h.judge(t); !slices.Equal(got, []inbox.Verdict{inbox.Hint}) {
 		t.Errorf("L7: verdicts %v; want a hint", got)
 	}
 }

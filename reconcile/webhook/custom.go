@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 // Auth says how a sender that this package does not know proves who it is. The zero value of a field means its default.
@@ -66,12 +66,12 @@ func Custom(a Auth, m Mapping) (Provider, error) {
 	return Provider{
 		Name: "a sender with " + a.Header, SignsTime: a.signsTime(),
 		Key: a.key, Claim: a.claim, Volatile: m.Volatile,
-		Parse: func(d Message) ([]reconcile.Event, error) {
+		Parse: func(d Message) ([]inbox.Event, error) {
 			e, err := m.event(d.Body)
 			if err != nil {
 				return nil, err
 			}
-			return []reconcile.Event{e}, nil
+			return []inbox.Event{e}, nil
 		},
 	}, nil
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 const (
@@ -34,7 +34,7 @@ type tool struct {
 func tools(tb testing.TB) []tool {
 	tb.Helper()
 	// What a flow sends is what its builder puts there: here the object itself.
-	flow := Mapping{Topic: "event", Body: ".", Type: "order", Version: "version", Clock: reconcile.CounterClock}
+	flow := Mapping{Topic: "event", Body: ".", Type: "order", Version: "version", Clock: inbox.CounterClock}
 	order := fixture(tb, "homegrown.json")
 	return []tool{
 		// Its HTTP Request node, with the credential "Header Auth": a name and a value.
@@ -95,10 +95,10 @@ func TestTools(t *testing.T) {
 				t.Fatalf("answer %d: %v", got, d.reasons())
 			}
 			e := d.inbox.stored()[0]
-			if e.Object.String() != tl.object || e.Verdict != "" || e.Secret != "ours" || e.Payload != reconcile.Whole || e.Topic == "" {
+			if e.Object.String() != tl.object || e.Verdict != "" || e.Secret != "ours" || e.Payload != inbox.Whole || e.Topic == "" {
 				t.Errorf("stored %+v", e)
 			}
-			if want := (reconcile.Version{}); tl.version > 0 && e.Version != reconcile.Counter(tl.version) || tl.version == 0 && e.Version != want {
+			if want := (inbox.Version{}); tl.version > 0 && e.Version != inbox.Counter(tl.version) || tl.version == 0 && e.Version != want {
 				t.Errorf("version %v", e.Version)
 			}
 			for _, u := range d.Secrets() {
@@ -284,14 +284,14 @@ func TestCustomSecrets(t *testing.T) {
 		{"basic", "a-very-long-user-name:canary", "its password: it has 6 bytes"}, {"bearer", " canary-with-blanks-around ", "blanks"},
 	} {
 		source := Source{Name: "s", Provider: custom(t, Auth{Method: tc.method, Header: "X-Auth"}), Secrets: []Secret{{"only", tc.secret}}}
-		_, err := New(&inbox{}, []Source{source}, nil)
+		_, err := New(&fakeInbox{}, []Source{source}, nil)
 		if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "canary") {
 			t.Errorf("%s %q: %v; want %q", tc.method, tc.secret, err, tc.want)
 		}
 	}
 	untimed := tools(t)[0].source(t, Secret{"ours", token})
 	untimed.Tolerance = time.Minute
-	if _, err := New(&inbox{}, []Source{untimed}, nil); err == nil || !strings.Contains(err.Error(), "a sender with X-API-Key signs no time") {
+	if _, err := New(&fakeInbox{}, []Source{untimed}, nil); err == nil || !strings.Contains(err.Error(), "a sender with X-API-Key signs no time") {
 		t.Errorf("a tolerance without a time: %v", err)
 	}
 }
@@ -311,7 +311,7 @@ func TestCustomRepetitions(t *testing.T) {
 		{"another id", Mapping{EventID: "event", Body: ".", Type: "order"}, `{"id":1,"event":"e1"}`, `{"id":1,"event":"e2"}`, 2, 2},
 		{"its content", Mapping{Body: ".", Type: "order"}, `{"id":1}`, `{"id":1}`, 1, 2},
 		{"another content", Mapping{Body: ".", Type: "order"}, `{"id":1,"n":1}`, `{"id":1,"n":2}`, 2, 2},
-		{"its content with a version", Mapping{Body: ".", Type: "order", Version: "v", Clock: reconcile.CounterClock}, `{"id":1,"v":1}`, `{"id":1,"v":1}`, 1, 1},
+		{"its content with a version", Mapping{Body: ".", Type: "order", Version: "v", Clock: inbox.CounterClock}, `{"id":1,"v":1}`, `{"id":1,"v":1}`, 1, 1},
 		{"its content with a time", Mapping{Body: ".", Type: "order", At: "at"}, `{"id":1,"at":"2026-11-20T11:00:00Z"}`, `{"id":1,"at":"2026-11-20T11:00:00Z"}`, 1, 1},
 	} {
 		for wait, want := range map[time.Duration]int{0: tc.at, time.Minute: tc.late} {

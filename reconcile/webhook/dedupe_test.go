@@ -6,12 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/store/memory"
 )
 
 // digestOf is the dedupe digest of the only event of a delivery.
-func digestOf(t *testing.T, p Provider, h http.Header, body string) reconcile.Digest {
+func digestOf(t *testing.T, p Provider, h http.Header, body string) inbox.Digest {
 	t.Helper()
 	events := parsed(t, p, h, body)
 	if len(events) != 1 {
@@ -118,7 +118,7 @@ func TestConflict(t *testing.T) {
 			t.Errorf("C2: answer %d", got)
 		}
 	}
-	rows, err := store.Deliveries(t.Context(), reconcile.DeliveryFilter{})
+	rows, err := store.Deliveries(t.Context(), inbox.DeliveryFilter{})
 	if err != nil || len(rows) != 2 {
 		t.Fatalf("C2: %d rows, %v; want 2", len(rows), err)
 	}
@@ -126,7 +126,7 @@ func TestConflict(t *testing.T) {
 	if first.Verdict != "" || first.Copies != 3 || string(conflict.Body) == string(first.Body) {
 		t.Errorf("C2: first %+v", first)
 	}
-	if conflict.Verdict != reconcile.Conflict && conflict.Outcome != reconcile.Conflict {
+	if conflict.Verdict != inbox.Conflict && conflict.Outcome != inbox.Conflict {
 		t.Errorf("C2: second %+v", conflict)
 	}
 }

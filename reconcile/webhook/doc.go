@@ -1,5 +1,5 @@
 // Package webhook is the door of hearing: an HTTP handler that verifies what a sender claims, stores it in a
-// [reconcile.Inbox] and answers. It decides nothing about objects, fetches nothing and starts nothing; that is for
+// [inbox.Inbox] and answers. It decides nothing about objects, fetches nothing and starts nothing; that is for
 // whoever judges the inbox. So the answer depends on one insert, and nothing a delivery says can make it late.
 //
 //	stripe := webhook.Source{
@@ -22,7 +22,7 @@
 //  5. The provider's parser makes events of it. From here on there is no reason to refuse a delivery: it would only
 //     be sent again, and count as our failure. What is malformed, of an unknown tenant or type, or a handshake is
 //     stored with that verdict.
-//  6. The events are stored, all or none. When [reconcile.Inbox] says that they are on disk the answer is 200.
+//  6. The events are stored, all or none. When [inbox.Inbox] says that they are on disk the answer is 200.
 //
 // # The answers
 //

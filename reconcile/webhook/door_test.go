@@ -17,7 +17,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 // noon is what the clock of these tests says.
@@ -32,22 +32,22 @@ const (
 	paid = `{"type":"order.paid","timestamp":"2026-11-20T11:59:59Z","data":{"id":"10492","version":3,"status":"paid"}}`
 )
 
-// inbox keeps the promise of reconcile.Inbox in memory.
-type inbox struct {
+// inbox keeps the promise of inbox.Inbox in memory.
+type fakeInbox struct {
 	// accept, if set, is called first; its error is Accept's.
 	accept func(ctx context.Context) error
 
 	mu     sync.Mutex
-	events []reconcile.Event
+	events []inbox.Event
 	copies map[identity]int
 }
 
 type identity struct {
 	source, tenant string
-	dedupe         reconcile.Digest
+	dedupe         inbox.Digest
 }
 
-func (i *inbox) Accept(ctx context.Context, events []reconcile.Event) error {
+func (i *fakeInbox) Accept(ctx context.Context, events []inbox.Event) error {
 	if i.accept != nil {
 		if err := i.accept(ctx); err != nil {
 			return err
@@ -68,7 +68,7 @@ func (i *inbox) Accept(ctx context.Context, events []reconcile.Event) error {
 }
 
 // stored returns the events in the order of their arrival.
-func (i *inbox) stored() []reconcile.Event {
+func (i *fakeInbox) stored() []inbox.Event {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return slices.Clone(i.events)
@@ -77,7 +77,7 @@ func (i *inbox) stored() []reconcile.Event {
 // door is a receiver behind a real server.
 type door struct {
 	*Receiver
-	inbox  *inbox
+	inbox  *fakeInbox
 	server *httptest.Server
 	log    *logbook
 
@@ -106,7 +106,7 @@ func (l *logbook) String() string {
 // open starts a receiver for the sources. Options keep what they have; the clock says noon.
 func open(t *testing.T, opts *Options, sources ...Source) *door {
 	t.Helper()
-	d := &door{inbox: &inbox{}, log: &logbook{}}
+	d := &door{inbox: &fakeInbox{}, log: &logbook{}}
 	var o Options
 	if opts != nil {
 		o = *opts
@@ -205,7 +205,7 @@ func (d *door) post(t *testing.T, source string, h http.Header, body string) int
 // orders is a provider of orders with counters for versions.
 func orders(tb testing.TB) Provider {
 	tb.Helper()
-	p, err := Standard(Mapping{Version: "data.version", Clock: reconcile.CounterClock, Deleted: []string{"order.deleted"}})
+	p, err := Standard(Mapping{Version: "data.version", Clock: inbox.CounterClock, Deleted: []string{"order.deleted"}})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -8,18 +8,18 @@ import (
 	"slices"
 	"unicode/utf8"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 // events returns what a verified delivery is stored as: at least one event, whatever it says. Once it is verified,
 // nothing about it is a reason to refuse it: it would only be sent again.
-func (s *source) events(m Message, unpacked error, secret string) []reconcile.Event {
+func (s *source) events(m Message, unpacked error, secret string) []inbox.Event {
 	events, err := s.parse(m, unpacked)
 	switch {
 	case err != nil:
-		events = []reconcile.Event{malformed(m.Body, err)}
+		events = []inbox.Event{malformed(m.Body, err)}
 	case len(events) == 0:
-		events = []reconcile.Event{{Body: m.Body, Verdict: reconcile.Ignored, Why: "a handshake: it speaks of no object"}}
+		events = []inbox.Event{{Body: m.Body, Verdict: inbox.Ignored, Why: "a handshake: it speaks of no object"}}
 	}
 	for i := range events {
 		e := s.complete(events[i])
@@ -31,7 +31,7 @@ func (s *source) events(m Message, unpacked error, secret string) []reconcile.Ev
 }
 
 // parse calls the provider's parser. A parser that panics met something it cannot read.
-func (s *source) parse(m Message, unpacked error) (events []reconcile.Event, err error) {
+func (s *source) parse(m Message, unpacked error) (events []inbox.Event, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("the parser of %s panicked", s.Provider.Name)
@@ -47,48 +47,48 @@ func (s *source) parse(m Message, unpacked error) (events []reconcile.Event, err
 }
 
 // complete adds what the source knows and decides what needs no judge.
-func (s *source) complete(e reconcile.Event) reconcile.Event {
+func (s *source) complete(e inbox.Event) inbox.Event {
 	if err := s.check(&e); err != nil {
 		e = malformed(e.Body, err)
 	}
 	e.Object.Source = s.Name
-	if e.Version.Clock != reconcile.NoClock {
+	if e.Version.Clock != inbox.NoClock {
 		e.Version.Epoch = s.Epoch
 	}
 	if s.Headers == HeadersHint && s.shares() && e.Verdict == "" {
 		hint(&e, "its tenant is told by a header only, which is not signed")
-		e.Fingerprint = reconcile.Digest{}
+		e.Fingerprint = inbox.Digest{}
 	}
 	switch o := e.Object; {
 	case e.Verdict != "":
 	case !s.knows(o.Tenant):
-		e.Verdict, e.Why = reconcile.Unknown, "its tenant is not among the source's Tenants"
+		e.Verdict, e.Why = inbox.Unknown, "its tenant is not among the source's Tenants"
 	case len(s.Types) > 0 && !slices.Contains(s.Types, o.Type):
-		e.Verdict, e.Why = reconcile.Unknown, "its type is not among the source's Types"
+		e.Verdict, e.Why = inbox.Unknown, "its type is not among the source's Types"
 	case s.State == Ignoring:
-		e.Verdict, e.Why = reconcile.Ignored, "the source is switched off"
+		e.Verdict, e.Why = inbox.Ignored, "the source is switched off"
 	}
 	return e
 }
 
 // check refuses what no store could hold or no gate could judge, and takes the fingerprint.
-func (s *source) check(e *reconcile.Event) error {
+func (s *source) check(e *inbox.Event) error {
 	for _, text := range []string{e.Object.Tenant, e.Object.Type, e.Object.ID, e.Topic, e.ID} {
 		if !sound(text) {
 			return fmt.Errorf("a name in it is longer than %d bytes or cannot be printed", maxWord)
 		}
 	}
 	if e.Verdict == "" && (e.Object.Type == "" || e.Object.ID == "") {
-		e.Verdict, e.Why = reconcile.Unknown, "it names no object"
+		e.Verdict, e.Why = inbox.Unknown, "it names no object"
 	}
 	if !json.Valid(e.Body) {
 		return errors.New("it is not JSON")
 	}
-	if e.Payload == reconcile.Thin {
+	if e.Payload == inbox.Thin {
 		return nil
 	}
 	var err error
-	if e.Fingerprint, err = reconcile.Fingerprint(e.Body, s.Provider.Volatile...); err != nil {
+	if e.Fingerprint, err = inbox.Fingerprint(e.Body, s.Provider.Volatile...); err != nil {
 		hint(e, err.Error()) // it is nested too deep to be compared; the source can be asked all the same
 	}
 	return nil
@@ -96,7 +96,7 @@ func (s *source) check(e *reconcile.Event) error {
 
 // malformed is what a delivery is kept as that was verified and cannot be read: its bytes as a JSON string, in
 // base64 where they are no text.
-func malformed(body []byte, why error) reconcile.Event {
+func malformed(body []byte, why error) inbox.Event {
 	text := string(body)
 	if !utf8.Valid(body) {
 		text = "base64:" + base64.StdEncoding.EncodeToString(body)
@@ -105,35 +105,35 @@ func malformed(body []byte, why error) reconcile.Event {
 	if err != nil {
 		kept = []byte(`""`) // a string can always be written
 	}
-	return reconcile.Event{Body: kept, Payload: reconcile.Thin, Verdict: reconcile.Malformed, Why: why.Error()}
+	return inbox.Event{Body: kept, Payload: inbox.Thin, Verdict: inbox.Malformed, Why: why.Error()}
 }
 
 // byContent is the dedupe digest of a delivery without an id: equal content about one object is one event.
-func byContent(e *reconcile.Event) reconcile.Digest {
-	content, err := reconcile.Fingerprint(e.Body)
+func byContent(e *inbox.Event) inbox.Digest {
+	content, err := inbox.Fingerprint(e.Body)
 	if err != nil {
-		content = reconcile.DigestOf(string(e.Body))
+		content = inbox.DigestOf(string(e.Body))
 	}
-	return reconcile.DigestOf("content", e.Object.Tenant, e.Topic, e.Object.Type, e.Object.ID, string(content[:]))
+	return inbox.DigestOf("content", e.Object.Tenant, e.Topic, e.Object.Type, e.Object.ID, string(content[:]))
 }
 
 // byID is the dedupe digest of an event that its provider gave an id; zero when it did not.
-func byID(parts ...string) reconcile.Digest {
+func byID(parts ...string) inbox.Digest {
 	if len(parts) == 0 || slices.Contains(parts, "") {
-		return reconcile.Digest{}
+		return inbox.Digest{}
 	}
-	return reconcile.DigestOf(append([]string{"id"}, parts...)...)
+	return inbox.DigestOf(append([]string{"id"}, parts...)...)
 }
 
 // once drops events that a delivery tells twice in the same words.
-func once(events []reconcile.Event) []reconcile.Event {
+func once(events []inbox.Event) []inbox.Event {
 	type told struct {
 		tenant string
-		dedupe reconcile.Digest
+		dedupe inbox.Digest
 		body   string
 	}
 	seen := make(map[told]bool, len(events))
-	return slices.DeleteFunc(events, func(e reconcile.Event) bool {
+	return slices.DeleteFunc(events, func(e inbox.Event) bool {
 		t := told{e.Object.Tenant, e.Dedupe, string(e.Body)}
 		again := seen[t]
 		seen[t] = true

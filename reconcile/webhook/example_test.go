@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/reconcile/webhook"
 	"github.com/amends-dev/amends/store/memory"
 )
@@ -17,7 +17,7 @@ import (
 // A shop of our own signs as Standard Webhooks does; its orders count their versions.
 func Example() {
 	const secret = "whsec_YS1zZWNyZXQtZm9yLXRlc3RzLW9ubHkh"
-	provider, err := webhook.Standard(webhook.Mapping{Version: "data.version", Clock: reconcile.CounterClock})
+	provider, err := webhook.Standard(webhook.Mapping{Version: "data.version", Clock: inbox.CounterClock})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func Example() {
 	}
 	defer resp.Body.Close()
 
-	deliveries, err := store.Deliveries(context.Background(), reconcile.DeliveryFilter{})
+	deliveries, err := store.Deliveries(context.Background(), inbox.DeliveryFilter{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func ExampleCustom() {
 	send("flow", "X-API-Key", key, `{"event":"order.paid","id":"10492"}`)
 	send("flow", "X-API-Key", "a-wrong-one-of-any-kind", `{"event":"order.paid","id":"10493"}`)
 
-	deliveries, err := store.Deliveries(context.Background(), reconcile.DeliveryFilter{})
+	deliveries, err := store.Deliveries(context.Background(), inbox.DeliveryFilter{})
 	if err != nil {
 		log.Fatal(err)
 	}

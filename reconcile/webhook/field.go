@@ -9,7 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 // word is a JSON string, or a whole number as it was written: providers send ids as both. Null is empty.
@@ -77,7 +77,7 @@ func isObject(body raw) bool {
 
 // timeOf reads a time that is only shown, never compared; zero when it cannot be read.
 func timeOf(text word) time.Time {
-	v, err := reconcile.ParseTime(string(text))
+	v, err := inbox.ParseTime(string(text))
 	if err != nil {
 		return time.Time{}
 	}
@@ -85,10 +85,10 @@ func timeOf(text word) time.Time {
 }
 
 // versionAt reads an object's time of change that the provider tells in steps no finer than the given one.
-func versionAt(text word, step time.Duration) reconcile.Version {
-	v, err := reconcile.ParseTime(string(text))
+func versionAt(text word, step time.Duration) inbox.Version {
+	v, err := inbox.ParseTime(string(text))
 	if err != nil {
-		return reconcile.Version{} // the event is a hint
+		return inbox.Version{} // the event is a hint
 	}
 	v.Step = max(v.Step, step)
 	return v

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 // fuzzParser feeds a provider's parser with bodies and with the two headers that matter most to it. Whatever comes,
@@ -53,7 +53,7 @@ func fuzzParser(f *testing.F, p Provider, topic, id string, bodies ...string) {
 }
 
 // storable holds what every store and the gate rely on.
-func storable(t *testing.T, e reconcile.Event) {
+func storable(t *testing.T, e inbox.Event) {
 	t.Helper()
 	switch {
 	case !json.Valid(e.Body) || !utf8.Valid(e.Body):
@@ -62,7 +62,7 @@ func storable(t *testing.T, e reconcile.Event) {
 		t.Fatalf("incomplete: %+v", e)
 	case e.Verdict == "" && (e.Object.Type == "" || e.Object.ID == ""):
 		t.Fatalf("to be judged, but of no object: %+v", e)
-	case e.Verdict == "" && e.Payload != reconcile.Thin && e.Fingerprint.IsZero():
+	case e.Verdict == "" && e.Payload != inbox.Thin && e.Fingerprint.IsZero():
 		t.Fatalf("to be judged, but without fingerprint: %+v", e)
 	case e.Verdict != "" && e.Why == "":
 		t.Fatalf("a verdict without reason: %+v", e)
@@ -84,7 +84,7 @@ func seeds(f *testing.F, names ...string) []string {
 }
 
 func FuzzStandard(f *testing.F) {
-	p, err := Standard(Mapping{Version: "data.version", Clock: reconcile.ObjectClock, Tenant: "tenant"})
+	p, err := Standard(Mapping{Version: "data.version", Clock: inbox.ObjectClock, Tenant: "tenant"})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func FuzzQuickBooks(f *testing.F) {
 
 func FuzzCustom(f *testing.F) {
 	p, err := Custom(Auth{Method: "bearer"}, Mapping{
-		Topic: "event", Body: ".", Type: "order", EventID: "event_id", Version: "version", Clock: reconcile.CounterClock,
+		Topic: "event", Body: ".", Type: "order", EventID: "event_id", Version: "version", Clock: inbox.CounterClock,
 	})
 	if err != nil {
 		f.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/store/memory"
 )
 
@@ -31,13 +31,13 @@ func openHall(t *testing.T, sources ...Source) *hall {
 }
 
 // judge sends what nobody has judged through the gate, and returns the verdicts in the order of arrival.
-func (h *hall) judge(t *testing.T) []reconcile.Verdict {
+func (h *hall) judge(t *testing.T) []inbox.Verdict {
 	t.Helper()
-	var verdicts []reconcile.Verdict
-	_, err := h.store.Judge(t.Context(), 100, func(now time.Time, ds []reconcile.Delivery, es map[reconcile.Object]*reconcile.Entry) error {
+	var verdicts []inbox.Verdict
+	_, err := h.store.Judge(t.Context(), 100, func(now time.Time, ds []inbox.Delivery, es map[inbox.Object]*inbox.Entry) error {
 		for i := range ds {
 			e := es[ds[i].Object]
-			*e, ds[i].Outcome, ds[i].Because = reconcile.Judge(*e, &ds[i], now, &reconcile.Policy{})
+			*e, ds[i].Outcome, ds[i].Because = inbox.Judge(*e, &ds[i], now, &inbox.Policy{})
 			verdicts = append(verdicts, ds[i].Outcome)
 		}
 		return nil
@@ -51,19 +51,19 @@ func (h *hall) judge(t *testing.T) []reconcile.Verdict {
 // forget purges the inbox as if a year had passed in which everything that was owed was done.
 func (h *hall) forget(t *testing.T) {
 	t.Helper()
-	entries, err := h.store.Entries(t.Context(), reconcile.EntryFilter{})
+	entries, err := h.store.Entries(t.Context(), inbox.EntryFilter{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range entries {
-		done := func(_ time.Time, e *reconcile.Entry) error { e.Clean, e.Delivered = e.Dirty, e.Accepted; return nil }
+		done := func(_ time.Time, e *inbox.Entry) error { e.Clean, e.Delivered = e.Dirty, e.Accepted; return nil }
 		if err := h.store.Update(t.Context(), e.Object, done); err != nil {
 			t.Fatal(err)
 		}
 	}
 	h.now.Add(int64(365 * 24 * time.Hour))
 	for {
-		n, err := h.store.Purge(context.WithoutCancel(t.Context()), reconcile.Retention{Bodies: 1, Verdicts: 1, Digests: 1}, 100)
+		n, err := h.store.Purge(context.WithoutCancel(t.Context()), inbox.Retention{Bodies: 1, Verdicts: 1, Digests: 1}, 100)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +89,7 @@ func TestThroughTheGate(t *testing.T) {
 			t.Errorf("answer %d", got)
 		}
 	}
-	expect := func(rows string, want ...reconcile.Verdict) {
+	expect := func(rows string, want ...inbox.Verdict) {
 		t.Helper()
 		if got := h.judge(t); !slices.Equal(got, want) {
 			t.Errorf("%s: verdicts %v; want %v", rows, got, want)
@@ -99,20 +99,20 @@ func TestThroughTheGate(t *testing.T) {
 	send("2", moved)
 	send("2", newer) // A8, H1
 	send("1", older)
-	expect("D1, C3, D3", reconcile.Applied, reconcile.Duplicate, reconcile.Stale)
+	expect("D1, C3, D3", inbox.Applied, inbox.Duplicate, inbox.Stale)
 
 	h.forget(t)
 	send("1", newer)
 	send("1", older)
-	expect("A9, C6", reconcile.Duplicate, reconcile.Stale)
+	expect("A9, C6", inbox.Duplicate, inbox.Stale)
 
 	gone := wooSigned(`{"id":10492}`)
 	gone.Set(wooTopic, "order.deleted")
 	if got := h.post(t, "woo", gone, `{"id":10492}`); got != 200 {
 		t.Errorf("answer %d", got)
 	}
-	expect("F4", reconcile.Hint)
-	e, err := h.store.Entry(t.Context(), reconcile.Object{Source: "woo", Type: "order", ID: "10492"})
+	expect("F4", inbox.Hint)
+	e, err := h.store.Entry(t.Context(), inbox.Object{Source: "woo", Type: "order", ID: "10492"})
 	if err != nil || e == nil || e.Deleted || e.Dirty == e.Clean || e.Accepted != 1 {
 		t.Errorf("F4: a deletion by an unsigned header has to be confirmed by the source: %+v, %v", e, err)
 	}
@@ -125,7 +125,7 @@ func TestStripeThroughTheGate(t *testing.T) {
 	v := independent(t)[0]
 	head := http.Header{}
 	head.Set("Stripe-Signature", v.header["Stripe-Signature"])
-	var verdicts []reconcile.Verdict
+	var verdicts []inbox.Verdict
 	for range 2 {
 		if got := h.post(t, "stripe", head, v.body); got != 200 {
 			t.Errorf("answer %d", got)
@@ -133,7 +133,7 @@ func TestStripeThroughTheGate(t *testing.T) {
 		verdicts = append(verdicts, h.judge(t)...)
 		h.forget(t)
 	}
-	if want := []reconcile.Verdict{reconcile.Applied, reconcile.Hint}; !slices.Equal(verdicts, want) {
+	if want := []inbox.Verdict{inbox.Applied, inbox.Hint}; !slices.Equal(verdicts, want) {
 		t.Errorf("D21: verdicts %v; want %v", verdicts, want)
 	}
 }

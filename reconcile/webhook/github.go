@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 // GitHub returns the provider for GitHub's webhooks, of either content type. The type of an object is the event's
@@ -41,7 +41,7 @@ func githubClaim(h http.Header, body []byte) (Claim, error) {
 	return Claim{Signed: [][]byte{body}, Signatures: []Signature{s}}, nil
 }
 
-func githubEvents(m Message) ([]reconcile.Event, error) {
+func githubEvents(m Message) ([]inbox.Event, error) {
 	body, err := githubBody(m)
 	if err != nil {
 		return nil, err
@@ -53,26 +53,26 @@ func githubEvents(m Message) ([]reconcile.Event, error) {
 	if name == "ping" {
 		return nil, nil
 	}
-	e := reconcile.Event{Topic: name, ID: delivery, Dedupe: reconcile.DigestOf(string(m.Body)), Payload: reconcile.Whole, Body: body}
+	e := inbox.Event{Topic: name, ID: delivery, Dedupe: inbox.DigestOf(string(m.Body)), Payload: inbox.Whole, Body: body}
 	action := wordAt(body, "action")
 	if action != "" {
 		e.Topic += "." + action
 	}
 	told, object := githubSubject(body)
 	if told == "" || !githubHasObject(name) {
-		e.Verdict, e.Why = reconcile.Unknown, "it names no object"
-		return []reconcile.Event{e}, nil
+		e.Verdict, e.Why = inbox.Unknown, "it names no object"
+		return []inbox.Event{e}, nil
 	}
 	changed := word(wordAt(object, "updated_at"))
-	e.Object = reconcile.Object{Type: singular(told), ID: wordAt(object, "id")}
+	e.Object = inbox.Object{Type: singular(told), ID: wordAt(object, "id")}
 	e.Body, e.Version, e.At = object, versionAt(changed, time.Second), timeOf(changed)
 	if action == "deleted" {
-		e.Payload, e.Version, e.Deleted = reconcile.Thin, reconcile.Version{}, true
+		e.Payload, e.Version, e.Deleted = inbox.Thin, inbox.Version{}, true
 	}
 	if told != name {
 		hint(&e, "its header says "+name+", and its body is of "+told)
 	}
-	return []reconcile.Event{e}, nil
+	return []inbox.Event{e}, nil
 }
 
 // githubBody is the JSON of a delivery, which may lie in the field of a form.

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 // endless is a body without end that counts what is taken of it.
@@ -148,14 +148,14 @@ func TestGzip(t *testing.T) {
 	for name, tc := range map[string]struct {
 		body    string
 		status  int
-		verdict reconcile.Verdict
+		verdict inbox.Verdict
 	}{
 		"fits":      {zipped(t, []byte(padded(1000))), 200, ""},
 		"too large": {zipped(t, []byte(padded(1001))), 413, ""},
 		"bomb":      {zipped(t, make([]byte, 800_000)), 413, ""},
 		"two parts": {zipped(t, []byte(padded(600))) + zipped(t, bytes.Repeat([]byte(" "), 600)), 413, ""},
-		"cut":       {zipped(t, []byte(paid))[:40], 200, reconcile.Malformed},
-		"not gzip":  {paid, 200, reconcile.Malformed},
+		"cut":       {zipped(t, []byte(paid))[:40], 200, inbox.Malformed},
+		"not gzip":  {paid, 200, inbox.Malformed},
 	} {
 		if len(tc.body) > 1000 {
 			t.Fatalf("%s: %d bytes are over the limit as they are", name, len(tc.body))
@@ -180,7 +180,7 @@ func TestGzip(t *testing.T) {
 	h = signed(t, "msg_brotli", paid+" ")
 	h.Set("Content-Encoding", "br")
 	got := d.post(t, "shop", h, paid+" ")
-	if events := d.inbox.stored(); got != 200 || events[len(events)-1].Verdict != reconcile.Malformed {
+	if events := d.inbox.stored(); got != 200 || events[len(events)-1].Verdict != inbox.Malformed {
 		t.Errorf("B6: an encoding nobody knows: answer %d, stored %+v", got, events[len(events)-1])
 	}
 }

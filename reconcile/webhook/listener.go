@@ -6,7 +6,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 // Listener is told what happens. Nil fields are skipped. The functions are called from many goroutines, must
@@ -14,7 +14,7 @@ import (
 // stranger made up is never passed on.
 type Listener struct {
 	// Stored: what a delivery said is durable in the inbox. Some of its events may already have a verdict.
-	Stored func(source string, events []reconcile.Event, took time.Duration)
+	Stored func(source string, events []inbox.Event, took time.Duration)
 	// Refused: a delivery was not accepted. The source is empty when there is none of the name.
 	Refused func(source string, why Reason, status int)
 	// Greeted: an unsigned handshake was answered.
@@ -25,7 +25,7 @@ type Listener struct {
 	ClockAlarm func(source string, skew time.Duration, deliveries int)
 }
 
-func (l *Listener) stored(source string, events []reconcile.Event, took time.Duration) {
+func (l *Listener) stored(source string, events []inbox.Event, took time.Duration) {
 	if l.Stored != nil {
 		l.Stored(source, events, took)
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 // Mapping says where the events of a sender keep what we need: paths of field names from the top of the body,
@@ -31,13 +31,13 @@ type Mapping struct {
 	Version string
 	// Clock is the kind of the version: CounterClock, ObjectClock, or EventClock when Version is the event's own
 	// time and the object has none. Needed with Version.
-	Clock reconcile.Clock
+	Clock inbox.Clock
 	// Step is the resolution of a version that is a time, when that is coarser than it is written.
 	Step time.Duration
 	// At is the path of the time when it happened. Default: timestamp.
 	At string
 	// Payload says what Body is worth. Default: Whole.
-	Payload reconcile.Payload
+	Payload inbox.Payload
 	// Deleted lists the topics which say that the object is gone.
 	Deleted []string
 	// Volatile names the fields of the object that change by themselves, for its fingerprint.
@@ -52,7 +52,7 @@ func (m Mapping) withDefaults() Mapping {
 	orElse(&m.Body, "data")
 	orElse(&m.ID, strings.TrimPrefix(m.Body+".id", wholeBody+"."))
 	orElse(&m.At, "timestamp")
-	orElse(&m.Payload, reconcile.Whole)
+	orElse(&m.Payload, inbox.Whole)
 	m.Deleted, m.Volatile = slices.Clone(m.Deleted), slices.Clone(m.Volatile)
 	return m
 }
@@ -66,12 +66,12 @@ func (m *Mapping) validate() error {
 		broken := path != "" && (field != "Body" || path != wholeBody) && slices.Contains(strings.Split(path, "."), "")
 		f.whenf(broken, "%s is %q; a path is names with dots between them", field, path)
 	}
-	clocks := []reconcile.Clock{reconcile.NoClock, reconcile.CounterClock, reconcile.ObjectClock, reconcile.EventClock}
+	clocks := []inbox.Clock{inbox.NoClock, inbox.CounterClock, inbox.ObjectClock, inbox.EventClock}
 	f.whenf(!slices.Contains(clocks, m.Clock), "Clock is %q, which is none", m.Clock)
-	f.whenf(m.Version == "" && m.Clock != reconcile.NoClock, "Clock is %q, but there is no path for the Version", m.Clock)
-	f.whenf(m.Version != "" && m.Clock == reconcile.NoClock,
+	f.whenf(m.Version == "" && m.Clock != inbox.NoClock, "Clock is %q, but there is no path for the Version", m.Clock)
+	f.whenf(m.Version != "" && m.Clock == inbox.NoClock,
 		"Version has a path, but no Clock says what it is: a counter, the object's time, or the event's time")
-	payloads := []reconcile.Payload{reconcile.Whole, reconcile.Delta, reconcile.Thin}
+	payloads := []inbox.Payload{inbox.Whole, inbox.Delta, inbox.Thin}
 	f.whenf(!slices.Contains(payloads, m.Payload), "Payload is %q, which is none", m.Payload)
 	f.whenf(m.Step < 0, "Step is %s; it must not be negative", m.Step)
 	if err := f.err(); err != nil {
@@ -81,11 +81,11 @@ func (m *Mapping) validate() error {
 }
 
 // event reads a body.
-func (m *Mapping) event(body raw) (reconcile.Event, error) {
+func (m *Mapping) event(body raw) (inbox.Event, error) {
 	if !isObject(body) {
-		return reconcile.Event{}, errObject
+		return inbox.Event{}, errObject
 	}
-	e := reconcile.Event{Topic: wordAt(body, m.Topic), Payload: m.Payload, Version: m.version(wordAt(body, m.Version))}
+	e := inbox.Event{Topic: wordAt(body, m.Topic), Payload: m.Payload, Version: m.version(wordAt(body, m.Version))}
 	e.Object.ID, e.At = wordAt(body, m.ID), timeOf(word(wordAt(body, m.At)))
 	e.Deleted = slices.Contains(m.Deleted, e.Topic)
 	if e.Object.Type = m.Type; m.Type == "" {
@@ -93,29 +93,29 @@ func (m *Mapping) event(body raw) (reconcile.Event, error) {
 	}
 	if m.Tenant != "" {
 		if e.Object.Tenant = wordAt(body, m.Tenant); e.Object.Tenant == "" {
-			return reconcile.Event{}, errors.New("it names no tenant")
+			return inbox.Event{}, errors.New("it names no tenant")
 		}
 	}
 	e.ID = wordAt(body, m.EventID)
 	e.Dedupe = byID(e.ID)
 	var ok bool
 	if e.Body, ok = at(body, strings.TrimPrefix(m.Body, wholeBody)); !ok {
-		e.Body, e.Payload = body, reconcile.Thin // a notice without the object
+		e.Body, e.Payload = body, inbox.Thin // a notice without the object
 	}
 	return e, nil
 }
 
 // version reads a version; one that cannot be read is none, and the event a hint.
-func (m *Mapping) version(text string) reconcile.Version {
-	if m.Clock == reconcile.CounterClock {
+func (m *Mapping) version(text string) inbox.Version {
+	if m.Clock == inbox.CounterClock {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
-			return reconcile.Version{}
+			return inbox.Version{}
 		}
-		return reconcile.Counter(n)
+		return inbox.Counter(n)
 	}
 	v := versionAt(word(text), m.Step)
-	if v.Clock != reconcile.NoClock {
+	if v.Clock != inbox.NoClock {
 		v.Clock = m.Clock
 	}
 	return v

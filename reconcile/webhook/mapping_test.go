@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 const nested = `{"kind":"invoice.sent","when":"2026-11-20T10:30:00Z","account":{"key":"eu"},
@@ -27,29 +27,29 @@ func TestMapping(t *testing.T) {
 		mapping Mapping
 		body    string
 		object  string
-		version reconcile.Version
-		payload reconcile.Payload
+		version inbox.Version
+		payload inbox.Payload
 		deleted bool
 	}{
-		"no version": {base, nested, "s:eu:invoice:17", reconcile.Version{}, reconcile.Whole, false},
-		"counter": {with(func(m *Mapping) { m.Version, m.Clock = "payload.invoice.rev", reconcile.CounterClock }),
-			nested, "s:eu:invoice:17", reconcile.Counter(5), reconcile.Whole, false},
-		"counter that is none": {with(func(m *Mapping) { m.Version, m.Clock = "payload.invoice.note", reconcile.CounterClock }),
-			nested, "s:eu:invoice:17", reconcile.Version{}, reconcile.Whole, false},
-		"time": {with(func(m *Mapping) { m.Version, m.Clock = "payload.invoice.changed", reconcile.ObjectClock }),
-			nested, "s:eu:invoice:17", reconcile.At(changed, time.Millisecond), reconcile.Whole, false},
+		"no version": {base, nested, "s:eu:invoice:17", inbox.Version{}, inbox.Whole, false},
+		"counter": {with(func(m *Mapping) { m.Version, m.Clock = "payload.invoice.rev", inbox.CounterClock }),
+			nested, "s:eu:invoice:17", inbox.Counter(5), inbox.Whole, false},
+		"counter that is none": {with(func(m *Mapping) { m.Version, m.Clock = "payload.invoice.note", inbox.CounterClock }),
+			nested, "s:eu:invoice:17", inbox.Version{}, inbox.Whole, false},
+		"time": {with(func(m *Mapping) { m.Version, m.Clock = "payload.invoice.changed", inbox.ObjectClock }),
+			nested, "s:eu:invoice:17", inbox.At(changed, time.Millisecond), inbox.Whole, false},
 		"coarse time": {with(func(m *Mapping) {
-			m.Version, m.Clock, m.Step = "payload.invoice.changed", reconcile.ObjectClock, time.Second
+			m.Version, m.Clock, m.Step = "payload.invoice.changed", inbox.ObjectClock, time.Second
 		}),
-			nested, "s:eu:invoice:17", reconcile.At(changed, time.Second), reconcile.Whole, false},
-		"event time": {with(func(m *Mapping) { m.Version, m.Clock = "when", reconcile.EventClock }),
-			nested, "s:eu:invoice:17", second(reconcile.EventClock, "2026-11-20T10:30:00Z"), reconcile.Whole, false},
-		"time that is none": {with(func(m *Mapping) { m.Version, m.Clock = "payload.invoice.note", reconcile.ObjectClock }),
-			nested, "s:eu:invoice:17", reconcile.Version{}, reconcile.Whole, false},
-		"own type": {with(func(m *Mapping) { m.Type = "bill" }), nested, "s:eu:bill:17", reconcile.Version{}, reconcile.Whole, false},
-		"deleted":  {with(func(m *Mapping) { m.Deleted = []string{"invoice.sent"} }), nested, "s:eu:invoice:17", reconcile.Version{}, reconcile.Whole, true},
-		"delta":    {with(func(m *Mapping) { m.Payload = reconcile.Delta }), nested, "s:eu:invoice:17", reconcile.Version{}, reconcile.Delta, false},
-		"thin":     {Mapping{ID: "id", Body: "data"}, `{"type":"order.paid","id":"7"}`, "s:order:7", reconcile.Version{}, reconcile.Thin, false},
+			nested, "s:eu:invoice:17", inbox.At(changed, time.Second), inbox.Whole, false},
+		"event time": {with(func(m *Mapping) { m.Version, m.Clock = "when", inbox.EventClock }),
+			nested, "s:eu:invoice:17", second(inbox.EventClock, "2026-11-20T10:30:00Z"), inbox.Whole, false},
+		"time that is none": {with(func(m *Mapping) { m.Version, m.Clock = "payload.invoice.note", inbox.ObjectClock }),
+			nested, "s:eu:invoice:17", inbox.Version{}, inbox.Whole, false},
+		"own type": {with(func(m *Mapping) { m.Type = "bill" }), nested, "s:eu:bill:17", inbox.Version{}, inbox.Whole, false},
+		"deleted":  {with(func(m *Mapping) { m.Deleted = []string{"invoice.sent"} }), nested, "s:eu:invoice:17", inbox.Version{}, inbox.Whole, true},
+		"delta":    {with(func(m *Mapping) { m.Payload = inbox.Delta }), nested, "s:eu:invoice:17", inbox.Version{}, inbox.Delta, false},
+		"thin":     {Mapping{ID: "id", Body: "data"}, `{"type":"order.paid","id":"7"}`, "s:order:7", inbox.Version{}, inbox.Thin, false},
 	} {
 		p, err := Standard(tc.mapping)
 		if err != nil {
@@ -66,7 +66,7 @@ func TestMapping(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e := parsed(t, p, nil, strings.Replace(nested, "account", "acc", 1))[0]; e.Verdict != reconcile.Malformed {
+	if e := parsed(t, p, nil, strings.Replace(nested, "account", "acc", 1))[0]; e.Verdict != inbox.Malformed {
 		t.Errorf("without tenant: %+v", e)
 	}
 }
@@ -78,7 +78,7 @@ func TestVolatile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	digest := func(data string) reconcile.Digest {
+	digest := func(data string) inbox.Digest {
 		return parsed(t, p, nil, `{"type":"a.b","data":`+data+`}`)[0].Fingerprint
 	}
 	first := digest(`{"id":1,"total":5,"seen":1,"meta":{"trace":"a","k":1}}`)
@@ -98,7 +98,7 @@ func TestMappingFaults(t *testing.T) {
 		want []string
 	}{
 		{Mapping{Version: "data.v"}, []string{"no Clock"}},
-		{Mapping{Clock: reconcile.CounterClock}, []string{"no path for the Version"}},
+		{Mapping{Clock: inbox.CounterClock}, []string{"no path for the Version"}},
 		{Mapping{Clock: "sundial", Payload: "some", Step: -1, ID: "data..id", Topic: ".type"}, []string{"sundial", `"some"`, "Step is -1ns", "ID is", "Topic is"}},
 	} {
 		_, err := Standard(tc.m)

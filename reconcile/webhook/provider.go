@@ -15,7 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 // Provider is the convention of one sender: how it signs, and what its deliveries say. The functions of this
@@ -38,7 +38,7 @@ type Provider struct {
 	// Parse reads what a verified delivery says. An event names its object, topic, payload, version and what
 	// makes it the same event as another (Dedupe; zero: its content); the receiver adds the rest. No events
 	// and no error: a handshake. An error: nobody can read it, which is stored as malformed.
-	Parse func(m Message) ([]reconcile.Event, error)
+	Parse func(m Message) ([]inbox.Event, error)
 	// Greets reports whether an unsigned request is a handshake, to be answered with 200 and forgotten. Nil:
 	// the provider has none.
 	Greets func(h http.Header, body []byte) bool

@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 // parsed reads a verified body as a source with every tenant would.
-func parsed(t *testing.T, p Provider, h http.Header, body string) []reconcile.Event {
+func parsed(t *testing.T, p Provider, h http.Header, body string) []inbox.Event {
 	t.Helper()
 	secret := Secret{"only", "whsec_YS1zZWNyZXQtZm9yLXRlc3RzLW9ubHkh"}
 	s, err := newSource(Source{Name: "s", Provider: p, Secrets: []Secret{secret}, Tenants: []string{AnyTenant}, Headers: trusting(p)})
@@ -39,12 +39,12 @@ func trusting(p Provider) Headers {
 }
 
 // second is the version of a source that tells its objects' times in seconds.
-func second(clock reconcile.Clock, text string) reconcile.Version {
+func second(clock inbox.Clock, text string) inbox.Version {
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
 		panic(err)
 	}
-	return reconcile.Version{Clock: clock, N: at.UnixNano(), Step: time.Second}
+	return inbox.Version{Clock: clock, N: at.UnixNano(), Step: time.Second}
 }
 
 // told is what an event says, without what every event has.
@@ -52,13 +52,13 @@ type told struct {
 	object  string
 	topic   string
 	id      string
-	payload reconcile.Payload
+	payload inbox.Payload
 	deleted bool
-	version reconcile.Version
-	verdict reconcile.Verdict
+	version inbox.Version
+	verdict inbox.Verdict
 }
 
-func tell(e reconcile.Event) told {
+func tell(e inbox.Event) told {
 	return told{e.Object.String(), e.Topic, e.ID, e.Payload, e.Deleted, e.Version, e.Verdict}
 }
 
@@ -81,69 +81,69 @@ func TestProviders(t *testing.T) {
 	}{
 		// D21: the event's time orders events, never objects.
 		"stripe": {Stripe(), nil, fixture(t, "stripe.json"), []told{
-			{"s:invoice:in_42", "invoice.paid", "evt_1Pabc", reconcile.Whole, false, second(reconcile.EventClock, "2024-07-03T09:46:40Z"), ""}}},
+			{"s:invoice:in_42", "invoice.paid", "evt_1Pabc", inbox.Whole, false, second(inbox.EventClock, "2024-07-03T09:46:40Z"), ""}}},
 		"stripe, of another mode": {StripeTest(), nil, fixture(t, "stripe.json"), []told{
-			{"s:invoice:in_42", "invoice.paid", "evt_1Pabc", reconcile.Whole, false, second(reconcile.EventClock, "2024-07-03T09:46:40Z"), reconcile.Unknown}}},
+			{"s:invoice:in_42", "invoice.paid", "evt_1Pabc", inbox.Whole, false, second(inbox.EventClock, "2024-07-03T09:46:40Z"), inbox.Unknown}}},
 		"stripe, connected account": {StripeTest(), nil, `{"id":"evt_2","object":"event","created":1720000000,"livemode":false,"type":"customer.deleted","account":"acct_9","data":{"object":{"id":"cus_1","object":"customer"}}}`, []told{
-			{"s:acct_9:customer:cus_1", "customer.deleted", "evt_2", reconcile.Whole, true, second(reconcile.EventClock, "2024-07-03T09:46:40Z"), ""}}},
+			{"s:acct_9:customer:cus_1", "customer.deleted", "evt_2", inbox.Whole, true, second(inbox.EventClock, "2024-07-03T09:46:40Z"), ""}}},
 		"stripe, cancelled subscription": {StripeTest(), nil, `{"id":"evt_2","object":"event","type":"customer.subscription.deleted","data":{"object":{"id":"sub_1","object":"subscription"}}}`, []told{
-			{"s:subscription:sub_1", "customer.subscription.deleted", "evt_2", reconcile.Whole, false, reconcile.Version{}, ""}}},
+			{"s:subscription:sub_1", "customer.subscription.deleted", "evt_2", inbox.Whole, false, inbox.Version{}, ""}}},
 		"stripe, thin": {StripeTest(), nil, `{"id":"evt_3","object":"v2.core.event","type":"v1.billing.meter.error_report_triggered","created":"2026-11-20T10:30:00.246Z","livemode":false,"related_object":{"id":"mtr_1","type":"billing.meter","url":"/v1/billing/meters/mtr_1"}}`, []told{
-			{"s:billing.meter:mtr_1", "v1.billing.meter.error_report_triggered", "evt_3", reconcile.Thin, false, reconcile.Version{}, ""}}},
+			{"s:billing.meter:mtr_1", "v1.billing.meter.error_report_triggered", "evt_3", inbox.Thin, false, inbox.Version{}, ""}}},
 		"stripe, object without id": {StripeTest(), nil, `{"id":"evt_4","object":"event","type":"balance.available","created":1720000000,"data":{"object":{"object":"balance"}}}`, []told{
-			{"s:balance:", "balance.available", "evt_4", reconcile.Whole, false, second(reconcile.EventClock, "2024-07-03T09:46:40Z"), reconcile.Unknown}}},
+			{"s:balance:", "balance.available", "evt_4", inbox.Whole, false, second(inbox.EventClock, "2024-07-03T09:46:40Z"), inbox.Unknown}}},
 
 		"woocommerce": {WooCommerce(), http.Header{wooTopic: {"order.updated"}, wooDelivery: {"d1"}}, fixture(t, "woocommerce.json"), []told{
-			{"s:order:10492", "order.updated", "d1", reconcile.Whole, false, second(reconcile.ObjectClock, ten), ""}}},
+			{"s:order:10492", "order.updated", "d1", inbox.Whole, false, second(inbox.ObjectClock, ten), ""}}},
 		"woocommerce, deleted": {WooCommerce(), http.Header{wooTopic: {"order.deleted"}}, `{"id":10492}`, []told{
-			{"s:order:10492", "order.deleted", "", reconcile.Thin, true, reconcile.Version{}, ""}}},
+			{"s:order:10492", "order.deleted", "", inbox.Thin, true, inbox.Version{}, ""}}},
 		"woocommerce, without time": {WooCommerce(), http.Header{wooTopic: {"coupon.updated"}}, `{"id":3,"date_modified_gmt":null}`, []told{
-			{"s:coupon:3", "coupon.updated", "", reconcile.Thin, false, reconcile.Version{}, ""}}},
+			{"s:coupon:3", "coupon.updated", "", inbox.Thin, false, inbox.Version{}, ""}}},
 		"woocommerce, without topic": {WooCommerce(), nil, `{"id":3}`, []told{
-			{"s::3", "", "", reconcile.Whole, false, reconcile.Version{}, reconcile.Unknown}}},
+			{"s::3", "", "", inbox.Whole, false, inbox.Version{}, inbox.Unknown}}},
 		"woocommerce, huge id": {WooCommerce(), http.Header{wooTopic: {"order.updated"}}, `{"id":9007199254740993}`, []told{
-			{"s:order:9007199254740993", "order.updated", "", reconcile.Thin, false, reconcile.Version{}, ""}}},
+			{"s:order:9007199254740993", "order.updated", "", inbox.Thin, false, inbox.Version{}, ""}}},
 
 		"shopify": {Shopify(), shopify("orders/updated"), fixture(t, "shopify.json"), []told{
-			{"s:tea.myshopify.com:order:820982911946154508", "orders/updated", "b54557e4", reconcile.Whole, false, second(reconcile.ObjectClock, ten), ""}}},
+			{"s:tea.myshopify.com:order:820982911946154508", "orders/updated", "b54557e4", inbox.Whole, false, second(inbox.ObjectClock, ten), ""}}},
 		"shopify, deleted": {Shopify(), shopify("companies/delete"), `{"id":1}`, []told{
-			{"s:tea.myshopify.com:company:1", "companies/delete", "b54557e4", reconcile.Thin, true, reconcile.Version{}, ""}}},
+			{"s:tea.myshopify.com:company:1", "companies/delete", "b54557e4", inbox.Thin, true, inbox.Version{}, ""}}},
 
 		"github": {GitHub(), github("issues"), fixture(t, "github.json"), []told{
-			{"s:issue:73464126", "issues.edited", "72d3162e", reconcile.Whole, false, second(reconcile.ObjectClock, ten), ""}}},
+			{"s:issue:73464126", "issues.edited", "72d3162e", inbox.Whole, false, second(inbox.ObjectClock, ten), ""}}},
 		"github, form": {GitHub(), http.Header{"X-Github-Event": {"issues"}, "Content-Type": {"application/x-www-form-urlencoded"}}, "payload=%7B%22action%22%3A%22opened%22%2C%22issue%22%3A%7B%22id%22%3A7%7D%7D", []told{
-			{"s:issue:7", "issues.opened", "", reconcile.Whole, false, reconcile.Version{}, ""}}},
+			{"s:issue:7", "issues.opened", "", inbox.Whole, false, inbox.Version{}, ""}}},
 		"github, deleted comment": {GitHub(), github("issue_comment"), `{"action":"deleted","issue":{"id":1},"comment":{"id":5,"updated_at":"2026-11-20T10:30:00Z"}}`, []told{
-			{"s:issue_comment:5", "issue_comment.deleted", "72d3162e", reconcile.Thin, true, reconcile.Version{}, ""}}},
+			{"s:issue_comment:5", "issue_comment.deleted", "72d3162e", inbox.Thin, true, inbox.Version{}, ""}}},
 		"github, review": {GitHub(), github("pull_request_review"), `{"action":"submitted","review":{"id":80},"pull_request":{"id":1}}`, []told{
-			{"s:pull_request_review:80", "pull_request_review.submitted", "72d3162e", reconcile.Whole, false, reconcile.Version{}, ""}}},
+			{"s:pull_request_review:80", "pull_request_review.submitted", "72d3162e", inbox.Whole, false, inbox.Version{}, ""}}},
 		"github, deployment status": {GitHub(), github("deployment_status"), `{"deployment_status":{"id":6,"updated_at":"2026-11-20T10:30:00Z"},"deployment":{"id":1}}`, []told{
-			{"s:deployment_status:6", "deployment_status", "72d3162e", reconcile.Whole, false, second(reconcile.ObjectClock, ten), ""}}},
+			{"s:deployment_status:6", "deployment_status", "72d3162e", inbox.Whole, false, second(inbox.ObjectClock, ten), ""}}},
 		"github, push": {GitHub(), github("push"), `{"ref":"refs/heads/main","repository":{"id":1}}`, []told{
-			{"s::", "push", "72d3162e", reconcile.Whole, false, reconcile.Version{}, reconcile.Unknown}}},
+			{"s::", "push", "72d3162e", inbox.Whole, false, inbox.Version{}, inbox.Unknown}}},
 
 		// The time of an event of Xero or QuickBooks is not the version that a fetch finds: every one is a hint.
 		"xero": {Xero(), nil, fixture(t, "xero.json"), []told{
-			{organisation + "invoice:44aa0707-f718-4f1c-8d53-f2da9ca59533", "invoice.update", "", reconcile.Thin, false, reconcile.Version{}, ""},
-			{organisation + "contact:717f2bfc-c6d4-41fd-b238-3f2f0c0cf777", "contact.create", "", reconcile.Thin, false, reconcile.Version{}, ""}}},
+			{organisation + "invoice:44aa0707-f718-4f1c-8d53-f2da9ca59533", "invoice.update", "", inbox.Thin, false, inbox.Version{}, ""},
+			{organisation + "contact:717f2bfc-c6d4-41fd-b238-3f2f0c0cf777", "contact.create", "", inbox.Thin, false, inbox.Version{}, ""}}},
 		"xero, one of two unreadable": {Xero(), nil, `{"events":[7,{"resourceId":"r","tenantId":"t","eventCategory":"INVOICE","eventType":"UPDATE","eventDateUtc":"2026-11-20T10:30:00.123"}]}`, []told{
-			{"s::", "", "", reconcile.Thin, false, reconcile.Version{}, reconcile.Malformed},
-			{"s:t:invoice:r", "invoice.update", "", reconcile.Thin, false, reconcile.Version{}, ""}}},
+			{"s::", "", "", inbox.Thin, false, inbox.Version{}, inbox.Malformed},
+			{"s:t:invoice:r", "invoice.update", "", inbox.Thin, false, inbox.Version{}, ""}}},
 		"quickbooks": {QuickBooks(), nil, fixture(t, "quickbooks.json"), []told{
-			{realm + "customer:1", "customer.create", "", reconcile.Thin, false, reconcile.Version{}, ""},
-			{realm + "vendor:9", "vendor.merge", "", reconcile.Thin, false, reconcile.Version{}, ""},
-			{realm + "vendor:8", "vendor.merge", "", reconcile.Thin, true, reconcile.Version{}, ""}}},
+			{realm + "customer:1", "customer.create", "", inbox.Thin, false, inbox.Version{}, ""},
+			{realm + "vendor:9", "vendor.merge", "", inbox.Thin, false, inbox.Version{}, ""},
+			{realm + "vendor:8", "vendor.merge", "", inbox.Thin, true, inbox.Version{}, ""}}},
 		"quickbooks, cloud events": {QuickBooks(), nil, fixture(t, "quickbooks-cloudevents.json"), []told{
-			{realm + "invoice:1234", "invoice.updated", "88cd52aa-33b6-4351-9aa4-47572edbd068", reconcile.Thin, false, reconcile.Version{}, ""},
-			{realm + "customer:77", "customer.deleted", "5f7a2b1c-0000-4351-9aa4-47572edbd068", reconcile.Thin, true, reconcile.Version{}, ""}}},
+			{realm + "invoice:1234", "invoice.updated", "88cd52aa-33b6-4351-9aa4-47572edbd068", inbox.Thin, false, inbox.Version{}, ""},
+			{realm + "customer:77", "customer.deleted", "5f7a2b1c-0000-4351-9aa4-47572edbd068", inbox.Thin, true, inbox.Version{}, ""}}},
 
 		"quickbooks, one cloud event": {QuickBooks(), nil, `{"specversion":"1.0","id":"e1","type":"qbo.bill.created.v1","time":"2026-11-20T10:30:00Z","intuitentityid":"7","intuitaccountid":"1185883450"}`, []told{
-			{realm + "bill:7", "bill.created", "e1", reconcile.Thin, false, reconcile.Version{}, ""}}},
+			{realm + "bill:7", "bill.created", "e1", inbox.Thin, false, inbox.Version{}, ""}}},
 
 		"standard": {orders(t), http.Header{"Webhook-Id": {"msg_1"}}, fixture(t, "standard.json"), []told{
-			{"s:order:10492", "order.updated", "msg_1", reconcile.Whole, false, reconcile.Counter(17), ""}}},
+			{"s:order:10492", "order.updated", "msg_1", inbox.Whole, false, inbox.Counter(17), ""}}},
 		"standard, deleted": {orders(t), http.Header{"Svix-Id": {"msg_2"}}, `{"type":"order.deleted","data":{"id":5,"version":18}}`, []told{
-			{"s:order:5", "order.deleted", "msg_2", reconcile.Whole, true, reconcile.Counter(18), ""}}},
+			{"s:order:5", "order.deleted", "msg_2", inbox.Whole, true, inbox.Counter(18), ""}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -153,7 +153,7 @@ func TestProviders(t *testing.T) {
 				if !json.Valid(e.Body) || e.Dedupe.IsZero() || e.Secret != "only" || !e.Received.Equal(noon) {
 					t.Errorf("incomplete: %+v", e)
 				}
-				if (e.Payload == reconcile.Thin) != e.Fingerprint.IsZero() {
+				if (e.Payload == inbox.Thin) != e.Fingerprint.IsZero() {
 					t.Errorf("payload %s with fingerprint %x", e.Payload, e.Fingerprint)
 				}
 			}
@@ -184,7 +184,7 @@ func TestNotOfTheProvider(t *testing.T) {
 	} {
 		for _, body := range tc.bodies {
 			events := parsed(t, tc.provider, tc.header, body)
-			if len(events) != 1 || events[0].Verdict != reconcile.Malformed || events[0].Why == "" {
+			if len(events) != 1 || events[0].Verdict != inbox.Malformed || events[0].Why == "" {
 				t.Errorf("B6: %s: %s: %+v", name, body, events)
 			}
 			var kept string
@@ -201,10 +201,10 @@ func TestTenants(t *testing.T) {
 	const plain = "a-secret-for-tests-only"
 	for _, tc := range []struct {
 		tenants []string
-		want    reconcile.Verdict
+		want    inbox.Verdict
 	}{
-		{nil, reconcile.Unknown},
-		{[]string{"another"}, reconcile.Unknown},
+		{nil, inbox.Unknown},
+		{[]string{"another"}, inbox.Unknown},
 		{[]string{"another", "c2cc9b6e-9458-4c7d-93cc-f02b81b0594f"}, ""},
 		{[]string{AnyTenant}, ""},
 	} {
@@ -235,7 +235,7 @@ func TestEpoch(t *testing.T) {
 	hint := `{"type":"order.paid","data":{"id":"1"}}`
 	d.post(t, "shop", signed(t, "b", hint), hint)
 	events := d.inbox.stored()
-	if events[0].Version.Revision() != "2/3" || events[1].Version != (reconcile.Version{}) {
+	if events[0].Version.Revision() != "2/3" || events[1].Version != (inbox.Version{}) {
 		t.Errorf("versions %+v, %+v", events[0].Version, events[1].Version)
 	}
 }
@@ -289,7 +289,7 @@ func TestHandshakes(t *testing.T) {
 		t.Errorf("A17: the ping of GitHub: answer %d", got)
 	}
 	events := d.inbox.stored()
-	if len(events) != 2 || events[0].Verdict != reconcile.Ignored || events[1].Verdict != reconcile.Ignored {
+	if len(events) != 2 || events[0].Verdict != inbox.Ignored || events[1].Verdict != inbox.Ignored {
 		t.Errorf("A17: signed handshakes are stored as %+v", events)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 // QuickBooks returns the provider for QuickBooks Online; the secret is the app's verifier token, the tenant the
@@ -18,12 +18,12 @@ import (
 func QuickBooks() Provider {
 	return Provider{
 		Name: "QuickBooks", Key: plainKey, Claim: base64Claim("Intuit-Signature"),
-		Parse: func(m Message) ([]reconcile.Event, error) {
+		Parse: func(m Message) ([]inbox.Event, error) {
 			switch {
 			case bytes.HasPrefix(bytes.TrimLeft(m.Body, " \t\r\n"), []byte("[")):
 				return intuitCloudEvents(m.Body)
 			case wordAt(m.Body, "specversion") != "":
-				return []reconcile.Event{intuitCloudEvent(m.Body)}, nil
+				return []inbox.Event{intuitCloudEvent(m.Body)}, nil
 			}
 			return intuitNotifications(m.Body)
 		},
@@ -32,7 +32,7 @@ func QuickBooks() Provider {
 
 var errQuickBooks = errors.New("it is no delivery of QuickBooks")
 
-func intuitNotifications(body raw) ([]reconcile.Event, error) {
+func intuitNotifications(body raw) ([]inbox.Event, error) {
 	var b struct {
 		EventNotifications []struct {
 			RealmID         word
@@ -42,7 +42,7 @@ func intuitNotifications(body raw) ([]reconcile.Event, error) {
 	if !isObject(body) || json.Unmarshal(body, &b) != nil || b.EventNotifications == nil {
 		return nil, errQuickBooks
 	}
-	var events []reconcile.Event
+	var events []inbox.Event
 	for _, n := range b.EventNotifications {
 		for _, entity := range n.DataChangeEvent.Entities {
 			events = append(events, intuitEntity(string(n.RealmID), entity)...)
@@ -51,21 +51,21 @@ func intuitNotifications(body raw) ([]reconcile.Event, error) {
 	return events, nil
 }
 
-func intuitEntity(realm string, body raw) []reconcile.Event {
+func intuitEntity(realm string, body raw) []inbox.Event {
 	var b struct {
 		Name, Operation            string
 		ID, DeletedID, LastUpdated word
 	}
 	if json.Unmarshal(body, &b) != nil || realm == "" {
-		return []reconcile.Event{malformed(body, errQuickBooks)}
+		return []inbox.Event{malformed(body, errQuickBooks)}
 	}
 	kind, operation := strings.ToLower(b.Name), strings.ToLower(b.Operation)
-	e := reconcile.Event{
-		Object: reconcile.Object{Tenant: realm, Type: kind, ID: string(b.ID)},
+	e := inbox.Event{
+		Object: inbox.Object{Tenant: realm, Type: kind, ID: string(b.ID)},
 		Topic:  kind + "." + operation, Dedupe: byID(kind, string(b.ID), operation, string(b.LastUpdated)),
-		Payload: reconcile.Thin, Deleted: operation == "delete", At: timeOf(b.LastUpdated), Body: body,
+		Payload: inbox.Thin, Deleted: operation == "delete", At: timeOf(b.LastUpdated), Body: body,
 	}
-	events := []reconcile.Event{e}
+	events := []inbox.Event{e}
 	if b.DeletedID != "" { // merged into the other
 		e.Object.ID, e.Deleted = string(b.DeletedID), true
 		e.Dedupe = byID(kind, string(b.DeletedID), operation, string(b.LastUpdated))
@@ -74,12 +74,12 @@ func intuitEntity(realm string, body raw) []reconcile.Event {
 	return events
 }
 
-func intuitCloudEvents(body raw) ([]reconcile.Event, error) {
+func intuitCloudEvents(body raw) ([]inbox.Event, error) {
 	var all []raw
 	if json.Unmarshal(body, &all) != nil {
 		return nil, errQuickBooks
 	}
-	events := make([]reconcile.Event, len(all))
+	events := make([]inbox.Event, len(all))
 	for i, one := range all {
 		events[i] = intuitCloudEvent(one)
 	}
@@ -87,7 +87,7 @@ func intuitCloudEvents(body raw) ([]reconcile.Event, error) {
 }
 
 // intuitCloudEvent reads one whose type is like qbo.invoice.updated.v1.
-func intuitCloudEvent(body raw) reconcile.Event {
+func intuitCloudEvent(body raw) inbox.Event {
 	var b struct{ ID, Type, Time, IntuitEntityID, IntuitAccountID word }
 	if json.Unmarshal(body, &b) != nil || b.IntuitAccountID == "" {
 		return malformed(body, errQuickBooks)
@@ -97,9 +97,9 @@ func intuitCloudEvent(body raw) reconcile.Event {
 		return malformed(body, errors.New("its type is none of QuickBooks"))
 	}
 	kind, operation := strings.ToLower(parts[1]), strings.ToLower(parts[2])
-	return reconcile.Event{
-		Object: reconcile.Object{Tenant: string(b.IntuitAccountID), Type: kind, ID: string(b.IntuitEntityID)},
+	return inbox.Event{
+		Object: inbox.Object{Tenant: string(b.IntuitAccountID), Type: kind, ID: string(b.IntuitEntityID)},
 		Topic:  kind + "." + operation, ID: string(b.ID), Dedupe: byID(string(b.ID)),
-		Payload: reconcile.Thin, Deleted: operation == "deleted", At: timeOf(b.Time), Body: body,
+		Payload: inbox.Thin, Deleted: operation == "deleted", At: timeOf(b.Time), Body: body,
 	}
 }

@@ -7,12 +7,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 // Receiver is the door for webhooks: an [http.Handler] for POST <prefix><source>. It is safe for concurrent use.
 type Receiver struct {
-	inbox   reconcile.Inbox
+	inbox   inbox.Inbox
 	opts    Options
 	sources map[string]*source
 	log     *refusalLog
@@ -23,7 +23,7 @@ const maxSources = 1024
 
 // New returns a receiver that stores what the sources send in inbox. Options may be nil. The error names
 // everything that is wrong with all sources: a receiver that cannot verify one of them is not made.
-func New(inbox reconcile.Inbox, sources []Source, options *Options) (*Receiver, error) {
+func New(inbox inbox.Inbox, sources []Source, options *Options) (*Receiver, error) {
 	opts := options.withDefaults()
 	wrong := faults{opts.validate()}
 	wrong.whenf(inbox == nil, "there is no inbox: what was verified has to be stored")

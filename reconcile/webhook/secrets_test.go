@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 // M6: a signature of a scheme that is not known here, in whatever form, keeps no genuine one beside it from being believed.
@@ -42,7 +42,7 @@ func TestSignaturesAreBounded(t *testing.T) {
 		Name:  "theirs",
 		Key:   func(string) (Key, error) { return func(Claim) bool { tried++; return true }, nil },
 		Claim: func(http.Header, []byte) (Claim, error) { return Claim{Signatures: make([]Signature, n)}, nil },
-		Parse: func(Message) ([]reconcile.Event, error) { return nil, nil },
+		Parse: func(Message) ([]inbox.Event, error) { return nil, nil },
 	}
 	d := open(t, nil, Source{Name: "theirs", Provider: p, Secrets: []Secret{{"only", "some-secret-text-here"}}})
 	for n = range 18 {
@@ -83,7 +83,7 @@ func TestNoSecrets(t *testing.T) {
 		"whsec_" + base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("a"), 16)): "one byte over and over",
 		"": "begin with whsec_",
 	} {
-		_, err := New(&inbox{}, []Source{{Name: "shop", Provider: orders(t), Secrets: []Secret{{"only", secret}}}}, nil)
+		_, err := New(&fakeInbox{}, []Source{{Name: "shop", Provider: orders(t), Secrets: []Secret{{"only", secret}}}}, nil)
 		if err == nil || !strings.Contains(err.Error(), fault) {
 			t.Errorf("L2: %q: %v; want %q", secret, err, fault)
 		}

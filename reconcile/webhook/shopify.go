@@ -8,7 +8,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 // Shopify returns the provider for the webhooks of a Shopify app; the secret is the app's client secret. The
@@ -28,7 +28,7 @@ func Shopify() Provider {
 	}
 }
 
-func shopifyEvents(m Message) ([]reconcile.Event, error) {
+func shopifyEvents(m Message) ([]inbox.Event, error) {
 	var b struct {
 		ID      word
 		GID     string `json:"admin_graphql_api_id"`
@@ -42,13 +42,13 @@ func shopifyEvents(m Message) ([]reconcile.Event, error) {
 		return nil, errors.New("its header names no shop")
 	}
 	objects, happened, _ := strings.Cut(topic, "/") // orders/updated
-	e := reconcile.Event{
-		Object: reconcile.Object{Tenant: shop, ID: string(b.ID)},
-		Topic:  topic, ID: m.Header.Get("X-Shopify-Webhook-Id"), Dedupe: reconcile.DigestOf(string(m.Body)),
-		Payload: reconcile.Whole, Version: versionAt(b.Updated, time.Second), At: timeOf(b.Updated), Body: m.Body,
+	e := inbox.Event{
+		Object: inbox.Object{Tenant: shop, ID: string(b.ID)},
+		Topic:  topic, ID: m.Header.Get("X-Shopify-Webhook-Id"), Dedupe: inbox.DigestOf(string(m.Body)),
+		Payload: inbox.Whole, Version: versionAt(b.Updated, time.Second), At: timeOf(b.Updated), Body: m.Body,
 	}
 	m.bind(&e, shopifyType(b.GID, string(b.ID)), singular(objects), happened == "delete")
-	return []reconcile.Event{e}, nil
+	return []inbox.Event{e}, nil
 }
 
 // shopifyNames are the types that the topics call by another name than the bodies.

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 // Standard returns the provider for senders that follow Standard Webhooks, Svix and its customers among them:
@@ -24,14 +24,14 @@ func Standard(m Mapping) (Provider, error) {
 	return Provider{
 		Name: "Standard Webhooks", SignsTime: true,
 		Key: standardKey, Claim: standardClaim,
-		Parse: func(d Message) ([]reconcile.Event, error) {
+		Parse: func(d Message) ([]inbox.Event, error) {
 			e, err := m.event(d.Body)
 			if err != nil {
 				return nil, err
 			}
 			e.ID = standardHeader(d.Header, "id")
 			e.Dedupe = byID(e.ID)
-			return []reconcile.Event{e}, nil
+			return []inbox.Event{e}, nil
 		},
 		Volatile: m.Volatile,
 	}, nil

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 // Stripe returns the provider for the live events of Stripe. The tenant is the connected account, empty for the
@@ -24,15 +24,15 @@ func stripe(live bool) Provider {
 		Name: "Stripe", SignsTime: true,
 		Key:   func(secret string) (Key, error) { return hmacKey("v1", []byte(secret)) },
 		Claim: stripeClaim,
-		Parse: func(m Message) ([]reconcile.Event, error) {
+		Parse: func(m Message) ([]inbox.Event, error) {
 			e, livemode, err := stripeEvent(m.Body)
 			if err != nil {
 				return nil, err
 			}
 			if livemode != live {
-				e.Verdict, e.Why = reconcile.Unknown, "it is of the other mode, live or test, than the source"
+				e.Verdict, e.Why = inbox.Unknown, "it is of the other mode, live or test, than the source"
 			}
-			return []reconcile.Event{e}, nil
+			return []inbox.Event{e}, nil
 		},
 	}
 }
@@ -83,31 +83,31 @@ type stripeBody struct {
 	Related  struct{ ID, Type word } `json:"related_object"`
 }
 
-func stripeEvent(body raw) (reconcile.Event, bool, error) {
+func stripeEvent(body raw) (inbox.Event, bool, error) {
 	var b stripeBody
 	if err := json.Unmarshal(body, &b); err != nil {
-		return reconcile.Event{}, false, errors.New("it is no event of Stripe")
+		return inbox.Event{}, false, errors.New("it is no event of Stripe")
 	}
-	e := reconcile.Event{Topic: b.Type, ID: string(b.ID), Dedupe: byID(string(b.ID)), At: timeOf(b.Created), Body: body}
+	e := inbox.Event{Topic: b.Type, ID: string(b.ID), Dedupe: byID(string(b.ID)), At: timeOf(b.Created), Body: body}
 	switch b.Object {
 	case "v2.core.event":
-		e.Object = reconcile.Object{Tenant: b.Context, Type: string(b.Related.Type), ID: string(b.Related.ID)}
-		e.Payload = reconcile.Thin
+		e.Object = inbox.Object{Tenant: b.Context, Type: string(b.Related.Type), ID: string(b.Related.ID)}
+		e.Payload = inbox.Thin
 	case "event":
 		var o struct {
 			ID     word
 			Object string
 		}
 		if err := json.Unmarshal(b.Data.Object, &o); err != nil {
-			return reconcile.Event{}, false, errors.New("the event of Stripe holds no object")
+			return inbox.Event{}, false, errors.New("the event of Stripe holds no object")
 		}
-		e.Object = reconcile.Object{Tenant: b.Account, Type: o.Object, ID: string(o.ID)}
-		e.Payload, e.Body = reconcile.Whole, b.Data.Object
-		if e.Version = versionAt(b.Created, time.Second); e.Version.Clock != reconcile.NoClock {
-			e.Version.Clock = reconcile.EventClock
+		e.Object = inbox.Object{Tenant: b.Account, Type: o.Object, ID: string(o.ID)}
+		e.Payload, e.Body = inbox.Whole, b.Data.Object
+		if e.Version = versionAt(b.Created, time.Second); e.Version.Clock != inbox.NoClock {
+			e.Version.Clock = inbox.EventClock
 		}
 	default:
-		return reconcile.Event{}, false, errors.New("it is no event of Stripe")
+		return inbox.Event{}, false, errors.New("it is no event of Stripe")
 	}
 	e.Deleted = strings.HasSuffix(b.Type, ".deleted") && b.Type != "customer.subscription.deleted" // that one is cancelled, and stays
 	return e, b.Livemode, nil

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 // A turn's budget is spent in this order: reading the body, waiting for a place, storing.
@@ -71,7 +71,7 @@ func (t *turn) read(req *http.Request, limit int64, h *hold) ([]byte, *refusal) 
 // store hands events to the inbox and waits for it, at most until the turn is over. The sender's hanging up does
 // not end it: what is stored now is answered when the sender comes again. An inbox that overstays keeps its
 // place and the memory of the delivery until it returns, so that such calls do not pile up.
-func (r *Receiver) store(parent context.Context, t *turn, s *source, h *hold, events []reconcile.Event) error {
+func (r *Receiver) store(parent context.Context, t *turn, s *source, h *hold, events []inbox.Event) error {
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(parent), t.until(storeShare))
 	select {
 	case s.storing <- struct{}{}:

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 // WooCommerce returns the provider for shops that run WooCommerce. A body is the whole object as it was when the
@@ -40,7 +40,7 @@ func wooGreets(h http.Header, body []byte) bool {
 	return h.Get(wooSignature) == "" && wooPing.Match(body)
 }
 
-func wooEvents(m Message) ([]reconcile.Event, error) {
+func wooEvents(m Message) ([]inbox.Event, error) {
 	var b struct {
 		ID       word
 		Modified word                                   `json:"date_modified_gmt"`
@@ -51,17 +51,17 @@ func wooEvents(m Message) ([]reconcile.Event, error) {
 	}
 	topic := m.Header.Get(wooTopic) // order.updated
 	resource, happened, _ := strings.Cut(topic, ".")
-	e := reconcile.Event{
-		Object: reconcile.Object{ID: string(b.ID)},
-		Topic:  topic, ID: m.Header.Get(wooDelivery), Dedupe: reconcile.DigestOf(string(m.Body)),
-		Payload: reconcile.Whole, Version: versionAt(b.Modified, time.Second), At: timeOf(b.Modified), Body: m.Body,
+	e := inbox.Event{
+		Object: inbox.Object{ID: string(b.ID)},
+		Topic:  topic, ID: m.Header.Get(wooDelivery), Dedupe: inbox.DigestOf(string(m.Body)),
+		Payload: inbox.Whole, Version: versionAt(b.Modified, time.Second), At: timeOf(b.Modified), Body: m.Body,
 	}
 	var signed string
 	if len(b.Links.Self) == 1 {
 		signed = wooType(b.Links.Self[0].Href, string(b.ID))
 	}
 	m.bind(&e, signed, resource, happened == "deleted")
-	return []reconcile.Event{e}, nil
+	return []inbox.Event{e}, nil
 }
 
 // wooType is the type in an object's link to itself: of https://shop.example/wp-json/wc/v3/orders/10492 order. Shops

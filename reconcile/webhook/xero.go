@@ -5,7 +5,7 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 // Xero returns the provider for Xero's webhooks; the secret is the webhook's signing key, the tenant the
@@ -22,21 +22,21 @@ func Xero() Provider {
 	}
 }
 
-func xeroEvents(m Message) ([]reconcile.Event, error) {
+func xeroEvents(m Message) ([]inbox.Event, error) {
 	var b struct {
 		Events []raw
 	}
 	if !isObject(m.Body) || json.Unmarshal(m.Body, &b) != nil || b.Events == nil {
 		return nil, errors.New("it is no delivery of Xero")
 	}
-	events := make([]reconcile.Event, len(b.Events))
+	events := make([]inbox.Event, len(b.Events))
 	for i, body := range b.Events {
 		events[i] = xeroEvent(body)
 	}
 	return events, nil
 }
 
-func xeroEvent(body raw) reconcile.Event {
+func xeroEvent(body raw) inbox.Event {
 	var b struct {
 		ResourceID, TenantID, EventCategory, EventType string
 		EventDateUTC                                   word `json:"eventDateUtc"`
@@ -45,9 +45,9 @@ func xeroEvent(body raw) reconcile.Event {
 		return malformed(body, errors.New("it is no event of Xero, or names no tenant"))
 	}
 	category, kind := strings.ToLower(b.EventCategory), strings.ToLower(b.EventType)
-	return reconcile.Event{
-		Object: reconcile.Object{Tenant: b.TenantID, Type: category, ID: b.ResourceID},
+	return inbox.Event{
+		Object: inbox.Object{Tenant: b.TenantID, Type: category, ID: b.ResourceID},
 		Topic:  category + "." + kind, Dedupe: byID(b.ResourceID, string(b.EventDateUTC), category, kind),
-		Payload: reconcile.Thin, Deleted: kind == "delete", At: timeOf(b.EventDateUTC), Body: body,
+		Payload: inbox.Thin, Deleted: kind == "delete", At: timeOf(b.EventDateUTC), Body: body,
 	}
 }

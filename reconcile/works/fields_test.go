@@ -7,9 +7,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/repair"
-	"github.com/amends-dev/amends/reconcile/sweep"
+	"github.com/amends-dev/amends/reconcile/scan"
 	"github.com/amends-dev/amends/reconcile/works"
 	"github.com/amends-dev/amends/store/memory"
 )
@@ -19,16 +19,16 @@ func (p *process) reader(l works.Ledger) *process {
 	p.t.Helper()
 	ws, err := works.New(works.Config{
 		Saga: orderSaga, Document: "invoice", Coordinator: p.Coordinator, Ledger: l,
-		Fields: func(input json.RawMessage) (drift.Fields, error) {
+		Fields: func(input json.RawMessage) (plan.Fields, error) {
 			var o order
 			err := json.Unmarshal(input, &o)
-			return drift.Fields{"total": o.Total}, err
+			return plan.Fields{"total": o.Total}, err
 		},
 	})
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	s, err := sweep.New(sweep.Config{Name: "orders", Source: p.world.source(), Destination: p.world.destination(), Store: p.plans, Mapping: "1"})
+	s, err := scan.New(scan.Config{Name: "orders", Source: p.world.source(), Destination: p.world.destination(), Store: p.plans, Mapping: "1"})
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -43,13 +43,13 @@ func (p *process) reader(l works.Ledger) *process {
 }
 
 // finding is what the newest plan says about an order; zero when it says nothing.
-func (p *process) finding(id string) drift.Row {
+func (p *process) finding(id string) plan.Row {
 	p.t.Helper()
-	plan, err := p.plans.Latest(p.t.Context(), "orders")
+	latest, err := p.plans.Latest(p.t.Context(), "orders")
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	for row, err := range drift.Each(p.t.Context(), p.plans, drift.FindingQuery{Plan: plan.Ref()}) {
+	for row, err := range plan.Each(p.t.Context(), p.plans, plan.FindingQuery{Plan: latest.Ref()}) {
 		if err != nil {
 			p.t.Fatal(err)
 		}
@@ -57,7 +57,7 @@ func (p *process) finding(id string) drift.Row {
 			return row
 		}
 	}
-	return drift.Row{}
+	return plan.Row{}
 }
 
 // Fields: a newer version that changed nothing of ours is no news. A document that somebody has edited is diverged then,
@@ -86,10 +86,10 @@ func TestNewerVersionsThatSayTheSame(t *testing.T) {
 				if err != nil || r.Applied != 1 {
 					t.Errorf("%+v, %v", r, err)
 				}
-				if f := p.finding("marked"); f.Class != drift.Diverged || f.Do != drift.Ask {
+				if f := p.finding("marked"); f.Class != plan.Diverged || f.Do != plan.Ask {
 					t.Errorf("an edited document: %s, %s (%s)", f.Class, f.Do, f.Why)
 				}
-				if f := p.finding("changed"); f.Class != drift.Stale || f.Do != drift.Revise {
+				if f := p.finding("changed"); f.Class != plan.Stale || f.Do != plan.Revise {
 					t.Errorf("news: %s, %s (%s)", f.Class, f.Do, f.Why)
 				}
 				pass(time.Minute)

@@ -11,10 +11,10 @@ import (
 
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/ledger/ledgertest"
-	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/repair"
-	"github.com/amends-dev/amends/reconcile/sweep"
+	"github.com/amends-dev/amends/reconcile/scan"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
@@ -59,7 +59,7 @@ func TestRebuildBelievesOneMiss(t *testing.T) {
 				source, destination := w.source(), w.destination()
 				get, find := source.Get, destination.Find
 				if side == "source" {
-					source.Get = func(ctx context.Context, id string) (*sweep.Object, error) {
+					source.Get = func(ctx context.Context, id string) (*scan.Object, error) {
 						if id == "3" && missed == 0 {
 							missed++
 							return nil, nil
@@ -67,7 +67,7 @@ func TestRebuildBelievesOneMiss(t *testing.T) {
 						return get(ctx, id)
 					}
 				} else {
-					destination.Find = func(ctx context.Context, key string) ([]drift.Document, error) {
+					destination.Find = func(ctx context.Context, key string) ([]plan.Document, error) {
 						if key == keyOf("3") && missed == 0 {
 							missed++
 							return nil, nil
@@ -78,7 +78,7 @@ func TestRebuildBelievesOneMiss(t *testing.T) {
 				store := memory.New(nil)
 				p := w.bootWith(t, memory.New(nil), store, func(c *repair.Config) {
 					var err error
-					if c.Sweep, err = sweep.New(sweep.Config{Name: "orders", Source: source, Destination: destination, Store: store, Mapping: "1"}); err != nil {
+					if c.Sweep, err = scan.New(scan.Config{Name: "orders", Source: source, Destination: destination, Store: store, Mapping: "1"}); err != nil {
 						t.Fatal(err)
 					}
 				})
@@ -97,10 +97,10 @@ func TestRebuildFromAnEmptyDestination(t *testing.T) {
 		w.sale(t)
 		store := memory.New(nil)
 		destination := w.destination()
-		destination.Marked = func(context.Context, sweep.Query) (sweep.Documents, error) { return sweep.Documents{}, nil }
+		destination.Marked = func(context.Context, scan.Query) (scan.Documents, error) { return scan.Documents{}, nil }
 		p := w.bootWith(t, memory.New(nil), store, func(c *repair.Config) {
 			var err error
-			if c.Sweep, err = sweep.New(sweep.Config{Name: "orders", Source: w.source(), Destination: destination, Store: store, Mapping: "1"}); err != nil {
+			if c.Sweep, err = scan.New(scan.Config{Name: "orders", Source: w.source(), Destination: destination, Store: store, Mapping: "1"}); err != nil {
 				t.Fatal(err)
 			}
 		})
@@ -118,12 +118,12 @@ func TestRebuildFromNothing(t *testing.T) {
 		w.sale(t)
 		store := memory.New(nil)
 		destination := w.destination()
-		destination.Marked = func(context.Context, sweep.Query) (sweep.Documents, error) { return sweep.Documents{}, nil }
-		destination.Find = func(context.Context, string) ([]drift.Document, error) { return nil, nil }
+		destination.Marked = func(context.Context, scan.Query) (scan.Documents, error) { return scan.Documents{}, nil }
+		destination.Find = func(context.Context, string) ([]plan.Document, error) { return nil, nil }
 		l := memory.New(nil)
 		p := w.bootWith(t, l, store, func(c *repair.Config) {
 			var err error
-			if c.Sweep, err = sweep.New(sweep.Config{Name: "orders", Source: w.source(), Destination: destination, Store: store, Mapping: "1"}); err != nil {
+			if c.Sweep, err = scan.New(scan.Config{Name: "orders", Source: w.source(), Destination: destination, Store: store, Mapping: "1"}); err != nil {
 				t.Fatal(err)
 			}
 		})
@@ -145,15 +145,15 @@ func TestRebuildLeavesTheUnreadable(t *testing.T) {
 		store := memory.New(nil)
 		source := w.source()
 		want := source.Want
-		source.Want = func(o *sweep.Object) (drift.Truth, error) {
+		source.Want = func(o *scan.Object) (plan.Truth, error) {
 			if o.ID == "3" {
-				return drift.Truth{}, errors.New("a currency nobody has mapped")
+				return plan.Truth{}, errors.New("a currency nobody has mapped")
 			}
 			return want(o)
 		}
 		p := w.bootWith(t, memory.New(nil), store, func(c *repair.Config) {
 			var err error
-			if c.Sweep, err = sweep.New(sweep.Config{Name: "orders", Source: source, Destination: w.destination(), Store: store, Mapping: "1"}); err != nil {
+			if c.Sweep, err = scan.New(scan.Config{Name: "orders", Source: source, Destination: w.destination(), Store: store, Mapping: "1"}); err != nil {
 				t.Fatal(err)
 			}
 		})
@@ -171,10 +171,10 @@ func TestPartialRebuildRestartsTheSweeps(t *testing.T) {
 		store := memory.New(nil)
 		source, destination := w.source(), w.destination()
 		all := source.All
-		source.Changed = func(ctx context.Context, q sweep.Query) (sweep.Page, error) {
+		source.Changed = func(ctx context.Context, q scan.Query) (scan.Page, error) {
 			p, err := all(ctx, q)
 			if !q.Since.IsZero() {
-				p = sweep.Page{}
+				p = scan.Page{}
 			}
 			for i := range p.Objects {
 				p.Objects[i].Changed = time.Now().Add(-time.Hour)
@@ -182,13 +182,13 @@ func TestPartialRebuildRestartsTheSweeps(t *testing.T) {
 			return p, err
 		}
 		find := destination.Find
-		destination.Find = func(ctx context.Context, key string) ([]drift.Document, error) {
+		destination.Find = func(ctx context.Context, key string) ([]plan.Document, error) {
 			if key == keyOf("3") {
 				return nil, errors.New("timeout")
 			}
 			return find(ctx, key)
 		}
-		s, err := sweep.New(sweep.Config{Name: "orders", Source: source, Destination: destination, Store: store, Mapping: "1"})
+		s, err := scan.New(scan.Config{Name: "orders", Source: source, Destination: destination, Store: store, Mapping: "1"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -307,4 +307,4 @@ func TestAdoptionCutOffInARun(t *testing.T) {
 	})
 }
 
-var _ = reconcile.Change{}
+var _ = inbox.Change{}

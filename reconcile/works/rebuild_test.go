@@ -15,7 +15,7 @@ import (
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/ledger/ledgertest"
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/repair"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
@@ -282,11 +282,11 @@ func (w *world) comesHome(p *process, mailed bool) error {
 // planned are the findings of the newest plan, in words.
 func (p *process) planned() string {
 	p.t.Helper()
-	plan, err := p.plans.Latest(p.t.Context(), "orders")
+	latest, err := p.plans.Latest(p.t.Context(), "orders")
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	rows, err := p.plans.Findings(p.t.Context(), drift.FindingQuery{Plan: plan.Ref()})
+	rows, err := p.plans.Findings(p.t.Context(), plan.FindingQuery{Plan: latest.Ref()})
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/repair"
 	"github.com/amends-dev/amends/saga"
 )
@@ -32,11 +32,11 @@ type Config struct {
 	// Ledger is the coordinator's.
 	Ledger Ledger
 	// Input turns a state of the object into the input of the saga. Nil: it is the object's body.
-	Input func(c reconcile.Change) (any, error)
+	Input func(c inbox.Change) (any, error)
 	// Fields says what the document should say for an input of the saga, in the words of the source's Want. With it a
 	// newer version of an object that changed nothing of ours (our own mark at the source is one) is told from news.
 	// Nil: every newer version is news.
-	Fields func(input json.RawMessage) (drift.Fields, error)
+	Fields func(input json.RawMessage) (plan.Fields, error)
 	// Overdue is for how long a live work may have been due without a step before it counts as stuck. 15 minutes.
 	Overdue time.Duration
 }
@@ -66,31 +66,31 @@ func New(c Config) (*Works, error) {
 		c.Overdue = 15 * time.Minute
 	}
 	if c.Input == nil {
-		c.Input = func(c reconcile.Change) (any, error) { return c.Body, nil }
+		c.Input = func(c inbox.Change) (any, error) { return c.Body, nil }
 	}
 	return &Works{c}, nil
 }
 
 // Heads returns where works stand, in the order of their keys. What it says of lateness is by this machine's clock and
 // a reason to look, no more.
-func (w *Works) Heads(ctx context.Context, after string, limit int) ([]drift.Head, error) {
+func (w *Works) Heads(ctx context.Context, after string, limit int) ([]plan.Head, error) {
 	heads, err := ledger.Heads(ctx, w.c.Ledger, ledger.Filter{Saga: w.c.Saga, ByWork: true, AfterWork: after, Limit: limit})
 	if err != nil {
 		return nil, err
 	}
 	now := time.Now()
-	listed := make([]drift.Head, len(heads))
+	listed := make([]plan.Head, len(heads))
 	for i := range heads {
 		h := &heads[i]
-		k := drift.Known{Works: 1, Status: standing(h), Reason: h.Reason, Revision: h.Revision}
+		k := plan.Known{Works: 1, Status: standing(h), Reason: h.Reason, Revision: h.Revision}
 		k.Overdue = w.overdue(k.Status, now, h.Due, h.Updated)
-		listed[i] = drift.Head{Key: h.ID.Work, Known: k}
+		listed[i] = plan.Head{Key: h.ID.Work, Known: k}
 	}
 	return listed, nil
 }
 
 // Known returns everything that is known of one work; nil when there is none.
-func (w *Works) Known(ctx context.Context, key string) (*drift.Known, error) {
+func (w *Works) Known(ctx context.Context, key string) (*plan.Known, error) {
 	id := saga.ID{Saga: w.c.Saga, Work: key}
 	chains, err := w.c.Ledger.Load(ctx, []saga.ID{id})
 	if err != nil || len(chains) == 0 {
@@ -104,7 +104,7 @@ func (w *Works) Known(ctx context.Context, key string) (*drift.Known, error) {
 	if st.Adopting { // it was cut off: adopting it again takes it up
 		return nil, nil
 	}
-	k := &drift.Known{Works: 1, Status: standing(&c.Head), Reason: st.Reason, Revision: applied(st)}
+	k := &plan.Known{Works: 1, Status: standing(&c.Head), Reason: st.Reason, Revision: applied(st)}
 	if ss := st.Step(w.c.Document); ss != nil {
 		k.Made = made(ss)
 	}

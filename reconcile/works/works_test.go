@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/repair"
 	"github.com/amends-dev/amends/reconcile/works"
 	"github.com/amends-dev/amends/saga"
@@ -29,7 +29,7 @@ func running(t *testing.T) (*world, *memory.DB, *process) {
 func (w *world) sold(id string) { w.orders[id] = &order{Version: 1, Total: "10"} }
 
 // known is what the works say of an order.
-func (p *process) known(id string) *drift.Known {
+func (p *process) known(id string) *plan.Known {
 	p.t.Helper()
 	k, err := p.works.Known(p.t.Context(), keyOf(id))
 	if err != nil {
@@ -220,7 +220,7 @@ func TestAgain(t *testing.T) {
 		w.live(keyOf("4"))[0].Void = true
 		store := memory.New(nil)
 		p = w.bootWith(t, l, store, func(c *repair.Config) {
-			c.Policy = drift.Policy{Recreate: true, Fields: map[string]drift.Rule{"total": drift.Enforce}}
+			c.Policy = plan.Policy{Recreate: true, Fields: map[string]plan.Rule{"total": plan.Enforce}}
 		}).begin()
 		r, err := p.Reconciler.Run(t.Context())
 		if err != nil || r.Applied != 2 {

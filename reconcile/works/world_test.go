@@ -17,10 +17,10 @@ import (
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/repair"
-	"github.com/amends-dev/amends/reconcile/sweep"
+	"github.com/amends-dev/amends/reconcile/scan"
 	"github.com/amends-dev/amends/reconcile/works"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
@@ -222,14 +222,14 @@ func (w *world) bootWith(t *testing.T, l ledger.Ledger, plans *memory.DB, change
 	if p.works, err = works.New(works.Config{Saga: orderSaga, Document: "invoice", Coordinator: c, Ledger: l}); err != nil {
 		t.Fatal(err)
 	}
-	s, err := sweep.New(sweep.Config{Name: "orders", Source: w.source(), Destination: w.destination(), Store: plans, Mapping: "1"})
+	s, err := scan.New(scan.Config{Name: "orders", Source: w.source(), Destination: w.destination(), Store: plans, Mapping: "1"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := drift.Bound{Count: 1000, Percent: 100}
+	all := plan.Bound{Count: 1000, Percent: 100}
 	config := repair.Config{
 		Sweep: s, Works: p.works, Deliver: p.deliver, Effects: w.effects(false), Plans: plans, Drifts: plans,
-		Bounds:   drift.Bounds{Create: all, Update: all, Destroy: all},
+		Bounds:   plan.Bounds{Create: all, Update: all, Destroy: all},
 		Approved: func(context.Context) (bool, error) { return true, nil },
 	}
 	change(&config)
@@ -257,10 +257,10 @@ func (p *process) halt() {
 	}
 }
 
-func (p *process) deliver(ctx context.Context, c reconcile.Change) error {
+func (p *process) deliver(ctx context.Context, c inbox.Change) error {
 	var o order
 	if err := json.Unmarshal(c.Body, &o); err != nil {
-		return reconcile.Permanent(err)
+		return inbox.Permanent(err)
 	}
 	if o.Cancelled {
 		err := p.Withdraw(ctx, orderSaga, c.String(), c.Revision, coordinator.By{Actor: "shop", Reason: "cancelled"})
@@ -281,82 +281,82 @@ func (p *process) hears(id string) {
 	}
 }
 
-func (w *world) change(id string) reconcile.Change {
+func (w *world) change(id string) inbox.Change {
 	defer w.lock()()
 	o := w.object(id)
-	return reconcile.Change{
-		Object: reconcile.Object{Source: "shop", Type: "order", ID: id}, Version: o.Version, Revision: o.Version.Revision(), Body: o.Body,
+	return inbox.Change{
+		Object: inbox.Object{Source: "shop", Type: "order", ID: id}, Version: o.Version, Revision: o.Version.Revision(), Body: o.Body,
 	}
 }
 
-func (w *world) object(id string) *sweep.Object {
+func (w *world) object(id string) *scan.Object {
 	o := w.orders[id]
 	body, err := json.Marshal(o)
 	if err != nil {
 		panic(err)
 	}
-	return &sweep.Object{ID: id, Version: reconcile.Counter(o.Version), Body: body}
+	return &scan.Object{ID: id, Version: inbox.Counter(o.Version), Body: body}
 }
 
-func fast() *reconcile.Quota { return reconcile.NewQuota(reconcile.Limits{PerSecond: 1e6}) }
+func fast() *inbox.Quota { return inbox.NewQuota(inbox.Limits{PerSecond: 1e6}) }
 
-func (w *world) source() sweep.Source {
-	return sweep.Source{
-		Object: reconcile.Object{Source: "shop", Type: "order"}, Quota: fast(),
-		All: func(context.Context, sweep.Query) (sweep.Page, error) {
+func (w *world) source() scan.Source {
+	return scan.Source{
+		Object: inbox.Object{Source: "shop", Type: "order"}, Quota: fast(),
+		All: func(context.Context, scan.Query) (scan.Page, error) {
 			defer w.lock()()
-			var p sweep.Page
+			var p scan.Page
 			for _, id := range slices.Sorted(maps.Keys(w.orders)) {
 				p.Objects = append(p.Objects, *w.object(id))
 			}
 			return p, nil
 		},
-		Get: func(_ context.Context, id string) (*sweep.Object, error) {
+		Get: func(_ context.Context, id string) (*scan.Object, error) {
 			defer w.lock()()
 			if w.orders[id] == nil {
 				return nil, nil
 			}
 			return w.object(id), nil
 		},
-		Want: func(o *sweep.Object) (drift.Truth, error) {
+		Want: func(o *scan.Object) (plan.Truth, error) {
 			var ord order
 			err := json.Unmarshal(o.Body, &ord)
-			return drift.Truth{
-				Key: keyOf(o.ID), Revision: strconv.FormatInt(ord.Version, 10), Wanted: !ord.Cancelled, Fields: drift.Fields{"total": ord.Total},
+			return plan.Truth{
+				Key: keyOf(o.ID), Revision: strconv.FormatInt(ord.Version, 10), Wanted: !ord.Cancelled, Fields: plan.Fields{"total": ord.Total},
 			}, err
 		},
 	}
 }
 
-func (w *world) destination() sweep.Destination {
-	list := func(key string) []drift.Document {
+func (w *world) destination() scan.Destination {
+	list := func(key string) []plan.Document {
 		defer w.lock()()
-		var docs []drift.Document
+		var docs []plan.Document
 		for _, d := range w.docs {
 			if key == "" || d.Key == key {
 				body, err := json.Marshal(d)
 				if err != nil {
 					panic(err)
 				}
-				docs = append(docs, drift.Document{
-					ID: d.ID, Key: d.Key, Fields: drift.Fields{"total": d.Total}, Void: d.Void, Revision: d.Revision, Intact: d.Total == d.Written, Body: body,
+				docs = append(docs, plan.Document{
+					ID: d.ID, Key: d.Key, Fields: plan.Fields{"total": d.Total}, Void: d.Void, Revision: d.Revision, Intact: d.Total == d.Written, Body: body,
 				})
 			}
 		}
 		return docs
 	}
-	return sweep.Destination{
+	return scan.Destination{
 		Quota: fast(),
-		Marked: func(context.Context, sweep.Query) (sweep.Documents, error) {
-			return sweep.Documents{Documents: list("")}, nil
+		Marked: func(context.Context, scan.Query) (scan.Documents, error) {
+			return scan.Documents{Documents: list("")}, nil
 		},
-		Find: func(_ context.Context, key string) ([]drift.Document, error) { return list(key), nil },
+		Find: func(_ context.Context, key string) ([]plan.Document, error) { return list(key), nil },
 	}
 }
 
 // effects says what stands: the invoice, and the mail where the mail server keeps a record of what it has sent.
-func (w *world) effects(mailed bool) func(*sweep.Object, []drift.Document, []drift.Document) (map[string]repair.Effect, error) {
-	return func(o *sweep.Object, live, _ []drift.Document) (map[string]repair.Effect, error) {
+func (w *world) effects(mailed bool) func(*scan.Object, []plan.Document, []plan.Document) (map[string]repair.Effect, error) {
+	return func(o *scan.Object, live, _ []plan.Document) (map[string]repair.Effect, error) {
 		es := map[string]repair.Effect{}
 		for _, d := range live {
 			var made invoice

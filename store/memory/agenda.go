@@ -4,7 +4,7 @@ import (
 	"container/heap"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 // agenda orders entries by when they can be claimed. An item whose entry has changed since is void.
@@ -12,11 +12,11 @@ type agenda []item
 
 type item struct {
 	at    time.Time
-	entry *reconcile.Entry
+	entry *inbox.Entry
 }
 
 // add notes when e can be claimed: when it is due and its lease, if any, is over.
-func (a *agenda) add(e *reconcile.Entry) {
+func (a *agenda) add(e *inbox.Entry) {
 	if e.Due.IsZero() {
 		return
 	}
@@ -28,8 +28,8 @@ func (a *agenda) add(e *reconcile.Entry) {
 }
 
 // due takes up to limit entries from the agenda that can be claimed now.
-func (db *DB) due(now time.Time, limit int) []*reconcile.Entry {
-	var due []*reconcile.Entry
+func (db *DB) due(now time.Time, limit int) []*inbox.Entry {
+	var due []*inbox.Entry
 	for len(db.agenda) > 0 && len(due) < limit && !db.agenda[0].at.After(now) {
 		e := heap.Pop(&db.agenda).(item).entry //nolint:forcetypeassert // nothing else is in it
 		if db.entries[e.Object] == e {

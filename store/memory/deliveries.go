@@ -8,20 +8,20 @@ import (
 	"strings"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 // pageSize is how long a list is when nobody says.
 const pageSize = 100
 
 // Deliveries returns deliveries, "the newest first".
-func (db *DB) Deliveries(ctx context.Context, f reconcile.DeliveryFilter) ([]reconcile.Delivery, error) {
+func (db *DB) Deliveries(ctx context.Context, f inbox.DeliveryFilter) ([]inbox.Delivery, error) {
 	_, unlock, err := db.enter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list deliveries: %w", err)
 	}
 	defer unlock()
-	var found []reconcile.Delivery
+	var found []inbox.Delivery
 	for _, d := range db.selected(f, cmp.Or(f.Limit, pageSize)) {
 		found = append(found, copyDelivery(d))
 	}
@@ -29,21 +29,21 @@ func (db *DB) Deliveries(ctx context.Context, f reconcile.DeliveryFilter) ([]rec
 }
 
 // Delivery returns one; "an unknown number matches ErrNotFound".
-func (db *DB) Delivery(ctx context.Context, number int64) (reconcile.Delivery, error) {
+func (db *DB) Delivery(ctx context.Context, number int64) (inbox.Delivery, error) {
 	_, unlock, err := db.enter(ctx)
 	if err != nil {
-		return reconcile.Delivery{}, fmt.Errorf("delivery %d: %w", number, err)
+		return inbox.Delivery{}, fmt.Errorf("delivery %d: %w", number, err)
 	}
 	defer unlock()
 	d := db.rows[number]
 	if d == nil {
-		return reconcile.Delivery{}, fmt.Errorf("delivery %d: %w", number, reconcile.ErrNotFound)
+		return inbox.Delivery{}, fmt.Errorf("delivery %d: %w", number, inbox.ErrNotFound)
 	}
 	return copyDelivery(d), nil
 }
 
 // Entry returns what is known of an object; "nil when nothing is".
-func (db *DB) Entry(ctx context.Context, o reconcile.Object) (*reconcile.Entry, error) {
+func (db *DB) Entry(ctx context.Context, o inbox.Object) (*inbox.Entry, error) {
 	_, unlock, err := db.enter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("entry %s: %w", o, err)
@@ -56,21 +56,21 @@ func (db *DB) Entry(ctx context.Context, o reconcile.Object) (*reconcile.Entry, 
 }
 
 // Entries returns entries "in the order of their objects".
-func (db *DB) Entries(ctx context.Context, f reconcile.EntryFilter) ([]reconcile.Entry, error) {
+func (db *DB) Entries(ctx context.Context, f inbox.EntryFilter) ([]inbox.Entry, error) {
 	_, unlock, err := db.enter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list entries: %w", err)
 	}
 	defer unlock()
-	var found []*reconcile.Entry
+	var found []*inbox.Entry
 	for o, e := range db.entries {
 		if within(o, f.Object) && compareObjects(o, f.After) > 0 && (!f.Owing || e.Owing()) && (!f.Blocked || e.Blocked != "") {
 			found = append(found, e)
 		}
 	}
-	slices.SortFunc(found, func(a, b *reconcile.Entry) int { return compareObjects(a.Object, b.Object) })
+	slices.SortFunc(found, func(a, b *inbox.Entry) int { return compareObjects(a.Object, b.Object) })
 	found = found[:min(len(found), cmp.Or(f.Limit, pageSize))]
-	list := make([]reconcile.Entry, len(found))
+	list := make([]inbox.Entry, len(found))
 	for i, e := range found {
 		list[i] = *copyEntry(e)
 	}
@@ -78,7 +78,7 @@ func (db *DB) Entries(ctx context.Context, f reconcile.EntryFilter) ([]reconcile
 }
 
 // Counts returns "how many deliveries of each source met which verdict".
-func (db *DB) Counts(ctx context.Context) ([]reconcile.Count, error) {
+func (db *DB) Counts(ctx context.Context) ([]inbox.Count, error) {
 	_, unlock, err := db.enter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("count deliveries: %w", err)
@@ -86,9 +86,9 @@ func (db *DB) Counts(ctx context.Context) ([]reconcile.Count, error) {
 	defer unlock()
 	type group struct {
 		source  string
-		verdict reconcile.Verdict
+		verdict inbox.Verdict
 	}
-	counts := map[group]*reconcile.Count{}
+	counts := map[group]*inbox.Count{}
 	for _, d := range db.rows {
 		g := group{source: d.Object.Source}
 		if !d.Judged.IsZero() { // "an empty verdict counts the unjudged"
@@ -96,7 +96,7 @@ func (db *DB) Counts(ctx context.Context) ([]reconcile.Count, error) {
 		}
 		c := counts[g]
 		if c == nil {
-			c = &reconcile.Count{Source: g.source, Verdict: g.verdict}
+			c = &inbox.Count{Source: g.source, Verdict: g.verdict}
 			counts[g] = c
 		}
 		c.Count++
@@ -104,32 +104,32 @@ func (db *DB) Counts(ctx context.Context) ([]reconcile.Count, error) {
 			c.Last = d.Received
 		}
 	}
-	list := make([]reconcile.Count, 0, len(counts))
+	list := make([]inbox.Count, 0, len(counts))
 	for _, c := range counts {
 		list = append(list, *c)
 	}
-	slices.SortFunc(list, func(a, b reconcile.Count) int {
+	slices.SortFunc(list, func(a, b inbox.Count) int {
 		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Verdict, b.Verdict))
 	})
 	return list, nil
 }
 
 // Stopped returns "of which objects deliveries came to nothing", "those first of which one did last".
-func (db *DB) Stopped(ctx context.Context, f reconcile.StoppedFilter) ([]reconcile.Stopped, error) {
+func (db *DB) Stopped(ctx context.Context, f inbox.StoppedFilter) ([]inbox.Stopped, error) {
 	_, unlock, err := db.enter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("count what was stopped: %w", err)
 	}
 	defer unlock()
-	counts := map[reconcile.Object]*reconcile.Stopped{}
-	for _, d := range db.selected(reconcile.DeliveryFilter{Object: f.Object}, reconcile.StoppedWithin) {
-		known := d.Outcome == reconcile.Stale || d.Outcome == reconcile.Duplicate
+	counts := map[inbox.Object]*inbox.Stopped{}
+	for _, d := range db.selected(inbox.DeliveryFilter{Object: f.Object}, inbox.StoppedWithin) {
+		known := d.Outcome == inbox.Stale || d.Outcome == inbox.Duplicate
 		if d.Copies == 1 && !known || !strings.HasPrefix(d.Object.String(), f.Prefix) {
 			continue
 		}
 		c := counts[d.Object]
 		if c == nil {
-			c = &reconcile.Stopped{Object: d.Object, First: d.Received}
+			c = &inbox.Stopped{Object: d.Object, First: d.Received}
 			counts[d.Object] = c
 		}
 		last := d.Received
@@ -146,18 +146,18 @@ func (db *DB) Stopped(ctx context.Context, f reconcile.StoppedFilter) ([]reconci
 			c.Last = last
 		}
 	}
-	list := make([]reconcile.Stopped, 0, len(counts))
+	list := make([]inbox.Stopped, 0, len(counts))
 	for _, c := range counts {
 		list = append(list, *c)
 	}
-	slices.SortFunc(list, func(a, b reconcile.Stopped) int {
+	slices.SortFunc(list, func(a, b inbox.Stopped) int {
 		return cmp.Or(b.Last.Compare(a.Last), compareObjects(a.Object, b.Object))
 	})
 	return list[:min(len(list), cmp.Or(f.Limit, pageSize))], nil
 }
 
 // Replay makes deliveries "unjudged again".
-func (db *DB) Replay(ctx context.Context, f reconcile.DeliveryFilter, why string) (int, error) {
+func (db *DB) Replay(ctx context.Context, f inbox.DeliveryFilter, why string) (int, error) {
 	_, unlock, err := db.enter(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("replay deliveries: %w", err)
@@ -176,7 +176,7 @@ func (db *DB) Replay(ctx context.Context, f reconcile.DeliveryFilter, why string
 
 // Purge erases "what is older than the retention allows, at most limit rows of each kind, and never what is
 // still owed".
-func (db *DB) Purge(ctx context.Context, r reconcile.Retention, limit int) (int, error) {
+func (db *DB) Purge(ctx context.Context, r inbox.Retention, limit int) (int, error) {
 	now, unlock, err := db.enter(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("purge: %w", err)
@@ -204,14 +204,14 @@ func (db *DB) Purge(ctx context.Context, r reconcile.Retention, limit int) (int,
 	return bodies + rows + digests, nil
 }
 
-func (db *DB) owing(o reconcile.Object) bool {
+func (db *DB) owing(o inbox.Object) bool {
 	e := db.entries[o]
 	return e != nil && e.Owing()
 }
 
 // selected returns the deliveries that f selects, the newest first; limit 0 is none.
-func (db *DB) selected(f reconcile.DeliveryFilter, limit int) []*reconcile.Delivery {
-	var found []*reconcile.Delivery
+func (db *DB) selected(f inbox.DeliveryFilter, limit int) []*inbox.Delivery {
+	var found []*inbox.Delivery
 	for n := db.last; n > 0 && (limit == 0 || len(found) < limit); n-- {
 		if d := db.rows[n]; d != nil && selects(&f, d) {
 			found = append(found, d)
@@ -220,7 +220,7 @@ func (db *DB) selected(f reconcile.DeliveryFilter, limit int) []*reconcile.Deliv
 	return found
 }
 
-func selects(f *reconcile.DeliveryFilter, d *reconcile.Delivery) bool {
+func selects(f *inbox.DeliveryFilter, d *inbox.Delivery) bool {
 	switch {
 	case f.Numbers != nil && !slices.Contains(f.Numbers, d.Number),
 		f.Source != "" && f.Source != d.Object.Source,
@@ -236,7 +236,7 @@ func selects(f *reconcile.DeliveryFilter, d *reconcile.Delivery) bool {
 }
 
 // within reports whether o has the non-empty fields of want.
-func within(o, want reconcile.Object) bool {
+func within(o, want inbox.Object) bool {
 	is := func(got, want string) bool { return want == "" || got == want }
 	return is(o.Source, want.Source) && is(o.Tenant, want.Tenant) && is(o.Type, want.Type) && is(o.ID, want.ID)
 }

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/plan"
 )
 
 // Remember "makes the drift of the plan's job what fs says for the keys of part".
-func (db *DB) Remember(ctx context.Context, plan drift.Ref, part drift.Part, fs []drift.Finding) error {
-	job := plan.Job
+func (db *DB) Remember(ctx context.Context, ref plan.Ref, part plan.Part, fs []plan.Finding) error {
+	job := ref.Job
 	if err := part.Hold(fs); err != nil {
 		return fmt.Errorf("remember the drift of %s: %w", job, err)
 	}
@@ -27,13 +27,13 @@ func (db *DB) Remember(ctx context.Context, plan drift.Ref, part drift.Part, fs 
 		}
 	}
 	for _, f := range fs {
-		if f.Class == drift.InSync {
+		if f.Class == plan.InSync {
 			continue
 		}
-		r := &remembered{drift.Drift{Job: job, Finding: copyFinding(f), First: now, Last: now, Times: 1}, plan}
+		r := &remembered{plan.Drift{Job: job, Finding: copyFinding(f), First: now, Last: now, Times: 1}, ref}
 		if old := before[f.Key]; old != nil && old.Class == f.Class {
 			r.First, r.Times = old.First, old.Times+1
-			if old.plan == plan { // "telling the same part of the same plan twice counts once"
+			if old.plan == ref { // "telling the same part of the same plan twice counts once"
 				r.Times = old.Times
 			}
 		}
@@ -44,13 +44,13 @@ func (db *DB) Remember(ctx context.Context, plan drift.Ref, part drift.Part, fs 
 }
 
 // Drifts returns drift, "that which was found first at first; then by job and key".
-func (db *DB) Drifts(ctx context.Context, q drift.DriftQuery) ([]drift.Drift, error) {
+func (db *DB) Drifts(ctx context.Context, q plan.DriftQuery) ([]plan.Drift, error) {
 	_, unlock, err := db.enter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list drift: %w", err)
 	}
 	defer unlock()
-	var found []drift.Drift
+	var found []plan.Drift
 	for _, rows := range db.planned.drifts {
 		for _, r := range rows {
 			if d := &r.Drift; (q.Job == "" || d.Job == q.Job) && (q.Key == "" || d.Key == q.Key) && (q.Class == "" || d.Class == q.Class) &&
@@ -71,6 +71,6 @@ func (db *DB) Drifts(ctx context.Context, q drift.DriftQuery) ([]drift.Drift, er
 	return found, nil
 }
 
-func compareDrifts(a, b drift.Drift) int {
+func compareDrifts(a, b plan.Drift) int {
 	return cmp.Or(a.First.Compare(b.First), cmp.Compare(a.Job, b.Job), cmp.Compare(a.Key, b.Key))
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/reconcile/drift"
-	"github.com/amends-dev/amends/reconcile/sweep"
+	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/reconcile/scan"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -62,7 +62,7 @@ func (s state) snapshot() state {
 		controls:    maps.Clone(s.controls),
 		acts:        slices.Clone(s.acts),
 		version:     s.version,
-		inbox:       s.inbox.snapshot(),
+		inboxState:  s.inboxState.snapshot(),
 		planned:     s.planned.snapshot(),
 		sweeps:      s.sweeps.snapshot(),
 		runs:        runs{jobs: maps.Clone(s.runs.jobs), rows: slices.Clone(s.runs.rows), last: maps.Clone(s.runs.last)},
@@ -79,7 +79,7 @@ func (s state) snapshot() state {
 	return c
 }
 
-func (b inbox) snapshot() inbox {
+func (b inboxState) snapshot() inboxState {
 	c := b
 	c.rows, c.heard = copyValues(b.rows, copyDelivery), copyValues(b.heard, func(k *known) known { return *k })
 	c.pending, c.entries, c.agenda = slices.Clone(b.pending), maps.Clone(b.entries), slices.Clone(b.agenda)
@@ -94,7 +94,7 @@ func (p planned) snapshot() planned {
 }
 
 func (s sweeps) snapshot() sweeps {
-	c := sweeps{positions: maps.Clone(s.positions), sightings: make(map[listing][]sweep.Sighting, len(s.sightings))}
+	c := sweeps{positions: maps.Clone(s.positions), sightings: make(map[listing][]scan.Sighting, len(s.sightings))}
 	for l, rows := range s.sightings {
 		c.sightings[l] = slices.Clone(rows)
 	}
@@ -102,9 +102,9 @@ func (s sweeps) snapshot() sweeps {
 }
 
 // copyStored copies what changes in a plan that is stored: its findings come, go and are acted on.
-func copyStored(p *plan) plan {
+func copyStored(p *planState) planState {
 	c := *p
-	c.keys, c.rows = slices.Clone(p.keys), copyValues(p.rows, func(r *drift.Row) drift.Row { return *r })
+	c.keys, c.rows = slices.Clone(p.keys), copyValues(p.rows, func(r *plan.Row) plan.Row { return *r })
 	return c
 }
 

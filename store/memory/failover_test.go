@@ -7,8 +7,8 @@ import (
 
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/ledger/ledgertest"
-	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
@@ -17,21 +17,21 @@ import (
 // heard accepts an event about an object.
 func heard(t *testing.T, l *memory.DB, id string) {
 	t.Helper()
-	o := reconcile.Object{Source: "shop", Type: "order", ID: id}
-	if err := l.Accept(t.Context(), []reconcile.Event{{Object: o, Dedupe: reconcile.DigestOf(id)}}); err != nil {
+	o := inbox.Object{Source: "shop", Type: "order", ID: id}
+	if err := l.Accept(t.Context(), []inbox.Event{{Object: o, Dedupe: inbox.DigestOf(id)}}); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // drafted makes a plan of one finding, and returns its number.
-func drafted(t *testing.T, l *memory.DB, key string) drift.Ref {
+func drafted(t *testing.T, l *memory.DB, key string) plan.Ref {
 	t.Helper()
 	n, err := l.Draft(t.Context(), "job")
 	if err == nil {
-		err = l.Find(t.Context(), n, []drift.Finding{{Key: key, Class: drift.Orphan}})
+		err = l.Find(t.Context(), n, []plan.Finding{{Key: key, Class: plan.Orphan}})
 	}
 	if err == nil {
-		_, err = l.Finish(t.Context(), n, &drift.Plan{ID: "plan", Job: "job"})
+		_, err = l.Finish(t.Context(), n, &plan.Plan{ID: "plan", Job: "job"})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func TestFailOver(t *testing.T) {
 	id := saga.ID{Saga: "order-to-invoice", Work: "w"}
 	start := begin(t, l, lease.Token, saga.Record{})
 	heard(t, l, "kept")
-	plan, run := drafted(t, l, "kept"), ran(t, l, "kept")
+	kept, run := drafted(t, l, "kept"), ran(t, l, "kept")
 	backup := l.Backup()
 
 	append1 := func(t *testing.T, s saga.Token, e ledger.Entry) (ledger.Answer, error) {
@@ -101,7 +101,7 @@ func TestFailOver(t *testing.T) {
 	}
 
 	heard(t, l, "lost")
-	if err := l.Done(t.Context(), plan, []drift.Row{{Finding: drift.Finding{Key: "kept"}, Outcome: drift.Applied}}); err != nil {
+	if err := l.Done(t.Context(), kept, []plan.Row{{Finding: plan.Finding{Key: "kept"}, Outcome: plan.Applied}}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -126,15 +126,15 @@ func TestFailOver(t *testing.T) {
 			t.Errorf("acts %+v, %v, want none", acts, err)
 		}
 		heard(t, l, "lost") // as if it had never come
-		ds, err := l.Deliveries(t.Context(), reconcile.DeliveryFilter{})
+		ds, err := l.Deliveries(t.Context(), inbox.DeliveryFilter{})
 		if err != nil || len(ds) != 2 || ds[0].Object.ID != "lost" || ds[0].Copies != 1 || ds[1].Object.ID != "kept" {
 			t.Errorf("deliveries %+v, %v, want the one that the backup has, and a new one", ds, err)
 		}
-		if rows, err := l.Findings(t.Context(), drift.FindingQuery{Plan: plan}); err != nil || len(rows) != 1 || rows[0].Outcome != drift.Pending {
+		if rows, err := l.Findings(t.Context(), plan.FindingQuery{Plan: kept}); err != nil || len(rows) != 1 || rows[0].Outcome != plan.Pending {
 			t.Errorf("findings %+v, %v, want one of which nothing became yet", rows, err)
 		}
 		draft, failed := l.Draft(t.Context(), "job")
-		if got := ran(t, l, "after"); failed != nil || draft.Number != plan.Number+1 || got != run+1 {
+		if got := ran(t, l, "after"); failed != nil || draft.Number != kept.Number+1 || got != run+1 {
 			t.Errorf("draft %s, %v, and run %d: the numbers went back with the database", draft, failed, got)
 		}
 		after, err := l.OpenSession(t.Context(), time.Hour, "after", nil)

@@ -7,12 +7,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 // Judge hands out "deliveries nobody has judged, the oldest first, with the entries of their objects". The
 // callback works on copies, which replace what is stored when it returns nil.
-func (db *DB) Judge(ctx context.Context, limit int, decide func(time.Time, []reconcile.Delivery, map[reconcile.Object]*reconcile.Entry) error) (int, error) {
+func (db *DB) Judge(ctx context.Context, limit int, decide func(time.Time, []inbox.Delivery, map[inbox.Object]*inbox.Entry) error) (int, error) {
 	now, unlock, err := db.enter(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("judge deliveries: %w", err)
@@ -22,7 +22,7 @@ func (db *DB) Judge(ctx context.Context, limit int, decide func(time.Time, []rec
 	if len(numbers) == 0 {
 		return 0, nil
 	}
-	ds, es := make([]reconcile.Delivery, len(numbers)), map[reconcile.Object]*reconcile.Entry{}
+	ds, es := make([]inbox.Delivery, len(numbers)), map[inbox.Object]*inbox.Entry{}
 	for i, n := range numbers {
 		ds[i] = copyDelivery(db.rows[n])
 		if o := ds[i].Object; es[o] == nil {
@@ -44,7 +44,7 @@ func (db *DB) Judge(ctx context.Context, limit int, decide func(time.Time, []rec
 }
 
 // Lease hands out "entries that are due and whose lease, if any, is over", those first that are due longest.
-func (db *DB) Lease(ctx context.Context, limit int, decide func(time.Time, *reconcile.Entry) error) ([]reconcile.Entry, error) {
+func (db *DB) Lease(ctx context.Context, limit int, decide func(time.Time, *inbox.Entry) error) ([]inbox.Entry, error) {
 	now, unlock, err := db.enter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("lease entries: %w", err)
@@ -60,7 +60,7 @@ func (db *DB) Lease(ctx context.Context, limit int, decide func(time.Time, *reco
 			return nil, err
 		}
 	}
-	var claimed []reconcile.Entry
+	var claimed []inbox.Entry
 	for _, e := range due {
 		db.put(e, now)
 		if e.Holder != "" && e.Until.After(now) { // "those are returned that the callback leaves with [...] a lease in the future"
@@ -71,7 +71,7 @@ func (db *DB) Lease(ctx context.Context, limit int, decide func(time.Time, *reco
 }
 
 // Update hands out "one entry, an empty one when there is none".
-func (db *DB) Update(ctx context.Context, o reconcile.Object, decide func(time.Time, *reconcile.Entry) error) error {
+func (db *DB) Update(ctx context.Context, o inbox.Object, decide func(time.Time, *inbox.Entry) error) error {
 	now, unlock, err := db.enter(ctx)
 	if err != nil {
 		return fmt.Errorf("update %s: %w", o, err)
@@ -86,21 +86,21 @@ func (db *DB) Update(ctx context.Context, o reconcile.Object, decide func(time.T
 }
 
 // entry returns a copy of what is known of o; "new ones are empty but for Object and First".
-func (db *DB) entry(o reconcile.Object, now time.Time) *reconcile.Entry {
+func (db *DB) entry(o inbox.Object, now time.Time) *inbox.Entry {
 	if e := db.entries[o]; e != nil {
 		return copyEntry(e)
 	}
-	return &reconcile.Entry{Object: o, First: now}
+	return &inbox.Entry{Object: o, First: now}
 }
 
-func (db *DB) put(e *reconcile.Entry, now time.Time) {
+func (db *DB) put(e *inbox.Entry, now time.Time) {
 	c := copyEntry(e)
 	c.Updated = now
 	db.entries[c.Object] = c
 	db.agenda.add(c)
 }
 
-func compareObjects(a, b reconcile.Object) int {
+func compareObjects(a, b inbox.Object) int {
 	return cmp.Or(
 		cmp.Compare(a.Source, b.Source), cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Type, b.Type), cmp.Compare(a.ID, b.ID),
 	)

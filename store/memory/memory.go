@@ -54,7 +54,7 @@ type state struct {
 	acts        []ledger.Control
 	version     int64 // the newest of the controls
 
-	inbox
+	inboxState
 	planned planned
 	sweeps  sweeps
 	runs    runs // of jobs
@@ -112,7 +112,7 @@ func newState() state {
 		duplicates:  make(map[counter]ledger.Duplicate),
 		definitions: make(map[ledger.Version]ledger.Definition),
 		controls:    make(map[control]ledger.Control),
-		inbox:       newInbox(),
+		inboxState:  newInbox(),
 		planned:     newPlanned(),
 		sweeps:      newSweeps(),
 		runs:        runs{jobs: make(map[string]schedule.State)},

@@ -10,61 +10,61 @@ import (
 	"strings"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/plan"
 )
 
 var (
-	_ drift.Plans  = (*DB)(nil)
-	_ drift.Drifts = (*DB)(nil)
+	_ plan.Plans  = (*DB)(nil)
+	_ plan.Drifts = (*DB)(nil)
 )
 
 // planned keeps plans and drift.
 type planned struct {
 	last     map[string]int64 // by job, the number of its newest draft
-	plans    map[drift.Ref]*plan
+	plans    map[plan.Ref]*planState
 	approved map[string]approval
 	drifts   map[string]map[string]*remembered // by job and key
 }
 
-type plan struct {
-	drift.Stored
+type planState struct {
+	plan.Stored
 	finished bool
 	keys     []string // in order
-	rows     map[string]*drift.Row
+	rows     map[string]*plan.Row
 }
 
 type approval struct {
-	by drift.By
+	by plan.By
 	at time.Time
 }
 
 // remembered is drift with the plan that told it last.
 type remembered struct {
-	drift.Drift
-	plan drift.Ref
+	plan.Drift
+	plan plan.Ref
 }
 
 func newPlanned() planned {
-	return planned{last: map[string]int64{}, plans: map[drift.Ref]*plan{}, approved: map[string]approval{}, drifts: map[string]map[string]*remembered{}}
+	return planned{last: map[string]int64{}, plans: map[plan.Ref]*planState{}, approved: map[string]approval{}, drifts: map[string]map[string]*remembered{}}
 }
 
 // Draft begins a plan. "What was drafted for that job earlier and never finished is erased".
-func (db *DB) Draft(ctx context.Context, job string) (drift.Ref, error) {
+func (db *DB) Draft(ctx context.Context, job string) (plan.Ref, error) {
 	_, unlock, err := db.enter(ctx)
 	if err != nil {
-		return drift.Ref{}, fmt.Errorf("draft a plan of %s: %w", job, err)
+		return plan.Ref{}, fmt.Errorf("draft a plan of %s: %w", job, err)
 	}
 	defer unlock()
-	maps.DeleteFunc(db.planned.plans, func(_ drift.Ref, p *plan) bool { return p.Job == job && !p.finished })
+	maps.DeleteFunc(db.planned.plans, func(_ plan.Ref, p *planState) bool { return p.Job == job && !p.finished })
 	db.planned.last[job]++
-	p := &plan{rows: map[string]*drift.Row{}}
+	p := &planState{rows: map[string]*plan.Row{}}
 	p.Number, p.Job = db.planned.last[job], job
 	db.planned.plans[p.Ref()] = p
 	return p.Ref(), nil
 }
 
 // Find adds findings. "The same key again replaces what was found; one that is in sync takes its key out".
-func (db *DB) Find(ctx context.Context, draft drift.Ref, fs []drift.Finding) error {
+func (db *DB) Find(ctx context.Context, draft plan.Ref, fs []plan.Finding) error {
 	_, unlock, err := db.enter(ctx)
 	if err != nil {
 		return fmt.Errorf("add %d findings to draft %s: %w", len(fs), draft, err)
@@ -72,27 +72,27 @@ func (db *DB) Find(ctx context.Context, draft drift.Ref, fs []drift.Finding) err
 	defer unlock()
 	p := db.planned.plans[draft]
 	if p == nil || p.finished {
-		return fmt.Errorf("add %d findings to draft %s: %w", len(fs), draft, drift.ErrNotFound)
+		return fmt.Errorf("add %d findings to draft %s: %w", len(fs), draft, plan.ErrNotFound)
 	}
 	for _, f := range fs {
 		i, known := slices.BinarySearch(p.keys, f.Key)
 		switch {
-		case f.Class == drift.InSync && known:
+		case f.Class == plan.InSync && known:
 			p.keys = slices.Delete(p.keys, i, i+1)
 			delete(p.rows, f.Key)
-		case f.Class == drift.InSync:
+		case f.Class == plan.InSync:
 		default:
 			if !known {
 				p.keys = slices.Insert(p.keys, i, f.Key)
 			}
-			p.rows[f.Key] = &drift.Row{Finding: copyFinding(f)}
+			p.rows[f.Key] = &plan.Row{Finding: copyFinding(f)}
 		}
 	}
 	return nil
 }
 
 // Finish makes the draft a plan. "Of the job's finished plans the newest Kept stay".
-func (db *DB) Finish(ctx context.Context, draft drift.Ref, final *drift.Plan) (time.Time, error) {
+func (db *DB) Finish(ctx context.Context, draft plan.Ref, final *plan.Plan) (time.Time, error) {
 	now, unlock, err := db.enter(ctx)
 	if err != nil {
 		return now, fmt.Errorf("finish plan %s: %w", draft, err)
@@ -101,76 +101,76 @@ func (db *DB) Finish(ctx context.Context, draft drift.Ref, final *drift.Plan) (t
 	p := db.planned.plans[draft]
 	switch {
 	case p == nil || p.finished && p.ID != final.ID || p.Job != final.Job:
-		return time.Time{}, fmt.Errorf("finish plan %s: %w", draft, drift.ErrNotFound)
+		return time.Time{}, fmt.Errorf("finish plan %s: %w", draft, plan.ErrNotFound)
 	case p.finished:
 		return p.Made, nil
 	}
 	p.Plan, p.Made, p.finished = copyPlan(final), now, true
-	finished := db.finished(func(o *plan) bool { return o.Job == p.Job })
-	for _, old := range finished[min(drift.Kept, len(finished)):] {
+	finished := db.finished(func(o *planState) bool { return o.Job == p.Job })
+	for _, old := range finished[min(plan.Kept, len(finished)):] {
 		delete(db.planned.plans, old.Ref())
 	}
 	maps.DeleteFunc(db.planned.approved, func(id string, _ approval) bool {
-		return len(db.finished(func(o *plan) bool { return o.ID == id })) == 0
+		return len(db.finished(func(o *planState) bool { return o.ID == id })) == 0
 	})
 	return now, nil
 }
 
 // finished returns finished plans, the newest first.
-func (db *DB) finished(want func(*plan) bool) []*plan {
-	var found []*plan
+func (db *DB) finished(want func(*planState) bool) []*planState {
+	var found []*planState
 	for _, p := range db.planned.plans {
 		if p.finished && want(p) {
 			found = append(found, p)
 		}
 	}
-	slices.SortFunc(found, func(a, b *plan) int {
+	slices.SortFunc(found, func(a, b *planState) int {
 		return cmp.Or(b.Made.Compare(a.Made), cmp.Compare(b.Job, a.Job), cmp.Compare(b.Number, a.Number))
 	})
 	return found
 }
 
 // Plan returns a plan by its id or the beginning of one.
-func (db *DB) Plan(ctx context.Context, id string) (drift.Stored, error) {
+func (db *DB) Plan(ctx context.Context, id string) (plan.Stored, error) {
 	_, unlock, err := db.enter(ctx)
 	if err != nil {
-		return drift.Stored{}, fmt.Errorf("plan %s: %w", id, err)
+		return plan.Stored{}, fmt.Errorf("plan %s: %w", id, err)
 	}
 	defer unlock()
-	if exact := db.finished(func(p *plan) bool { return p.ID == id }); len(exact) > 0 {
+	if exact := db.finished(func(p *planState) bool { return p.ID == id }); len(exact) > 0 {
 		return db.stored(exact[0]), nil
 	}
-	found := db.finished(func(p *plan) bool { return id != "" && strings.HasPrefix(p.ID, id) })
+	found := db.finished(func(p *planState) bool { return id != "" && strings.HasPrefix(p.ID, id) })
 	switch {
 	case len(found) == 0:
-		return drift.Stored{}, fmt.Errorf("plan %s: %w", id, drift.ErrNotFound)
-	case slices.ContainsFunc(found, func(p *plan) bool { return p.ID != found[0].ID }):
-		return drift.Stored{}, fmt.Errorf("plan %s: several plans begin so; give more of the id", id)
+		return plan.Stored{}, fmt.Errorf("plan %s: %w", id, plan.ErrNotFound)
+	case slices.ContainsFunc(found, func(p *planState) bool { return p.ID != found[0].ID }):
+		return plan.Stored{}, fmt.Errorf("plan %s: several plans begin so; give more of the id", id)
 	}
 	return db.stored(found[0]), nil
 }
 
 // Latest returns the newest plan of a job.
-func (db *DB) Latest(ctx context.Context, job string) (drift.Stored, error) {
+func (db *DB) Latest(ctx context.Context, job string) (plan.Stored, error) {
 	_, unlock, err := db.enter(ctx)
 	if err != nil {
-		return drift.Stored{}, fmt.Errorf("the latest plan of %s: %w", job, err)
+		return plan.Stored{}, fmt.Errorf("the latest plan of %s: %w", job, err)
 	}
 	defer unlock()
-	found := db.finished(func(p *plan) bool { return p.Job == job })
+	found := db.finished(func(p *planState) bool { return p.Job == job })
 	if len(found) == 0 {
-		return drift.Stored{}, fmt.Errorf("the latest plan of %s: %w", job, drift.ErrNotFound)
+		return plan.Stored{}, fmt.Errorf("the latest plan of %s: %w", job, plan.ErrNotFound)
 	}
 	return db.stored(found[0]), nil
 }
 
-func (db *DB) stored(p *plan) drift.Stored {
+func (db *DB) stored(p *planState) plan.Stored {
 	a := db.planned.approved[p.ID]
-	return drift.Stored{Plan: copyPlan(&p.Plan), Number: p.Number, Made: p.Made, Approved: a.by, When: a.at}
+	return plan.Stored{Plan: copyPlan(&p.Plan), Number: p.Number, Made: p.Made, Approved: a.by, When: a.at}
 }
 
 // Findings returns findings "in the order of the bytes of their keys".
-func (db *DB) Findings(ctx context.Context, q drift.FindingQuery) ([]drift.Row, error) {
+func (db *DB) Findings(ctx context.Context, q plan.FindingQuery) ([]plan.Row, error) {
 	_, unlock, err := db.enter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("findings of plan %s: %w", q.Plan, err)
@@ -184,7 +184,7 @@ func (db *DB) Findings(ctx context.Context, q drift.FindingQuery) ([]drift.Row, 
 	if limit <= 0 {
 		limit = 100
 	}
-	var found []drift.Row
+	var found []plan.Row
 	from, _ := slices.BinarySearch(p.keys, q.After+"\x00") // the first key behind After
 	if q.After == "" {
 		from = 0
@@ -205,7 +205,7 @@ func (db *DB) Findings(ctx context.Context, q drift.FindingQuery) ([]drift.Row, 
 }
 
 // Approve notes an approval. "The first approval stands".
-func (db *DB) Approve(ctx context.Context, id string, by drift.By) error {
+func (db *DB) Approve(ctx context.Context, id string, by plan.By) error {
 	now, unlock, err := db.enter(ctx)
 	if err != nil {
 		return fmt.Errorf("approve plan %s: %w", id, err)
@@ -214,8 +214,8 @@ func (db *DB) Approve(ctx context.Context, id string, by drift.By) error {
 	switch _, known := db.planned.approved[id]; {
 	case by.Actor == "":
 		return errors.New("approve plan " + id + ": nobody says so; an approval has an actor")
-	case len(db.finished(func(p *plan) bool { return p.ID == id })) == 0:
-		return fmt.Errorf("approve plan %s: %w", id, drift.ErrNotFound)
+	case len(db.finished(func(p *planState) bool { return p.ID == id })) == 0:
+		return fmt.Errorf("approve plan %s: %w", id, plan.ErrNotFound)
 	case !known:
 		db.planned.approved[id] = approval{by, now}
 	}
@@ -223,7 +223,7 @@ func (db *DB) Approve(ctx context.Context, id string, by drift.By) error {
 }
 
 // Done notes outcomes; "a key that the plan does not have is left out".
-func (db *DB) Done(ctx context.Context, of drift.Ref, rows []drift.Row) error {
+func (db *DB) Done(ctx context.Context, of plan.Ref, rows []plan.Row) error {
 	now, unlock, err := db.enter(ctx)
 	if err != nil {
 		return fmt.Errorf("note what became of plan %s: %w", of, err)
@@ -231,7 +231,7 @@ func (db *DB) Done(ctx context.Context, of drift.Ref, rows []drift.Row) error {
 	defer unlock()
 	p := db.planned.plans[of]
 	if p == nil || !p.finished {
-		return fmt.Errorf("note what became of plan %s: %w", of, drift.ErrNotFound)
+		return fmt.Errorf("note what became of plan %s: %w", of, plan.ErrNotFound)
 	}
 	for i := range rows {
 		if r := p.rows[rows[i].Key]; r != nil {
@@ -241,12 +241,12 @@ func (db *DB) Done(ctx context.Context, of drift.Ref, rows []drift.Row) error {
 	return nil
 }
 
-func copyFinding(f drift.Finding) drift.Finding {
+func copyFinding(f plan.Finding) plan.Finding {
 	f.Changes, f.Documents = slices.Clone(f.Changes), slices.Clone(f.Documents)
 	return f
 }
 
-func copyPlan(p *drift.Plan) drift.Plan {
+func copyPlan(p *plan.Plan) plan.Plan {
 	c := *p
 	c.Tallies, c.Withheld, c.Spread.Fields = slices.Clone(p.Tallies), slices.Clone(p.Withheld), slices.Clone(p.Spread.Fields)
 	return c

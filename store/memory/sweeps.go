@@ -9,32 +9,32 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/amends-dev/amends/reconcile/sweep"
+	"github.com/amends-dev/amends/reconcile/scan"
 )
 
-var _ sweep.Store = (*DB)(nil)
+var _ scan.Store = (*DB)(nil)
 
 // sweeps keeps how far sweeps have come, and what they saw.
 type sweeps struct {
-	positions map[string]sweep.Position
-	sightings map[listing][]sweep.Sighting // in the order of key and id
+	positions map[string]scan.Position
+	sightings map[listing][]scan.Sighting // in the order of key and id
 }
 
 // listing is what sightings belong to.
 type listing struct {
 	name string
-	side sweep.Side
+	side scan.Side
 }
 
 func newSweeps() sweeps {
-	return sweeps{positions: map[string]sweep.Position{}, sightings: map[listing][]sweep.Sighting{}}
+	return sweeps{positions: map[string]scan.Position{}, sightings: map[listing][]scan.Sighting{}}
 }
 
 // Position returns how far a sweep has come. "One that is unknown has Serial 0 and no State".
-func (db *DB) Position(ctx context.Context, name string) (sweep.Position, error) {
+func (db *DB) Position(ctx context.Context, name string) (scan.Position, error) {
 	_, unlock, err := db.enter(ctx)
 	if err != nil {
-		return sweep.Position{}, fmt.Errorf("read the position of %s: %w", name, err)
+		return scan.Position{}, fmt.Errorf("read the position of %s: %w", name, err)
 	}
 	defer unlock()
 	p := db.sweeps.positions[name]
@@ -43,13 +43,13 @@ func (db *DB) Position(ctx context.Context, name string) (sweep.Position, error)
 }
 
 // Positions returns positions by the beginning of their names, "in the order of their bytes".
-func (db *DB) Positions(ctx context.Context, prefix string) ([]sweep.Position, error) {
+func (db *DB) Positions(ctx context.Context, prefix string) ([]scan.Position, error) {
 	_, unlock, err := db.enter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the positions of %s: %w", prefix, err)
 	}
 	defer unlock()
-	var ps []sweep.Position
+	var ps []scan.Position
 	for _, name := range slices.Sorted(maps.Keys(db.sweeps.positions)) {
 		if strings.HasPrefix(name, prefix) {
 			ps = append(ps, db.sweeps.positions[name])
@@ -59,7 +59,7 @@ func (db *DB) Positions(ctx context.Context, prefix string) ([]sweep.Position, e
 }
 
 // Advance stores a page, "in one transaction".
-func (db *DB) Advance(ctx context.Context, p sweep.Position, page sweep.Catch) (sweep.Position, error) {
+func (db *DB) Advance(ctx context.Context, p scan.Position, page scan.Catch) (scan.Position, error) {
 	for i := range page.Events {
 		if page.Events[i].Dedupe.IsZero() {
 			return p, fmt.Errorf("advance %s: event %d of %d (%s) has no dedupe digest", p.Name, i+1, len(page.Events), page.Events[i].Object)
@@ -76,7 +76,7 @@ func (db *DB) Advance(ctx context.Context, p sweep.Position, page sweep.Catch) (
 	case stored.Serial == next.Serial && bytes.Equal(stored.State, next.State): // "stored after all"
 		return next, nil
 	case stored.Serial != p.Serial:
-		return p, fmt.Errorf("advance %s: %w", p.Name, sweep.ErrMoved)
+		return p, fmt.Errorf("advance %s: %w", p.Name, scan.ErrMoved)
 	}
 	db.sweeps.positions[p.Name] = next
 	for i := range page.Events {
@@ -89,11 +89,11 @@ func (db *DB) Advance(ctx context.Context, p sweep.Position, page sweep.Catch) (
 }
 
 // see keeps a sighting. "Sightings of one (name, side, key, id) replace each other".
-func (db *DB) see(l listing, row *sweep.Sighting) {
+func (db *DB) see(l listing, row *scan.Sighting) {
 	rows := db.sweeps.sightings[l]
 	copied := *row
 	copied.Fields = maps.Clone(row.Fields)
-	i, found := slices.BinarySearchFunc(rows, row, func(a sweep.Sighting, b *sweep.Sighting) int { return place(&a, b.Key, b.ID) })
+	i, found := slices.BinarySearchFunc(rows, row, func(a scan.Sighting, b *scan.Sighting) int { return place(&a, b.Key, b.ID) })
 	if found {
 		rows[i] = copied
 	} else {
@@ -103,25 +103,25 @@ func (db *DB) see(l listing, row *sweep.Sighting) {
 }
 
 // place compares the place of a row with that of a key and id.
-func place(row *sweep.Sighting, key, id string) int {
+func place(row *scan.Sighting, key, id string) int {
 	return cmp.Or(cmp.Compare(row.Key, key), cmp.Compare(row.ID, id))
 }
 
 // Sightings returns rows of a listing "in the order of the bytes of (key, id)".
-func (db *DB) Sightings(ctx context.Context, q sweep.SightingQuery) ([]sweep.Sighting, error) {
+func (db *DB) Sightings(ctx context.Context, q scan.SightingQuery) ([]scan.Sighting, error) {
 	_, unlock, err := db.enter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read sightings of %s: %w", q.Name, err)
 	}
 	defer unlock()
 	rows := db.sweeps.sightings[listing{q.Name, q.Side}]
-	first, _ := slices.BinarySearchFunc(rows, q, func(row sweep.Sighting, q sweep.SightingQuery) int {
+	first, _ := slices.BinarySearchFunc(rows, q, func(row scan.Sighting, q scan.SightingQuery) int {
 		if behind := place(&row, q.After, q.AfterID) > 0; behind && (q.AfterID != "" || row.Key != q.After || q.After == "") {
 			return 1
 		}
 		return -1
 	})
-	var found []sweep.Sighting
+	var found []scan.Sighting
 	for _, row := range rows[first:] {
 		if len(found) == cmp.Or(q.Limit, 1000) {
 			break
@@ -138,7 +138,7 @@ func (db *DB) Sightings(ctx context.Context, q sweep.SightingQuery) ([]sweep.Sig
 }
 
 // Tally counts sightings of a listing by partition.
-func (db *DB) Tally(ctx context.Context, q sweep.SightingQuery) (map[string]int64, error) {
+func (db *DB) Tally(ctx context.Context, q scan.SightingQuery) (map[string]int64, error) {
 	_, unlock, err := db.enter(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("count sightings of %s: %w", q.Name, err)
@@ -154,14 +154,14 @@ func (db *DB) Tally(ctx context.Context, q sweep.SightingQuery) (map[string]int6
 }
 
 // Discard erases sightings of earlier generations, "at most limit".
-func (db *DB) Discard(ctx context.Context, q sweep.SightingQuery, limit int) (int, error) {
+func (db *DB) Discard(ctx context.Context, q scan.SightingQuery, limit int) (int, error) {
 	_, unlock, err := db.enter(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("discard sightings of %s: %w", q.Name, err)
 	}
 	defer unlock()
 	l, n := listing{q.Name, q.Side}, 0
-	db.sweeps.sightings[l] = slices.DeleteFunc(db.sweeps.sightings[l], func(row sweep.Sighting) bool {
+	db.sweeps.sightings[l] = slices.DeleteFunc(db.sweeps.sightings[l], func(row scan.Sighting) bool {
 		old := row.Generation < q.Generation && n < limit
 		if old {
 			n++

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/reconcile/scan"
 	"github.com/amends-dev/amends/reconcile/schedule"
-	"github.com/amends-dev/amends/reconcile/sweep"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/internal/pgdb"
 	"github.com/amends-dev/amends/store/postgres"
@@ -43,15 +43,15 @@ func TestEveryVerbIsDoneAgain(t *testing.T) {
 	first := start(token, "w")
 	head := appendAll(t, l, token, []ledger.Entry{first}, ledger.Appended)[0].Head
 	spec := &saga.Spec{Saga: "s", Version: 1}
-	event := func(name string) []reconcile.Event {
-		return []reconcile.Event{{Object: reconcile.Object{Source: "shop", Type: "order", ID: name}, Dedupe: reconcile.DigestOf(name)}}
+	event := func(name string) []inbox.Event {
+		return []inbox.Event{{Object: inbox.Object{Source: "shop", Type: "order", ID: name}, Dedupe: inbox.DigestOf(name)}}
 	}
 	if err := l.Accept(ctx, event("0")); err != nil {
 		t.Fatal(err)
 	}
-	plan, err := l.Draft(ctx, "done")
+	ref, err := l.Draft(ctx, "done")
 	if err == nil {
-		_, err = l.Finish(ctx, plan, &drift.Plan{ID: "aa", Job: "done"})
+		_, err = l.Finish(ctx, ref, &plan.Plan{ID: "aa", Job: "done"})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -61,10 +61,10 @@ func TestEveryVerbIsDoneAgain(t *testing.T) {
 		again bool // the store does it again
 		do    func() error
 	}
-	var draft drift.Ref
+	var draft plan.Ref
 	control := ledger.Control{Kind: ledger.ControlPause, Name: "all", Nonce: 1, Actor: "ann", Body: json.RawMessage(`1`)}
 	pages := 0
-	finding := []drift.Finding{{Key: "k", Class: drift.Missing, Do: drift.Start}}
+	finding := []plan.Finding{{Key: "k", Class: plan.Missing, Do: plan.Start}}
 	for _, verb := range []verb{
 		{"open session", true, func() error { _, err := l.OpenSession(ctx, time.Hour, "", nil); return err }},
 		{"renew", true, func() error { _, err := l.Renew(ctx, token, ledger.Renewal{TTL: time.Hour}); return err }},
@@ -95,16 +95,16 @@ func TestEveryVerbIsDoneAgain(t *testing.T) {
 			}
 			return err
 		}},
-		{"deliveries", true, func() error { _, err := l.Deliveries(ctx, reconcile.DeliveryFilter{}); return err }},
+		{"deliveries", true, func() error { _, err := l.Deliveries(ctx, inbox.DeliveryFilter{}); return err }},
 		{"draft", true, func() (err error) { draft, err = l.Draft(ctx, "job"); return err }},
 		{"find", true, func() error { return l.Find(ctx, draft, finding) }},
-		{"finish", true, func() error { _, err := l.Finish(ctx, draft, &drift.Plan{ID: "bb", Job: "job"}); return err }},
-		{"approve", true, func() error { return l.Approve(ctx, "aa", drift.By{Actor: "ann"}) }},
-		{"done", true, func() error { return l.Done(ctx, plan, nil) }},
-		{"remember", true, func() error { return l.Remember(ctx, drift.Ref{Job: "job", Number: 1}, drift.Part{}, finding) }},
+		{"finish", true, func() error { _, err := l.Finish(ctx, draft, &plan.Plan{ID: "bb", Job: "job"}); return err }},
+		{"approve", true, func() error { return l.Approve(ctx, "aa", plan.By{Actor: "ann"}) }},
+		{"done", true, func() error { return l.Done(ctx, ref, nil) }},
+		{"remember", true, func() error { return l.Remember(ctx, plan.Ref{Job: "job", Number: 1}, plan.Part{}, finding) }},
 		{"advance", true, func() error {
 			pages++
-			_, err := l.Advance(ctx, sweep.Position{Name: "p", Serial: int64(pages) - 1, State: json.RawMessage(`{}`)}, sweep.Catch{})
+			_, err := l.Advance(ctx, scan.Position{Name: "p", Serial: int64(pages) - 1, State: json.RawMessage(`{}`)}, scan.Catch{})
 			return err
 		}},
 		{"claim", false, func() error { _, err := l.Claim(ctx, token, ledger.Claim{}); return err }},
@@ -112,15 +112,15 @@ func TestEveryVerbIsDoneAgain(t *testing.T) {
 		{"catch up", false, func() error { _, _, err := l.CatchUp(ctx); return err }},
 		{"accept", false, func() error { return l.Accept(ctx, event(time.Now().String())) }},
 		{"judge", false, func() error {
-			_, err := l.Judge(ctx, 1, func(time.Time, []reconcile.Delivery, map[reconcile.Object]*reconcile.Entry) error { return nil })
+			_, err := l.Judge(ctx, 1, func(time.Time, []inbox.Delivery, map[inbox.Object]*inbox.Entry) error { return nil })
 			return err
 		}},
 		{"lease", false, func() error {
-			_, err := l.Lease(ctx, 1, func(time.Time, *reconcile.Entry) error { return nil })
+			_, err := l.Lease(ctx, 1, func(time.Time, *inbox.Entry) error { return nil })
 			return err
 		}},
 		{"update", false, func() error {
-			return l.Update(ctx, event("0")[0].Object, func(time.Time, *reconcile.Entry) error { return nil })
+			return l.Update(ctx, event("0")[0].Object, func(time.Time, *inbox.Entry) error { return nil })
 		}},
 		{"turn", false, func() error { return l.Turn(ctx, "job", func(time.Time, *schedule.Agenda) error { return nil }) }},
 		{"bury", true, func() error { return l.Bury(ctx, token) }},

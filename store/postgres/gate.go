@@ -7,13 +7,13 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/store/internal/rows"
 	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
 // Judge hands out what nobody has judged. Verdicts and entries are one transaction.
-func (db *DB) Judge(ctx context.Context, limit int, decide func(time.Time, []reconcile.Delivery, map[reconcile.Object]*reconcile.Entry) error) (int, error) {
+func (db *DB) Judge(ctx context.Context, limit int, decide func(time.Time, []inbox.Delivery, map[inbox.Object]*inbox.Entry) error) (int, error) {
 	if err := ctx.Err(); err != nil || limit <= 0 {
 		return 0, err
 	}
@@ -56,11 +56,11 @@ func (db *DB) Judge(ctx context.Context, limit int, decide func(time.Time, []rec
 }
 
 // Lease hands out entries that are due and nobody works on.
-func (db *DB) Lease(ctx context.Context, limit int, decide func(time.Time, *reconcile.Entry) error) ([]reconcile.Entry, error) {
+func (db *DB) Lease(ctx context.Context, limit int, decide func(time.Time, *inbox.Entry) error) ([]inbox.Entry, error) {
 	if err := ctx.Err(); err != nil || limit <= 0 {
 		return nil, err
 	}
-	var claimed []reconcile.Entry
+	var claimed []inbox.Entry
 	var refused error
 	err := db.repeatedly(ctx, func(tx *sqlx.Tx) error {
 		claimed, refused = nil, nil
@@ -97,7 +97,7 @@ func (db *DB) Lease(ctx context.Context, limit int, decide func(time.Time, *reco
 }
 
 // Update hands out one entry.
-func (db *DB) Update(ctx context.Context, o reconcile.Object, decide func(time.Time, *reconcile.Entry) error) error {
+func (db *DB) Update(ctx context.Context, o inbox.Object, decide func(time.Time, *inbox.Entry) error) error {
 	key := rows.Object(o)
 	var refused error
 	err := db.repeatedly(ctx, func(tx *sqlx.Tx) error {
@@ -138,24 +138,24 @@ type locked struct {
 
 	tx      *sqlx.Tx
 	now     time.Time
-	order   []reconcile.Object
-	entries map[reconcile.Object]*reconcile.Entry
-	before  map[reconcile.Object][]any // what the database says
+	order   []inbox.Object
+	entries map[inbox.Object]*inbox.Entry
+	before  map[inbox.Object][]any // what the database says
 }
 
 func (db *DB) locks(tx *sqlx.Tx) *locked {
 	return &locked{
 		DB: db, tx: tx,
-		entries: make(map[reconcile.Object]*reconcile.Entry),
-		before:  make(map[reconcile.Object][]any),
+		entries: make(map[inbox.Object]*inbox.Entry),
+		before:  make(map[inbox.Object][]any),
 	}
 }
 
 // lock locks the entries of the objects of deliveries. Objects nobody has heard of get an entry that is not stored
 // yet: [locked.store] finds out whether somebody else was first.
-func (db *DB) lock(ctx context.Context, tx *sqlx.Tx, ds []reconcile.Delivery) (*locked, error) {
-	seen := make(map[reconcile.Object]bool, len(ds))
-	var objects []reconcile.Object
+func (db *DB) lock(ctx context.Context, tx *sqlx.Tx, ds []inbox.Delivery) (*locked, error) {
+	seen := make(map[inbox.Object]bool, len(ds))
+	var objects []inbox.Object
 	var table [][]any
 	for i := range ds {
 		if o := ds[i].Object; !seen[o] {
@@ -182,7 +182,7 @@ func (db *DB) lock(ctx context.Context, tx *sqlx.Tx, ds []reconcile.Delivery) (*
 	for _, o := range objects {
 		if l.entries[o] == nil {
 			l.order = append(l.order, o)
-			l.entries[o] = &reconcile.Entry{Object: o, First: l.now}
+			l.entries[o] = &inbox.Entry{Object: o, First: l.now}
 		}
 	}
 	return l, nil

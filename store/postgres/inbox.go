@@ -8,7 +8,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/store/internal/batch"
 	"github.com/amends-dev/amends/store/internal/pgdb"
 	"github.com/amends-dev/amends/store/internal/rows"
@@ -22,7 +22,7 @@ type deliveries []*rows.Incoming
 const patience = 10 * time.Second
 
 // Accept stores events and has them on disk when it returns. Calls that come at the same time share a commit.
-func (db *DB) Accept(ctx context.Context, events []reconcile.Event) error {
+func (db *DB) Accept(ctx context.Context, events []inbox.Event) error {
 	ins, err := rows.Receive(events)
 	if err == nil && len(ins) > 0 {
 		err = db.incoming.Do(ctx, ins)
@@ -123,7 +123,7 @@ func columns(table [][]any) []any {
 }
 
 // page runs fn and stores events in one transaction.
-func (db *DB) page(ctx context.Context, events []reconcile.Event, fn func(context.Context, sqlstore.Queries) (bool, error)) error {
+func (db *DB) page(ctx context.Context, events []inbox.Event, fn func(context.Context, sqlstore.Queries) (bool, error)) error {
 	ins, err := rows.Receive(events)
 	if err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 
 	"github.com/amends-dev/amends/internal/pgtest"
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/store/internal/rows"
 )
 
@@ -32,10 +32,10 @@ func opened(t *testing.T) (*DB, string) {
 	return s, url
 }
 
-func event(n int) reconcile.Event {
-	return reconcile.Event{
-		Object: reconcile.Object{Source: "shop", Type: "order", ID: fmt.Sprint(n)},
-		Dedupe: reconcile.DigestOf(fmt.Sprint(n)), Payload: reconcile.Thin, Received: time.Now(),
+func event(n int) inbox.Event {
+	return inbox.Event{
+		Object: inbox.Object{Source: "shop", Type: "order", ID: fmt.Sprint(n)},
+		Dedupe: inbox.DigestOf(fmt.Sprint(n)), Payload: inbox.Thin, Received: time.Now(),
 	}
 }
 
@@ -65,15 +65,15 @@ func TestDeadline(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	start := time.Now()
-	err := s.Accept(ctx, []reconcile.Event{event(1)})
+	err := s.Accept(ctx, []inbox.Event{event(1)})
 	if took := time.Since(start); !errors.Is(err, context.DeadlineExceeded) || took > patience/2 {
 		t.Errorf("after %v: %v; want the deadline", took, err)
 	}
 	release()
-	if err := s.Accept(t.Context(), []reconcile.Event{event(1)}); err != nil {
+	if err := s.Accept(t.Context(), []inbox.Event{event(1)}); err != nil {
 		t.Fatal(err)
 	}
-	if ds, err := s.Deliveries(t.Context(), reconcile.DeliveryFilter{}); err != nil || len(ds) != 1 {
+	if ds, err := s.Deliveries(t.Context(), inbox.DeliveryFilter{}); err != nil || len(ds) != 1 {
 		t.Errorf("%d deliveries, %v", len(ds), err)
 	}
 }
@@ -87,7 +87,7 @@ func TestRefusedRow(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range errs {
 		wg.Go(func() {
-			ins, err := rows.Receive([]reconcile.Event{event(i)})
+			ins, err := rows.Receive([]inbox.Event{event(i)})
 			if err != nil {
 				t.Error(err)
 				return
@@ -105,7 +105,7 @@ func TestRefusedRow(t *testing.T) {
 			t.Errorf("call %d: %v", i, err)
 		}
 	}
-	if ds, err := s.Deliveries(t.Context(), reconcile.DeliveryFilter{}); err != nil || len(ds) != 7 {
+	if ds, err := s.Deliveries(t.Context(), inbox.DeliveryFilter{}); err != nil || len(ds) != 7 {
 		t.Errorf("%d deliveries, %v; want the other seven", len(ds), err)
 	}
 }

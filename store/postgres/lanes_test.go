@@ -15,53 +15,53 @@ import (
 
 	"github.com/amends-dev/amends/internal/pgtest"
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/reconcile/scan"
 	"github.com/amends-dev/amends/reconcile/schedule"
-	"github.com/amends-dev/amends/reconcile/sweep"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/postgres"
 )
 
 // heard calls every method of the other roles once.
 func heard(l *store) map[string]func(context.Context) error {
-	o, n := reconcile.Object{Source: "shop", Type: "order", ID: "1"}, 0
+	o, n := inbox.Object{Source: "shop", Type: "order", ID: "1"}, 0
 	return map[string]func(context.Context) error{
 		"Accept": func(ctx context.Context) error {
 			n++
-			return l.Accept(ctx, []reconcile.Event{{Object: o, Dedupe: reconcile.DigestOf(fmt.Sprint(n))}})
+			return l.Accept(ctx, []inbox.Event{{Object: o, Dedupe: inbox.DigestOf(fmt.Sprint(n))}})
 		},
 		"Advance": func(ctx context.Context) error {
 			p, err := l.Position(ctx, "orders")
 			if err == nil {
-				_, err = l.Advance(ctx, p, sweep.Catch{Name: "orders", Side: sweep.SourceSide})
+				_, err = l.Advance(ctx, p, scan.Catch{Name: "orders", Side: scan.SourceSide})
 			}
 			return err
 		},
 		"Judge": func(ctx context.Context) error {
-			_, err := l.Judge(ctx, 1, func(time.Time, []reconcile.Delivery, map[reconcile.Object]*reconcile.Entry) error { return nil })
+			_, err := l.Judge(ctx, 1, func(time.Time, []inbox.Delivery, map[inbox.Object]*inbox.Entry) error { return nil })
 			return err
 		},
 		"Lease": func(ctx context.Context) error {
-			_, err := l.Lease(ctx, 1, func(time.Time, *reconcile.Entry) error { return nil })
+			_, err := l.Lease(ctx, 1, func(time.Time, *inbox.Entry) error { return nil })
 			return err
 		},
 		"Update": func(ctx context.Context) error {
-			return l.Update(ctx, o, func(time.Time, *reconcile.Entry) error { return nil })
+			return l.Update(ctx, o, func(time.Time, *inbox.Entry) error { return nil })
 		},
 		"Turn": func(ctx context.Context) error {
 			return l.Turn(ctx, "nightly", func(time.Time, *schedule.Agenda) error { return nil })
 		},
 		"Draft": func(ctx context.Context) error { _, err := l.Draft(ctx, "orders"); return err },
 		"Remember": func(ctx context.Context) error {
-			return l.Remember(ctx, drift.Ref{Job: "orders", Number: 1}, drift.Part{}, nil)
+			return l.Remember(ctx, plan.Ref{Job: "orders", Number: 1}, plan.Part{}, nil)
 		},
 		"Purge": func(ctx context.Context) error {
-			_, err := l.Purge(ctx, reconcile.Retention{Bodies: time.Hour}, 1)
+			_, err := l.Purge(ctx, inbox.Retention{Bodies: time.Hour}, 1)
 			return err
 		},
-		"Deliveries": func(ctx context.Context) error { _, err := l.Deliveries(ctx, reconcile.DeliveryFilter{}); return err },
-		"Drifts":     func(ctx context.Context) error { _, err := l.Drifts(ctx, drift.DriftQuery{}); return err },
+		"Deliveries": func(ctx context.Context) error { _, err := l.Deliveries(ctx, inbox.DeliveryFilter{}); return err },
+		"Drifts":     func(ctx context.Context) error { _, err := l.Drifts(ctx, plan.DriftQuery{}); return err },
 		"Jobs":       func(ctx context.Context) error { _, err := l.Jobs(ctx); return err },
 	}
 }
@@ -194,7 +194,7 @@ func TestAFailOverEndsNoReceiver(t *testing.T) {
 	appendAll(t, l, fresh, []ledger.Entry{start(fresh, "b")}, ledger.Appended)
 	direct := open(t, after)
 	defer closed(t, direct)
-	if ds, err := direct.Deliveries(t.Context(), reconcile.DeliveryFilter{}); err != nil || len(ds) != 1 {
+	if ds, err := direct.Deliveries(t.Context(), inbox.DeliveryFilter{}); err != nil || len(ds) != 1 {
 		t.Errorf("the new server has %d deliveries, %v, want one", len(ds), err)
 	}
 	if heads, err := ledger.Heads(t.Context(), direct, ledger.Filter{}); err != nil || len(heads) != 1 || heads[0].ID != (saga.ID{Saga: "s", Work: "b"}) {
@@ -233,7 +233,7 @@ func TestAListingTakesOneConnection(t *testing.T) {
 	for name, list := range map[string]func() error{
 		"List":       func() error { _, err := ledger.Heads(t.Context(), l, ledger.Filter{}); return err },
 		"Overview":   func() error { _, err := l.Overview(t.Context()); return err },
-		"Deliveries": func() error { _, err := l.Deliveries(t.Context(), reconcile.DeliveryFilter{}); return err },
+		"Deliveries": func() error { _, err := l.Deliveries(t.Context(), inbox.DeliveryFilter{}); return err },
 		"Jobs":       func() error { _, err := l.Jobs(t.Context()); return err },
 	} {
 		if err := list(); err != nil {
@@ -243,7 +243,7 @@ func TestAListingTakesOneConnection(t *testing.T) {
 			t.Errorf("opened and %s: %d connections, want one", name, n)
 		}
 	}
-	if err := l.Accept(t.Context(), []reconcile.Event{{Object: reconcile.Object{Source: "shop", Type: "order", ID: "1"}, Dedupe: reconcile.DigestOf("it")}}); err != nil {
+	if err := l.Accept(t.Context(), []inbox.Event{{Object: inbox.Object{Source: "shop", Type: "order", ID: "1"}, Dedupe: inbox.DigestOf("it")}}); err != nil {
 		t.Error(err)
 	}
 	if n := c.opened.Load(); n != 2 {

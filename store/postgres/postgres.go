@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/reconcile/scan"
 	"github.com/amends-dev/amends/reconcile/schedule"
-	"github.com/amends-dev/amends/reconcile/sweep"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/internal/batch"
 	"github.com/amends-dev/amends/store/internal/pgdb"
@@ -88,12 +88,12 @@ type DB struct {
 var (
 	_ ledger.Ledger    = (*DB)(nil)
 	_ ledger.TxStarter = (*DB)(nil)
-	_ reconcile.Inbox  = (*DB)(nil)
-	_ reconcile.Gate   = (*DB)(nil)
-	_ reconcile.Reader = (*DB)(nil)
-	_ drift.Plans      = (*DB)(nil)
-	_ drift.Drifts     = (*DB)(nil)
-	_ sweep.Store      = (*DB)(nil)
+	_ inbox.Inbox      = (*DB)(nil)
+	_ inbox.Gate       = (*DB)(nil)
+	_ inbox.Reader     = (*DB)(nil)
+	_ plan.Plans       = (*DB)(nil)
+	_ plan.Drifts      = (*DB)(nil)
+	_ scan.Store       = (*DB)(nil)
 	_ schedule.Store   = (*DB)(nil)
 	_ schedule.Reader  = (*DB)(nil)
 )

@@ -10,13 +10,13 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/store/internal/rows"
 	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
 // Judge hands out what nobody has judged. Verdicts and entries are one transaction.
-func (db *DB) Judge(ctx context.Context, limit int, decide func(time.Time, []reconcile.Delivery, map[reconcile.Object]*reconcile.Entry) error) (int, error) {
+func (db *DB) Judge(ctx context.Context, limit int, decide func(time.Time, []inbox.Delivery, map[inbox.Object]*inbox.Entry) error) (int, error) {
 	if limit <= 0 {
 		return 0, nil
 	}
@@ -28,7 +28,7 @@ func (db *DB) Judge(ctx context.Context, limit int, decide func(time.Time, []rec
 			return err
 		}
 		micros, now := db.calendar()
-		l := locked{DB: db, now: now, entries: make(map[reconcile.Object]*held)}
+		l := locked{DB: db, now: now, entries: make(map[inbox.Object]*held)}
 		es, err := l.of(ctx, ds)
 		if err != nil {
 			return err
@@ -63,11 +63,11 @@ func (db *DB) Judge(ctx context.Context, limit int, decide func(time.Time, []rec
 }
 
 // Lease hands out entries that are due and nobody works on.
-func (db *DB) Lease(ctx context.Context, limit int, decide func(time.Time, *reconcile.Entry) error) ([]reconcile.Entry, error) {
+func (db *DB) Lease(ctx context.Context, limit int, decide func(time.Time, *inbox.Entry) error) ([]inbox.Entry, error) {
 	if limit <= 0 {
 		return nil, nil
 	}
-	var claimed []reconcile.Entry
+	var claimed []inbox.Entry
 	var refused error
 	err := db.transaction(ctx, func(ctx context.Context, _ sqlstore.Queries) error {
 		micros, now := db.calendar()
@@ -75,7 +75,7 @@ func (db *DB) Lease(ctx context.Context, limit int, decide func(time.Time, *reco
 		if err != nil {
 			return err
 		}
-		l := locked{DB: db, now: now, entries: make(map[reconcile.Object]*held)}
+		l := locked{DB: db, now: now, entries: make(map[inbox.Object]*held)}
 		for i := range due {
 			e := &due[i]
 			if err := l.hold(e, true); err != nil {
@@ -105,13 +105,13 @@ func (db *DB) Lease(ctx context.Context, limit int, decide func(time.Time, *reco
 }
 
 // Update hands out one entry. Calls that come at the same time share a commit with each other and with Accept.
-func (db *DB) Update(ctx context.Context, o reconcile.Object, decide func(time.Time, *reconcile.Entry) error) error {
+func (db *DB) Update(ctx context.Context, o inbox.Object, decide func(time.Time, *inbox.Entry) error) error {
 	var refused error
 	var panicked any
 	err := db.changes.DoOrNot(ctx, change{size: 1, run: func(ctx context.Context, _ *shared) error {
 		defer func() { panicked = recover() }() // it is the caller's, not the writer's
 		_, now := db.calendar()
-		l := locked{DB: db, now: now, entries: make(map[reconcile.Object]*held)}
+		l := locked{DB: db, now: now, entries: make(map[inbox.Object]*held)}
 		e, err := l.entry(ctx, rows.Object(o))
 		if err != nil {
 			return err
@@ -133,9 +133,9 @@ func (db *DB) Update(ctx context.Context, o reconcile.Object, decide func(time.T
 }
 
 // pending reads what is to be judged.
-func (db *DB) pending(ctx context.Context, limit int) ([]reconcile.Delivery, error) {
+func (db *DB) pending(ctx context.Context, limit int) ([]inbox.Delivery, error) {
 	var found []rows.Delivery
-	if err := scan(&found)(db.heard.unjudged.QueryContext(ctx, limit)); err != nil { //nolint:rowserrcheck // scan does
+	if err := scanInto(&found)(db.heard.unjudged.QueryContext(ctx, limit)); err != nil { //nolint:rowserrcheck // scan does
 		return nil, err
 	}
 	return rows.Deliveries(found), nil
@@ -146,23 +146,23 @@ type locked struct {
 	*DB
 
 	now     time.Time
-	entries map[reconcile.Object]*held
+	entries map[inbox.Object]*held
 }
 
 // held is an entry as the callback has it, and what the database says.
 type held struct {
-	entry  *reconcile.Entry
+	entry  *inbox.Entry
 	before []any
 	known  bool
 }
 
 // entry returns what is known of o, an empty entry when nothing is.
-func (l *locked) entry(ctx context.Context, o reconcile.Object) (*reconcile.Entry, error) {
+func (l *locked) entry(ctx context.Context, o inbox.Object) (*inbox.Entry, error) {
 	found, err := entries(l.heard.entry.QueryContext(ctx, rows.Key(o)...))
 	if err != nil {
 		return nil, err
 	}
-	e := &reconcile.Entry{Object: o, First: l.now}
+	e := &inbox.Entry{Object: o, First: l.now}
 	if len(found) > 0 {
 		e = &found[0]
 	}
@@ -170,12 +170,12 @@ func (l *locked) entry(ctx context.Context, o reconcile.Object) (*reconcile.Entr
 }
 
 // of returns the entries of the objects of deliveries.
-func (l *locked) of(ctx context.Context, ds []reconcile.Delivery) (map[reconcile.Object]*reconcile.Entry, error) {
-	es := make(map[reconcile.Object]*reconcile.Entry, len(ds))
+func (l *locked) of(ctx context.Context, ds []inbox.Delivery) (map[inbox.Object]*inbox.Entry, error) {
+	es := make(map[inbox.Object]*inbox.Entry, len(ds))
 	var keys [][]any
 	for i := range ds {
 		if o := ds[i].Object; es[o] == nil {
-			es[o] = &reconcile.Entry{Object: o, First: l.now}
+			es[o] = &inbox.Entry{Object: o, First: l.now}
 			keys = append(keys, rows.Key(o))
 		}
 	}
@@ -203,7 +203,7 @@ func (l *locked) of(ctx context.Context, ds []reconcile.Delivery) (map[reconcile
 	return es, nil
 }
 
-func (l *locked) hold(e *reconcile.Entry, known bool) error {
+func (l *locked) hold(e *inbox.Entry, known bool) error {
 	before, err := rows.Values(e)
 	l.entries[e.Object] = &held{entry: e, before: before, known: known}
 	return err
@@ -234,16 +234,16 @@ func (l *locked) store(ctx context.Context) error {
 }
 
 // entries reads entries.
-func entries(result *sql.Rows, err error) ([]reconcile.Entry, error) {
+func entries(result *sql.Rows, err error) ([]inbox.Entry, error) {
 	var found []rows.Entry
-	if err := scan(&found)(result, err); err != nil {
+	if err := scanInto(&found)(result, err); err != nil {
 		return nil, err
 	}
 	return rows.Entries(found)
 }
 
 // scan returns what reads all rows of a query into dest.
-func scan(dest any) func(*sql.Rows, error) error {
+func scanInto(dest any) func(*sql.Rows, error) error {
 	return func(result *sql.Rows, err error) error {
 		if err != nil {
 			return err

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/reconcile/schedule"
 )
 
@@ -36,7 +36,7 @@ func crowd(t *testing.T, n int, dbs ...*DB) {
 			}
 			return err
 		})
-		run("accept", func(i int) error { return db.Accept(t.Context(), []reconcile.Event{event(k*n + i)}) })
+		run("accept", func(i int) error { return db.Accept(t.Context(), []inbox.Event{event(k*n + i)}) })
 		run("turn", func(int) error {
 			return db.Turn(t.Context(), "nightly", func(_ time.Time, a *schedule.Agenda) error {
 				a.State.Asked++
@@ -54,7 +54,7 @@ func crowd(t *testing.T, n int, dbs ...*DB) {
 		t.Error(err)
 	}
 	heads, err := ledger.Heads(t.Context(), dbs[0], ledger.Filter{Limit: 10 * n})
-	ds, err2 := dbs[0].Deliveries(t.Context(), reconcile.DeliveryFilter{Limit: 10 * n})
+	ds, err2 := dbs[0].Deliveries(t.Context(), inbox.DeliveryFilter{Limit: 10 * n})
 	if err := errors.Join(err, err2); err != nil || len(heads) != n*len(dbs) || len(ds) != n*len(dbs) {
 		t.Errorf("%d works and %d deliveries, %v; want %d of each", len(heads), len(ds), err, n*len(dbs))
 	}

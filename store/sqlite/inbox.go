@@ -4,14 +4,14 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/store/internal/batch"
 	"github.com/amends-dev/amends/store/internal/rows"
 	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
 // Accept stores events and has them on disk when it returns. Calls that come at the same time share a commit.
-func (db *DB) Accept(ctx context.Context, events []reconcile.Event) error {
+func (db *DB) Accept(ctx context.Context, events []inbox.Event) error {
 	ins, err := rows.Receive(events)
 	if err == nil && len(ins) > 0 {
 		err = db.changes.Do(ctx, change{size: len(ins), run: func(ctx context.Context, b *shared) error { return db.accept(ctx, b, ins) }})
@@ -69,17 +69,17 @@ func (db *DB) add(ctx context.Context, in *rows.Incoming, number, now int64) (st
 	twin := *in
 	twin.Judged = false
 	twin.Values = append([]any(nil), in.Values...)
-	twin.Values[rows.Verdict] = string(reconcile.Conflict)
+	twin.Values[rows.Verdict] = string(inbox.Conflict)
 	return true, false, db.deliver(ctx, in.Twin, &twin, number, now)
 }
 
 // recognise reports whether key is new, and remembers it.
-func (db *DB) recognise(ctx context.Context, key reconcile.Digest, in *rows.Incoming, number, now int64) (bool, error) {
+func (db *DB) recognise(ctx context.Context, key inbox.Digest, in *rows.Incoming, number, now int64) (bool, error) {
 	return affects(db.heard.addDigest.ExecContext(ctx, key[:], in.Content[:], number, in.Copies, now))
 }
 
 // deliver puts an event into the inbox.
-func (db *DB) deliver(ctx context.Context, key reconcile.Digest, in *rows.Incoming, number, now int64) error {
+func (db *DB) deliver(ctx context.Context, key inbox.Digest, in *rows.Incoming, number, now int64) error {
 	args := make([]any, 0, 5+len(in.Values))
 	if in.Judged {
 		args = append(args, number, key[:], now, in.Values[rows.Verdict], in.Values[rows.Why])
@@ -150,7 +150,7 @@ func (db *DB) together(calls []*batch.Call[change]) error {
 }
 
 // page makes a change of a sweep and stores events in one transaction, which others share.
-func (db *DB) page(ctx context.Context, events []reconcile.Event, fn func(context.Context, sqlstore.Queries) (bool, error)) error {
+func (db *DB) page(ctx context.Context, events []inbox.Event, fn func(context.Context, sqlstore.Queries) (bool, error)) error {
 	ins, err := rows.Receive(events)
 	if err != nil {
 		return err

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/amends-dev/amends/reconcile/drift"
-	"github.com/amends-dev/amends/reconcile/sweep"
+	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/reconcile/scan"
 	"github.com/amends-dev/amends/store/sqlite"
 )
 
@@ -32,7 +32,7 @@ func listing(b *testing.B) (s *sqlite.DB, n int) {
 			b.Error(err)
 		}
 	})
-	p := sweep.Position{Name: "orders/source", State: []byte(`{}`)}
+	p := scan.Position{Name: "orders/source", State: []byte(`{}`)}
 	for from := 0; from < n; from += 5000 {
 		if p, err = s.Advance(b.Context(), p, page(from, min(5000, n-from), 1)); err != nil {
 			b.Fatal(err)
@@ -42,15 +42,15 @@ func listing(b *testing.B) (s *sqlite.DB, n int) {
 }
 
 // page is a page of n orders.
-func page(from, n int, generation int64) sweep.Catch {
-	rows := make([]sweep.Sighting, n)
+func page(from, n int, generation int64) scan.Catch {
+	rows := make([]scan.Sighting, n)
 	for i := range rows {
 		id := fmt.Sprintf("%08d", from+i)
-		f := drift.Fields{"customer": "customer-" + id[4:], "total": id, "currency": "EUR", "lines": "3"}
-		rows[i] = sweep.Sighting{Key: "shop:order:" + id, ID: id, Partition: "2026-" + id[:4], Generation: generation,
-			Revision: "2026-11-20T10:00:00.000Z", Flags: sweep.Wanted, Fingerprint: sweep.Fingerprint("1", f), Fields: f}
+		f := plan.Fields{"customer": "customer-" + id[4:], "total": id, "currency": "EUR", "lines": "3"}
+		rows[i] = scan.Sighting{Key: "shop:order:" + id, ID: id, Partition: "2026-" + id[:4], Generation: generation,
+			Revision: "2026-11-20T10:00:00.000Z", Flags: scan.Wanted, Fingerprint: scan.Fingerprint("1", f), Fields: f}
 	}
-	return sweep.Catch{Name: "orders", Side: sweep.SourceSide, Sightings: rows}
+	return scan.Catch{Name: "orders", Side: scan.SourceSide, Sightings: rows}
 }
 
 // How fast a listing streams into a comparison.
@@ -61,8 +61,8 @@ func BenchmarkSightings(b *testing.B) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			for b.Loop() {
-				r := sweep.Read(b.Context(), s, sweep.SightingQuery{Name: "orders", Side: sweep.SourceSide, Generation: 1, Bare: bare})
-				var seen drift.Seen
+				r := scan.Read(b.Context(), s, scan.SightingQuery{Name: "orders", Side: scan.SourceSide, Generation: 1, Bare: bare})
+				var seen plan.Seen
 				read := 0
 				for more, err := r.Seen(&seen); more || err != nil; more, err = r.Seen(&seen) {
 					if err != nil {

@@ -13,10 +13,10 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/reconcile/scan"
 	"github.com/amends-dev/amends/reconcile/schedule"
-	"github.com/amends-dev/amends/reconcile/sweep"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/internal/batch"
 	"github.com/amends-dev/amends/store/internal/sqlstore"
@@ -67,12 +67,12 @@ type store = sqlstore.Store
 var (
 	_ ledger.Ledger    = (*DB)(nil)
 	_ ledger.TxStarter = (*DB)(nil)
-	_ reconcile.Inbox  = (*DB)(nil)
-	_ reconcile.Gate   = (*DB)(nil)
-	_ reconcile.Reader = (*DB)(nil)
-	_ drift.Plans      = (*DB)(nil)
-	_ drift.Drifts     = (*DB)(nil)
-	_ sweep.Store      = (*DB)(nil)
+	_ inbox.Inbox      = (*DB)(nil)
+	_ inbox.Gate       = (*DB)(nil)
+	_ inbox.Reader     = (*DB)(nil)
+	_ plan.Plans       = (*DB)(nil)
+	_ plan.Drifts      = (*DB)(nil)
+	_ scan.Store       = (*DB)(nil)
 	_ schedule.Store   = (*DB)(nil)
 	_ schedule.Reader  = (*DB)(nil)
 )

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -114,7 +114,7 @@ var errOnlyAsking = errors.New("only asking what time it is")
 // calendar reads the clock by which a reconciler lives, and stores nothing: every callback is told.
 func (b *bench) calendar() (at time.Time) {
 	b.Helper()
-	err := b.raw.Update(b.Context(), object("clock"), func(now time.Time, _ *reconcile.Entry) error {
+	err := b.raw.Update(b.Context(), object("clock"), func(now time.Time, _ *inbox.Entry) error {
 		at = now
 		return errOnlyAsking
 	})

@@ -8,13 +8,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 // twinOf returns the delivery of an event that e is a copy of, or in conflict with.
-func twinOf(ctx context.Context, s Store, e *reconcile.Event) (*reconcile.Delivery, error) {
-	ds, err := s.Deliveries(ctx, reconcile.DeliveryFilter{Limit: 10_000})
-	i := slices.IndexFunc(ds, func(d reconcile.Delivery) bool {
+func twinOf(ctx context.Context, s Store, e *inbox.Event) (*inbox.Delivery, error) {
+	ds, err := s.Deliveries(ctx, inbox.DeliveryFilter{Limit: 10_000})
+	i := slices.IndexFunc(ds, func(d inbox.Delivery) bool {
 		return d.Dedupe == e.Dedupe && d.Object.Source == e.Object.Source
 	})
 	if err != nil || i < 0 {
@@ -26,16 +26,16 @@ func twinOf(ctx context.Context, s Store, e *reconcile.Event) (*reconcile.Delive
 // copyDoubler: the second delivery of an event is a second event.
 type copyDoubler struct{ Store }
 
-func (d copyDoubler) Accept(ctx context.Context, events []reconcile.Event) error {
+func (d copyDoubler) Accept(ctx context.Context, events []inbox.Event) error {
 	for _, e := range events {
 		twin, err := twinOf(ctx, d.Store, &e)
 		if err != nil {
 			return err
 		}
 		if twin != nil {
-			e.Dedupe = reconcile.DigestOf(rand.Text())
+			e.Dedupe = inbox.DigestOf(rand.Text())
 		}
-		if err := d.Store.Accept(ctx, []reconcile.Event{e}); err != nil {
+		if err := d.Store.Accept(ctx, []inbox.Event{e}); err != nil {
 			return err
 		}
 	}
@@ -45,7 +45,7 @@ func (d copyDoubler) Accept(ctx context.Context, events []reconcile.Event) error
 // contentBlind: an event with a known dedupe digest is a copy, whatever it says.
 type contentBlind struct{ Store }
 
-func (b contentBlind) Accept(ctx context.Context, events []reconcile.Event) error {
+func (b contentBlind) Accept(ctx context.Context, events []inbox.Event) error {
 	for _, e := range events {
 		twin, err := twinOf(ctx, b.Store, &e)
 		if err != nil {
@@ -54,7 +54,7 @@ func (b contentBlind) Accept(ctx context.Context, events []reconcile.Event) erro
 		if twin != nil {
 			e.Object, e.Body, e.Fingerprint = twin.Object, twin.Body, twin.Fingerprint
 		}
-		if err := b.Store.Accept(ctx, []reconcile.Event{e}); err != nil {
+		if err := b.Store.Accept(ctx, []inbox.Event{e}); err != nil {
 			return err
 		}
 	}
@@ -64,7 +64,7 @@ func (b contentBlind) Accept(ctx context.Context, events []reconcile.Event) erro
 // digestForgetter: with a delivery goes what recognises its copies.
 type digestForgetter struct{ Store }
 
-func (f digestForgetter) Purge(ctx context.Context, r reconcile.Retention, limit int) (int, error) {
+func (f digestForgetter) Purge(ctx context.Context, r inbox.Retention, limit int) (int, error) {
 	r.Digests = r.Verdicts
 	return f.Store.Purge(ctx, r, limit)
 }
@@ -73,19 +73,19 @@ func (f digestForgetter) Purge(ctx context.Context, r reconcile.Retention, limit
 type unlocked struct{ Store }
 
 func (u unlocked) Judge(ctx context.Context, limit int, decide decision) (int, error) {
-	ds, err := u.Deliveries(ctx, reconcile.DeliveryFilter{Unjudged: true, Limit: limit})
+	ds, err := u.Deliveries(ctx, inbox.DeliveryFilter{Unjudged: true, Limit: limit})
 	if err != nil {
 		return 0, err
 	}
-	es := make(map[reconcile.Object]*reconcile.Entry)
-	written := make(map[reconcile.Object]time.Time)
+	es := make(map[inbox.Object]*inbox.Entry)
+	written := make(map[inbox.Object]time.Time)
 	for _, d := range ds {
 		e, err := u.Entry(ctx, d.Object)
 		if err != nil {
 			return 0, err
 		}
 		if e == nil {
-			e = &reconcile.Entry{Object: d.Object}
+			e = &inbox.Entry{Object: d.Object}
 		}
 		es[d.Object], written[d.Object] = e, e.Updated
 	}
@@ -93,7 +93,7 @@ func (u unlocked) Judge(ctx context.Context, limit int, decide decision) (int, e
 		return 0, err
 	}
 	u.letOthersWrite(ctx, written)
-	return u.Store.Judge(ctx, limit, func(_ time.Time, now []reconcile.Delivery, stored map[reconcile.Object]*reconcile.Entry) error {
+	return u.Store.Judge(ctx, limit, func(_ time.Time, now []inbox.Delivery, stored map[inbox.Object]*inbox.Entry) error {
 		copy(now, ds)
 		for o, e := range es {
 			*stored[o] = *e
@@ -103,7 +103,7 @@ func (u unlocked) Judge(ctx context.Context, limit int, decide decision) (int, e
 }
 
 // letOthersWrite waits for another process to change one of the entries, two seconds at most.
-func (u unlocked) letOthersWrite(ctx context.Context, written map[reconcile.Object]time.Time) {
+func (u unlocked) letOthersWrite(ctx context.Context, written map[inbox.Object]time.Time) {
 	end := time.NewTimer(2 * time.Second)
 	defer end.Stop()
 	for {
@@ -121,15 +121,15 @@ func (u unlocked) letOthersWrite(ctx context.Context, written map[reconcile.Obje
 }
 
 // decision is the callback of Judge.
-type decision = func(time.Time, []reconcile.Delivery, map[reconcile.Object]*reconcile.Entry) error
+type decision = func(time.Time, []inbox.Delivery, map[inbox.Object]*inbox.Entry) error
 
 // halver: verdicts are stored first and entries a moment later.
 type halver struct{ Store }
 
 func (h halver) Judge(ctx context.Context, limit int, decide decision) (int, error) {
-	changed := make(map[reconcile.Object]reconcile.Entry)
-	n, err := h.Store.Judge(ctx, limit, func(now time.Time, ds []reconcile.Delivery, es map[reconcile.Object]*reconcile.Entry) error {
-		before := make(map[reconcile.Object]reconcile.Entry)
+	changed := make(map[inbox.Object]inbox.Entry)
+	n, err := h.Store.Judge(ctx, limit, func(now time.Time, ds []inbox.Delivery, es map[inbox.Object]*inbox.Entry) error {
+		before := make(map[inbox.Object]inbox.Entry)
 		for o, e := range es {
 			before[o] = *e
 		}
@@ -144,7 +144,7 @@ func (h halver) Judge(ctx context.Context, limit int, decide decision) (int, err
 	})
 	<-time.After(200 * time.Millisecond)
 	for o, c := range changed {
-		err := h.Update(ctx, o, func(_ time.Time, e *reconcile.Entry) error {
+		err := h.Update(ctx, o, func(_ time.Time, e *inbox.Entry) error {
 			*e = c
 			return nil
 		})
@@ -160,7 +160,7 @@ type stubborn struct{ Store }
 
 func (s stubborn) Judge(ctx context.Context, limit int, decide decision) (int, error) {
 	var refused error
-	n, err := s.Store.Judge(ctx, limit, func(now time.Time, ds []reconcile.Delivery, es map[reconcile.Object]*reconcile.Entry) error {
+	n, err := s.Store.Judge(ctx, limit, func(now time.Time, ds []inbox.Delivery, es map[inbox.Object]*inbox.Entry) error {
 		refused = decide(now, ds, es)
 		return nil
 	})
@@ -173,17 +173,17 @@ func (s stubborn) Judge(ctx context.Context, limit int, decide decision) (int, e
 // thief: entries are claimed that another process works on.
 type thief struct{ Store }
 
-func (t thief) Lease(ctx context.Context, limit int, decide func(time.Time, *reconcile.Entry) error) ([]reconcile.Entry, error) {
-	held, err := t.Entries(ctx, reconcile.EntryFilter{})
+func (t thief) Lease(ctx context.Context, limit int, decide func(time.Time, *inbox.Entry) error) ([]inbox.Entry, error) {
+	held, err := t.Entries(ctx, inbox.EntryFilter{})
 	if err != nil {
 		return nil, err
 	}
-	var claimed []reconcile.Entry
+	var claimed []inbox.Entry
 	for _, h := range held {
 		if h.Due.IsZero() || len(claimed) == limit {
 			continue
 		}
-		err := t.Update(ctx, h.Object, func(now time.Time, e *reconcile.Entry) error {
+		err := t.Update(ctx, h.Object, func(now time.Time, e *inbox.Entry) error {
 			defer func() { claimed = append(claimed, *e) }()
 			return decide(now, e)
 		})
@@ -197,7 +197,7 @@ func (t thief) Lease(ctx context.Context, limit int, decide func(time.Time, *rec
 // hasty: Accept answers and stores a moment later.
 type hasty struct{ Store }
 
-func (h hasty) Accept(ctx context.Context, events []reconcile.Event) error {
+func (h hasty) Accept(ctx context.Context, events []inbox.Event) error {
 	later := context.WithoutCancel(ctx)
 	time.AfterFunc(time.Second, func() { _ = h.Store.Accept(later, events) })
 	return nil
@@ -206,10 +206,10 @@ func (h hasty) Accept(ctx context.Context, events []reconcile.Event) error {
 // careless: what was not judged yet is purged.
 type careless struct{ Store }
 
-func (c careless) Purge(ctx context.Context, r reconcile.Retention, limit int) (int, error) {
-	_, err := c.Judge(ctx, limit, func(_ time.Time, ds []reconcile.Delivery, _ map[reconcile.Object]*reconcile.Entry) error {
+func (c careless) Purge(ctx context.Context, r inbox.Retention, limit int) (int, error) {
+	_, err := c.Judge(ctx, limit, func(_ time.Time, ds []inbox.Delivery, _ map[inbox.Object]*inbox.Entry) error {
 		for i := range ds {
-			ds[i].Outcome = reconcile.Stale
+			ds[i].Outcome = inbox.Stale
 		}
 		return nil
 	})
@@ -223,19 +223,19 @@ func (c careless) Purge(ctx context.Context, r reconcile.Retention, limit int) (
 type hoarder struct {
 	Store
 
-	most map[string]reconcile.Count
+	most map[string]inbox.Count
 }
 
-func (h hoarder) Counts(ctx context.Context) ([]reconcile.Count, error) {
+func (h hoarder) Counts(ctx context.Context) ([]inbox.Count, error) {
 	counts, err := h.Store.Counts(ctx)
 	for _, c := range counts {
 		if name := c.Source + " " + string(c.Verdict); c.Verdict != "" && c.Count > h.most[name].Count {
 			h.most[name] = c
 		}
 	}
-	counts = slices.DeleteFunc(counts, func(c reconcile.Count) bool { return c.Verdict != "" })
+	counts = slices.DeleteFunc(counts, func(c inbox.Count) bool { return c.Verdict != "" })
 	counts = append(counts, slices.Collect(maps.Values(h.most))...)
-	slices.SortFunc(counts, func(a, b reconcile.Count) int {
+	slices.SortFunc(counts, func(a, b inbox.Count) int {
 		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Verdict, b.Verdict))
 	})
 	return counts, err

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/reconcile/plan"
 )
 
 // What breaks the rules of a reconciler's lists: filters that are not obeyed, and pages that lose their place.
@@ -15,34 +15,34 @@ import (
 type misread struct {
 	Store
 
-	change func(*reconcile.DeliveryFilter)
+	change func(*inbox.DeliveryFilter)
 }
 
-func misreads(change func(*reconcile.DeliveryFilter)) func(Store) Store {
+func misreads(change func(*inbox.DeliveryFilter)) func(Store) Store {
 	return func(s Store) Store { return misread{s, change} }
 }
 
-func (m misread) Deliveries(ctx context.Context, f reconcile.DeliveryFilter) ([]reconcile.Delivery, error) {
+func (m misread) Deliveries(ctx context.Context, f inbox.DeliveryFilter) ([]inbox.Delivery, error) {
 	m.change(&f)
 	return m.Store.Deliveries(ctx, f)
 }
 
 // unsorted are lists of deliveries that do not narrow, each by one field.
 var unsorted = broken{
-	"delivery-number":   misreads(func(f *reconcile.DeliveryFilter) { f.Numbers = nil }),
-	"delivery-source":   misreads(func(f *reconcile.DeliveryFilter) { f.Source = "" }),
-	"delivery-object":   misreads(func(f *reconcile.DeliveryFilter) { f.Object = reconcile.Object{} }),
-	"delivery-verdict":  misreads(func(f *reconcile.DeliveryFilter) { f.Verdict = "" }),
-	"delivery-unjudged": misreads(func(f *reconcile.DeliveryFilter) { f.Unjudged = false }),
-	"delivery-from":     misreads(func(f *reconcile.DeliveryFilter) { f.From = time.Time{} }),
-	"delivery-until":    misreads(func(f *reconcile.DeliveryFilter) { f.Until = time.Time{} }),
-	"delivery-limit":    misreads(func(f *reconcile.DeliveryFilter) { f.Limit = 0 }),
+	"delivery-number":   misreads(func(f *inbox.DeliveryFilter) { f.Numbers = nil }),
+	"delivery-source":   misreads(func(f *inbox.DeliveryFilter) { f.Source = "" }),
+	"delivery-object":   misreads(func(f *inbox.DeliveryFilter) { f.Object = inbox.Object{} }),
+	"delivery-verdict":  misreads(func(f *inbox.DeliveryFilter) { f.Verdict = "" }),
+	"delivery-unjudged": misreads(func(f *inbox.DeliveryFilter) { f.Unjudged = false }),
+	"delivery-from":     misreads(func(f *inbox.DeliveryFilter) { f.From = time.Time{} }),
+	"delivery-until":    misreads(func(f *inbox.DeliveryFilter) { f.Until = time.Time{} }),
+	"delivery-limit":    misreads(func(f *inbox.DeliveryFilter) { f.Limit = 0 }),
 }
 
 // leafed are lists of deliveries whose pages lose their place.
 var leafed = broken{
-	"delivery-repeats": misreads(func(f *reconcile.DeliveryFilter) { f.Before = next(f.Before, 1) }),
-	"delivery-skips":   misreads(func(f *reconcile.DeliveryFilter) { f.Before = next(f.Before, -1) }),
+	"delivery-repeats": misreads(func(f *inbox.DeliveryFilter) { f.Before = next(f.Before, 1) }),
+	"delivery-skips":   misreads(func(f *inbox.DeliveryFilter) { f.Before = next(f.Before, -1) }),
 	"delivery-order":   func(s Store) Store { return oldest{s} },
 }
 
@@ -57,7 +57,7 @@ func next(n, by int64) int64 {
 // oldest: a page has the oldest first.
 type oldest struct{ Store }
 
-func (o oldest) Deliveries(ctx context.Context, f reconcile.DeliveryFilter) ([]reconcile.Delivery, error) {
+func (o oldest) Deliveries(ctx context.Context, f inbox.DeliveryFilter) ([]inbox.Delivery, error) {
 	ds, err := o.Store.Deliveries(ctx, f)
 	slices.Reverse(ds)
 	return ds, err
@@ -67,14 +67,14 @@ func (o oldest) Deliveries(ctx context.Context, f reconcile.DeliveryFilter) ([]r
 type misfound struct {
 	Store
 
-	change func(*drift.FindingQuery)
+	change func(*plan.FindingQuery)
 }
 
-func misfinds(change func(*drift.FindingQuery)) func(Store) Store {
+func misfinds(change func(*plan.FindingQuery)) func(Store) Store {
 	return func(s Store) Store { return misfound{s, change} }
 }
 
-func (m misfound) Findings(ctx context.Context, q drift.FindingQuery) ([]drift.Row, error) {
+func (m misfound) Findings(ctx context.Context, q plan.FindingQuery) ([]plan.Row, error) {
 	m.change(&q)
 	return m.Store.Findings(ctx, q)
 }
@@ -86,14 +86,14 @@ type turned struct {
 	by int
 }
 
-func (s turned) Findings(ctx context.Context, q drift.FindingQuery) ([]drift.Row, error) {
+func (s turned) Findings(ctx context.Context, q plan.FindingQuery) ([]plan.Row, error) {
 	if q.After == "" {
 		return s.Store.Findings(ctx, q)
 	}
 	limit, after := q.Limit, q.After
 	q.After, q.Limit = "", 1<<20
 	rows, err := s.Store.Findings(ctx, q)
-	first := slices.IndexFunc(rows, func(r drift.Row) bool { return r.Key > after })
+	first := slices.IndexFunc(rows, func(r plan.Row) bool { return r.Key > after })
 	if err != nil || first < 0 {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func (s turned) Findings(ctx context.Context, q drift.FindingQuery) ([]drift.Row
 // backward: a page of findings has the last key first.
 type backward struct{ Store }
 
-func (s backward) Findings(ctx context.Context, q drift.FindingQuery) ([]drift.Row, error) {
+func (s backward) Findings(ctx context.Context, q plan.FindingQuery) ([]plan.Row, error) {
 	rows, err := s.Store.Findings(ctx, q)
 	slices.Reverse(rows)
 	return rows, err
@@ -117,49 +117,49 @@ func (s backward) Findings(ctx context.Context, q drift.FindingQuery) ([]drift.R
 type mislaid struct {
 	Store
 
-	change func(*reconcile.EntryFilter)
+	change func(*inbox.EntryFilter)
 }
 
-func mislays(change func(*reconcile.EntryFilter)) func(Store) Store {
+func mislays(change func(*inbox.EntryFilter)) func(Store) Store {
 	return func(s Store) Store { return mislaid{s, change} }
 }
 
-func (m mislaid) Entries(ctx context.Context, f reconcile.EntryFilter) ([]reconcile.Entry, error) {
+func (m mislaid) Entries(ctx context.Context, f inbox.EntryFilter) ([]inbox.Entry, error) {
 	m.change(&f)
 	return m.Store.Entries(ctx, f)
 }
 
 // heaped are lists of entries that do not narrow, each by one field.
 var heaped = broken{
-	"entry-object":  mislays(func(f *reconcile.EntryFilter) { f.Object = reconcile.Object{} }),
-	"entry-owing":   mislays(func(f *reconcile.EntryFilter) { f.Owing = false }),
-	"entry-blocked": mislays(func(f *reconcile.EntryFilter) { f.Blocked = false }),
-	"entry-after":   mislays(func(f *reconcile.EntryFilter) { f.After = reconcile.Object{} }),
-	"entry-limit":   mislays(func(f *reconcile.EntryFilter) { f.Limit = 0 }),
+	"entry-object":  mislays(func(f *inbox.EntryFilter) { f.Object = inbox.Object{} }),
+	"entry-owing":   mislays(func(f *inbox.EntryFilter) { f.Owing = false }),
+	"entry-blocked": mislays(func(f *inbox.EntryFilter) { f.Blocked = false }),
+	"entry-after":   mislays(func(f *inbox.EntryFilter) { f.After = inbox.Object{} }),
+	"entry-limit":   mislays(func(f *inbox.EntryFilter) { f.Limit = 0 }),
 }
 
 // adrift: drift is listed by another query.
 type adrift struct {
 	Store
 
-	change func(*drift.DriftQuery)
+	change func(*plan.DriftQuery)
 }
 
-func drifting(change func(*drift.DriftQuery)) func(Store) Store {
+func drifting(change func(*plan.DriftQuery)) func(Store) Store {
 	return func(s Store) Store { return adrift{s, change} }
 }
 
-func (a adrift) Drifts(ctx context.Context, q drift.DriftQuery) ([]drift.Drift, error) {
+func (a adrift) Drifts(ctx context.Context, q plan.DriftQuery) ([]plan.Drift, error) {
 	a.change(&q)
 	return a.Store.Drifts(ctx, q)
 }
 
 // unmoored are lists of drift that do not narrow, each by one field.
 var unmoored = broken{
-	"drift-job":   drifting(func(q *drift.DriftQuery) { q.Job = "" }),
-	"drift-key":   drifting(func(q *drift.DriftQuery) { q.Key = "" }),
-	"drift-class": drifting(func(q *drift.DriftQuery) { q.Class = "" }),
-	"drift-times": drifting(func(q *drift.DriftQuery) { q.Times = 0 }),
-	"drift-after": drifting(func(q *drift.DriftQuery) { q.After = nil }),
-	"drift-limit": drifting(func(q *drift.DriftQuery) { q.Limit = 0 }),
+	"drift-job":   drifting(func(q *plan.DriftQuery) { q.Job = "" }),
+	"drift-key":   drifting(func(q *plan.DriftQuery) { q.Key = "" }),
+	"drift-class": drifting(func(q *plan.DriftQuery) { q.Class = "" }),
+	"drift-times": drifting(func(q *plan.DriftQuery) { q.Times = 0 }),
+	"drift-after": drifting(func(q *plan.DriftQuery) { q.After = nil }),
+	"drift-limit": drifting(func(q *plan.DriftQuery) { q.Limit = 0 }),
 }

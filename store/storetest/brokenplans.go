@@ -4,23 +4,23 @@ import (
 	"context"
 	"crypto/rand"
 
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/plan"
 )
 
 // undying: a draft lives on beside the next one of its job.
 type undying struct{ Store }
 
-func (u undying) Draft(ctx context.Context, job string) (drift.Ref, error) {
+func (u undying) Draft(ctx context.Context, job string) (plan.Ref, error) {
 	return u.Store.Draft(ctx, job+rand.Text())
 }
 
 // clinging: what turned out to be in sync stays found.
 type clinging struct{ Store }
 
-func (c clinging) Find(ctx context.Context, draft drift.Ref, fs []drift.Finding) error {
-	var drifted []drift.Finding
+func (c clinging) Find(ctx context.Context, draft plan.Ref, fs []plan.Finding) error {
+	var drifted []plan.Finding
 	for _, f := range fs {
-		if f.Class != drift.InSync {
+		if f.Class != plan.InSync {
 			drifted = append(drifted, f)
 		}
 	}
@@ -30,7 +30,7 @@ func (c clinging) Find(ctx context.Context, draft drift.Ref, fs []drift.Finding)
 // oblivious: drift starts over with every run.
 type oblivious struct{ Store }
 
-func (o oblivious) Remember(ctx context.Context, plan drift.Ref, part drift.Part, fs []drift.Finding) error {
+func (o oblivious) Remember(ctx context.Context, plan plan.Ref, part plan.Part, fs []plan.Finding) error {
 	if err := o.Store.Remember(ctx, plan, part, nil); err != nil {
 		return err
 	}

@@ -5,13 +5,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/amends-dev/amends/reconcile/sweep"
+	"github.com/amends-dev/amends/reconcile/scan"
 )
 
 // overtaker: who is behind moves a sweep on all the same.
 type overtaker struct{ Store }
 
-func (o overtaker) Advance(ctx context.Context, p sweep.Position, page sweep.Catch) (sweep.Position, error) {
+func (o overtaker) Advance(ctx context.Context, p scan.Position, page scan.Catch) (scan.Position, error) {
 	now, err := o.Position(ctx, p.Name)
 	if err != nil {
 		return p, err
@@ -23,7 +23,7 @@ func (o overtaker) Advance(ctx context.Context, p sweep.Position, page sweep.Cat
 // torn: the events of a page are stored first, and what it saw a moment later.
 type torn struct{ Store }
 
-func (t torn) Advance(ctx context.Context, p sweep.Position, page sweep.Catch) (sweep.Position, error) {
+func (t torn) Advance(ctx context.Context, p scan.Position, page scan.Catch) (scan.Position, error) {
 	for i := range page.Events {
 		if err := t.Accept(ctx, page.Events[i:i+1]); err != nil {
 			return p, err
@@ -36,10 +36,10 @@ func (t torn) Advance(ctx context.Context, p sweep.Position, page sweep.Catch) (
 // unsure: a page that was stored after all is another process's.
 type unsure struct{ Store }
 
-func (u unsure) Advance(ctx context.Context, p sweep.Position, page sweep.Catch) (sweep.Position, error) {
+func (u unsure) Advance(ctx context.Context, p scan.Position, page scan.Catch) (scan.Position, error) {
 	now, err := u.Position(ctx, p.Name)
 	if err == nil && now.Serial > p.Serial {
-		err = sweep.ErrMoved
+		err = scan.ErrMoved
 	}
 	if err != nil {
 		return p, err
@@ -50,9 +50,9 @@ func (u unsure) Advance(ctx context.Context, p sweep.Position, page sweep.Catch)
 // alphabetic: sightings are in the order of an alphabet.
 type alphabetic struct{ Store }
 
-func (a alphabetic) Sightings(ctx context.Context, q sweep.SightingQuery) ([]sweep.Sighting, error) {
+func (a alphabetic) Sightings(ctx context.Context, q scan.SightingQuery) ([]scan.Sighting, error) {
 	rows, err := a.Store.Sightings(ctx, q)
-	slices.SortStableFunc(rows, func(x, y sweep.Sighting) int {
+	slices.SortStableFunc(rows, func(x, y scan.Sighting) int {
 		return strings.Compare(strings.ToLower(x.Key), strings.ToLower(y.Key))
 	})
 	return rows, err
@@ -61,7 +61,7 @@ func (a alphabetic) Sightings(ctx context.Context, q sweep.SightingQuery) ([]swe
 // eraser: what the newest listing saw is discarded.
 type eraser struct{ Store }
 
-func (e eraser) Discard(ctx context.Context, q sweep.SightingQuery, limit int) (int, error) {
+func (e eraser) Discard(ctx context.Context, q scan.SightingQuery, limit int) (int, error) {
 	q.Generation++
 	return e.Store.Discard(ctx, q, limit)
 }

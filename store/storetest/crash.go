@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/internal/prove"
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 var crashCases = []testCase{
@@ -53,7 +53,7 @@ func acceptForEver(s Store) error {
 		go func() {
 			for {
 				n := strconv.FormatInt(last.Add(1), 10)
-				if err := s.Accept(context.Background(), []reconcile.Event{event(n)}); err != nil {
+				if err := s.Accept(context.Background(), []inbox.Event{event(n)}); err != nil {
 					errs <- err
 					return
 				}

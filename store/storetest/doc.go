@@ -1,5 +1,5 @@
 // Package storetest is the conformance suite of stores: one case for each sentence of the contract in package ledger and in
-// the roles of package reconcile, with the sentence above it. A store that passes is one that a coordinator and a
+// the roles of package inbox, with the sentence above it. A store that passes is one that a coordinator and a
 // reconciler can trust with what they do.
 //
 //	func TestConformance(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/plan"
 )
 
 var driftCases = []testCase{
@@ -18,21 +18,21 @@ var driftCases = []testCase{
 }
 
 // remember tells the drift of a whole job, and returns when that was.
-func (b *bench) remember(job string, plan int64, fs ...drift.Finding) {
+func (b *bench) remember(job string, number int64, fs ...plan.Finding) {
 	b.Helper()
-	b.rememberPart(job, plan, drift.Part{}, fs...)
+	b.rememberPart(job, number, plan.Part{}, fs...)
 }
 
-func (b *bench) rememberPart(job string, plan int64, part drift.Part, fs ...drift.Finding) {
+func (b *bench) rememberPart(job string, number int64, part plan.Part, fs ...plan.Finding) {
 	b.Helper()
-	if err := b.Remember(b.Context(), drift.Ref{Job: job, Number: plan}, part, fs); err != nil {
+	if err := b.Remember(b.Context(), plan.Ref{Job: job, Number: number}, part, fs); err != nil {
 		b.Fatalf("remember: %v", err)
 	}
 	b.until(b.calendar, b.calendar()) // what comes next comes later
 }
 
 // drifts is what a query finds, each as key×times.
-func (b *bench) drifts(q drift.DriftQuery) (string, []drift.Drift) {
+func (b *bench) drifts(q plan.DriftQuery) (string, []plan.Drift) {
 	b.Helper()
 	ds, err := b.Drifts(b.Context(), q)
 	if err != nil {
@@ -45,9 +45,9 @@ func (b *bench) drifts(q drift.DriftQuery) (string, []drift.Drift) {
 	return strings.Join(words, " "), ds
 }
 
-func (b *bench) wantDrift(want string) []drift.Drift {
+func (b *bench) wantDrift(want string) []plan.Drift {
 	b.Helper()
-	got, ds := b.drifts(drift.DriftQuery{})
+	got, ds := b.drifts(plan.DriftQuery{})
 	if got != want {
 		b.Fatalf("drift is %s, want %s", got, want)
 	}
@@ -62,7 +62,7 @@ func driftsLast(b *bench) {
 	f.Why = "in other words"
 	b.remember("books", 2, f)
 	after := b.wantDrift("1×2")[0]
-	if !after.First.Equal(before.First) || !after.Last.After(before.Last) || after.Why != f.Why || after.Job != "books" || after.Class != drift.Missing {
+	if !after.First.Equal(before.First) || !after.Last.After(before.Last) || after.Why != f.Why || after.Job != "books" || after.Class != plan.Missing {
 		b.Errorf("it was %+v and is %+v", before, after)
 	}
 }
@@ -79,9 +79,9 @@ func driftsOnce(b *bench) {
 func driftsAnew(b *bench) {
 	b.remember("books", 1, missing("1")...)
 	before := b.wantDrift("1×1")[0]
-	b.remember("books", 2, finding("1", drift.Orphan, drift.Ask))
+	b.remember("books", 2, finding("1", plan.Orphan, plan.Ask))
 	after := b.wantDrift("1×1")[0]
-	if after.Class != drift.Orphan || !after.First.After(before.First) || !after.First.Equal(after.Last) {
+	if after.Class != plan.Orphan || !after.First.After(before.First) || !after.First.Equal(after.Last) {
 		b.Errorf("it was %+v and is %+v", before, after)
 	}
 }
@@ -90,7 +90,7 @@ func driftsAnew(b *bench) {
 func driftsGone(b *bench) {
 	b.remember("books", 1, missing("1", "2", "3")...)
 	b.remember("tax", 2, missing("1")...)
-	b.remember("books", 3, missing("2")[0], finding("3", drift.InSync, drift.Nothing))
+	b.remember("books", 3, missing("2")[0], finding("3", plan.InSync, plan.Nothing))
 	b.wantDrift("2×2 1×1")
 	b.remember("books", 4)
 	b.wantDrift("1×1")
@@ -100,14 +100,14 @@ func driftsGone(b *bench) {
 // nothing is stored.
 func driftsParts(b *bench) {
 	b.remember("books", 1, missing("1", "2", "3", "4")...)
-	b.rememberPart("books", 2, drift.Part{From: "1", Until: "3"}, missing("2")...)
+	b.rememberPart("books", 2, plan.Part{From: "1", Until: "3"}, missing("2")...)
 	b.wantDrift("1×1 2×2 4×1")
-	b.rememberPart("books", 2, drift.Part{From: "3"}, missing("5")...)
+	b.rememberPart("books", 2, plan.Part{From: "3"}, missing("5")...)
 	b.wantDrift("1×1 2×2 5×1")
-	b.rememberPart("books", 2, drift.Part{Until: "1"})
+	b.rememberPart("books", 2, plan.Part{Until: "1"})
 	b.wantDrift("2×2 5×1")
 	for _, key := range []string{"1", "4", ""} {
-		if err := b.Remember(b.Context(), drift.Ref{Job: "books", Number: 3}, drift.Part{From: "1", Until: "3"}, missing("2", key)); err == nil {
+		if err := b.Remember(b.Context(), plan.Ref{Job: "books", Number: 3}, plan.Part{From: "1", Until: "3"}, missing("2", key)); err == nil {
 			b.Errorf("%q lies behind 1, up to 3", key)
 		}
 	}
@@ -118,20 +118,20 @@ func driftsParts(b *bench) {
 func driftsList(b *bench) {
 	b.remember("tax", 1, missing("9")...)
 	b.remember("books", 2, missing("2", "1")...)
-	b.remember("books", 3, append(missing("1", "2"), finding("0", drift.Orphan, drift.Ask))...)
+	b.remember("books", 3, append(missing("1", "2"), finding("0", plan.Orphan, plan.Ask))...)
 	all := b.wantDrift("9×1 1×2 2×2 0×1")
 	for name, c := range map[string]struct {
-		q    drift.DriftQuery
+		q    plan.DriftQuery
 		want string
 	}{
-		"job":   {drift.DriftQuery{Job: "books"}, "1×2 2×2 0×1"},
-		"key":   {drift.DriftQuery{Key: "9"}, "9×1"},
-		"class": {drift.DriftQuery{Class: drift.Orphan}, "0×1"},
-		"times": {drift.DriftQuery{Times: 2}, "1×2 2×2"},
-		"limit": {drift.DriftQuery{Limit: 2}, "9×1 1×2"},
-		"after": {drift.DriftQuery{After: &all[1]}, "2×2 0×1"},
-		"both":  {drift.DriftQuery{Job: "books", After: &all[0], Limit: 1}, "1×2"},
-		"none":  {drift.DriftQuery{Job: "shop"}, ""},
+		"job":   {plan.DriftQuery{Job: "books"}, "1×2 2×2 0×1"},
+		"key":   {plan.DriftQuery{Key: "9"}, "9×1"},
+		"class": {plan.DriftQuery{Class: plan.Orphan}, "0×1"},
+		"times": {plan.DriftQuery{Times: 2}, "1×2 2×2"},
+		"limit": {plan.DriftQuery{Limit: 2}, "9×1 1×2"},
+		"after": {plan.DriftQuery{After: &all[1]}, "2×2 0×1"},
+		"both":  {plan.DriftQuery{Job: "books", After: &all[0], Limit: 1}, "1×2"},
+		"none":  {plan.DriftQuery{Job: "shop"}, ""},
 	} {
 		if got, _ := b.drifts(c.q); got != c.want {
 			b.Errorf("%s: %s, want %s", name, got, c.want)
@@ -149,8 +149,8 @@ func driftsLarge(b *bench) {
 	fs[7].Why = "\x00\xff"
 	b.remember("books", 1, fs...)
 	b.remember("books", 2, fs[1500:]...)
-	_, ds := b.drifts(drift.DriftQuery{Times: 2, Limit: 10_000})
-	_, all := b.drifts(drift.DriftQuery{Limit: 10_000})
+	_, ds := b.drifts(plan.DriftQuery{Times: 2, Limit: 10_000})
+	_, all := b.drifts(plan.DriftQuery{Limit: 10_000})
 	if len(ds) != 1500 || len(all) != 1500 {
 		b.Errorf("%d last, of %d; want 1500 of 1500", len(ds), len(all))
 	}

@@ -5,27 +5,27 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 // object is an order of the one shop there is.
-func object(id string) reconcile.Object {
-	return reconcile.Object{Source: "shop", Type: "order", ID: id}
+func object(id string) inbox.Object {
+	return inbox.Object{Source: "shop", Type: "order", ID: id}
 }
 
 // event is the one event there is about an order, unless the test changes it.
-func event(id string) reconcile.Event {
+func event(id string) inbox.Event {
 	now := time.Now().UTC().Truncate(time.Microsecond)
 	body := fmt.Sprintf(`{"id": %q, "total": "10.00"}`, id)
-	return reconcile.Event{
+	return inbox.Event{
 		Object:      object(id),
 		Topic:       "order.updated",
 		ID:          "evt_" + id,
-		Dedupe:      reconcile.DigestOf("evt", id),
-		Payload:     reconcile.Whole,
-		Version:     reconcile.At(now.Truncate(time.Second), time.Second),
+		Dedupe:      inbox.DigestOf("evt", id),
+		Payload:     inbox.Whole,
+		Version:     inbox.At(now.Truncate(time.Second), time.Second),
 		Body:        json.RawMessage(body),
-		Fingerprint: reconcile.DigestOf(body),
+		Fingerprint: inbox.DigestOf(body),
 		At:          now.Add(-time.Second),
 		Received:    now,
 		Secret:      "new",
@@ -33,15 +33,15 @@ func event(id string) reconcile.Event {
 }
 
 // events are events about n orders.
-func events(n int) []reconcile.Event {
-	es := make([]reconcile.Event, n)
+func events(n int) []inbox.Event {
+	es := make([]inbox.Event, n)
 	for i := range es {
 		es[i] = event(fmt.Sprintf("%04d", i))
 	}
 	return es
 }
 
-func (b *bench) accept(es ...reconcile.Event) {
+func (b *bench) accept(es ...inbox.Event) {
 	b.Helper()
 	if err := b.Accept(b.Context(), es); err != nil {
 		b.Fatalf("accept: %v", err)
@@ -49,9 +49,9 @@ func (b *bench) accept(es ...reconcile.Event) {
 }
 
 // all lists every delivery, the oldest first.
-func (b *bench) all() []reconcile.Delivery {
+func (b *bench) all() []inbox.Delivery {
 	b.Helper()
-	ds, err := b.Deliveries(b.Context(), reconcile.DeliveryFilter{Limit: 100_000})
+	ds, err := b.Deliveries(b.Context(), inbox.DeliveryFilter{Limit: 100_000})
 	if err != nil {
 		b.Fatalf("list deliveries: %v", err)
 	}
@@ -62,9 +62,9 @@ func (b *bench) all() []reconcile.Delivery {
 }
 
 // judgeAs gives every unjudged delivery one outcome and leaves the entries alone.
-func (b *bench) judgeAs(v reconcile.Verdict) int {
+func (b *bench) judgeAs(v inbox.Verdict) int {
 	b.Helper()
-	n, err := b.Judge(b.Context(), 100_000, func(_ time.Time, ds []reconcile.Delivery, _ map[reconcile.Object]*reconcile.Entry) error {
+	n, err := b.Judge(b.Context(), 100_000, func(_ time.Time, ds []inbox.Delivery, _ map[inbox.Object]*inbox.Entry) error {
 		for i := range ds {
 			ds[i].Outcome, ds[i].Because = v, "the test says so"
 		}
@@ -77,9 +77,9 @@ func (b *bench) judgeAs(v reconcile.Verdict) int {
 }
 
 // put changes an entry.
-func (b *bench) put(o reconcile.Object, change func(*reconcile.Entry)) {
+func (b *bench) put(o inbox.Object, change func(*inbox.Entry)) {
 	b.Helper()
-	err := b.Update(b.Context(), o, func(_ time.Time, e *reconcile.Entry) error {
+	err := b.Update(b.Context(), o, func(_ time.Time, e *inbox.Entry) error {
 		change(e)
 		return nil
 	})
@@ -89,7 +89,7 @@ func (b *bench) put(o reconcile.Object, change func(*reconcile.Entry)) {
 }
 
 // known returns an entry that must be there.
-func (b *bench) known(o reconcile.Object) reconcile.Entry {
+func (b *bench) known(o inbox.Object) inbox.Entry {
 	b.Helper()
 	e, err := b.Entry(b.Context(), o)
 	if err != nil || e == nil {

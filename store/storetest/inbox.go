@@ -7,7 +7,7 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 var inboxCases = []testCase{
@@ -28,14 +28,14 @@ func inboxRoundTrip(b *bench) {
 	full := event("1")
 	full.Object.Tenant, full.Deleted, full.Why = "eu", true, "because"
 	full.Version.Epoch = 7
-	bare := reconcile.Event{Object: object("2"), Dedupe: reconcile.DigestOf("2"), Payload: reconcile.Thin, Received: full.Received}
+	bare := inbox.Event{Object: object("2"), Dedupe: inbox.DigestOf("2"), Payload: inbox.Thin, Received: full.Received}
 	before := b.calendar()
 	b.accept(full, bare)
 	ds := b.all()
 	if len(ds) != 2 {
 		b.Fatalf("%d deliveries, want 2", len(ds))
 	}
-	for i, want := range []reconcile.Event{full, bare} {
+	for i, want := range []inbox.Event{full, bare} {
 		d := ds[i]
 		if !reflect.DeepEqual(d.Event, want) {
 			b.Errorf("event %d came back as\n%+v, it was\n%+v", i, d.Event, want)
@@ -56,7 +56,7 @@ func inboxStored(b *bench) {
 		s = b.again()
 	}
 	b.accept(events(3)...)
-	if ds, err := s.Deliveries(b.Context(), reconcile.DeliveryFilter{}); err != nil || len(ds) != 3 {
+	if ds, err := s.Deliveries(b.Context(), inbox.DeliveryFilter{}); err != nil || len(ds) != 3 {
 		b.Errorf("%d deliveries of 3 (%v)", len(ds), err)
 	}
 }
@@ -86,7 +86,7 @@ func inboxConflict(b *bench) {
 	e := event("1")
 	other := e
 	other.Body = json.RawMessage(`{"id": "1", "total": "99.00"}`)
-	other.Fingerprint = reconcile.DigestOf("another")
+	other.Fingerprint = inbox.DigestOf("another")
 	b.accept(e)
 	b.accept(other)
 	b.accept(other)
@@ -98,16 +98,16 @@ func inboxConflict(b *bench) {
 	if d := ds[0]; d.Verdict != "" || d.Copies != 2 || string(d.Body) != string(e.Body) {
 		b.Errorf("the first is %+v", d)
 	}
-	if d := ds[1]; d.Verdict != reconcile.Conflict || !d.Judged.IsZero() || d.Copies != 2 || string(d.Body) != string(other.Body) {
+	if d := ds[1]; d.Verdict != inbox.Conflict || !d.Judged.IsZero() || d.Copies != 2 || string(d.Body) != string(other.Body) {
 		b.Errorf("the one in conflict is %+v", d)
 	}
-	if n := b.judgeAs(reconcile.Applied); n != 2 {
+	if n := b.judgeAs(inbox.Applied); n != 2 {
 		b.Errorf("%d were judged, want both", n)
 	}
 	known := e // a conflict that is known to be malformed is a conflict all the same
-	known.Body, known.Fingerprint, known.Verdict = json.RawMessage(`{`), reconcile.Digest{}, reconcile.Malformed
+	known.Body, known.Fingerprint, known.Verdict = json.RawMessage(`{`), inbox.Digest{}, inbox.Malformed
 	b.accept(known)
-	if ds := b.all(); len(ds) != 3 || ds[2].Verdict != reconcile.Conflict || !ds[2].Judged.IsZero() {
+	if ds := b.all(); len(ds) != 3 || ds[2].Verdict != inbox.Conflict || !ds[2].Judged.IsZero() {
 		b.Errorf("a malformed delivery of a known event is %+v", ds[len(ds)-1])
 	}
 }
@@ -121,13 +121,13 @@ func inboxVolatile(b *bench) {
 	b.accept(e)
 	b.accept(retried)
 	thin := event("2")
-	thin.Payload, thin.Fingerprint = reconcile.Thin, reconcile.Digest{}
+	thin.Payload, thin.Fingerprint = inbox.Thin, inbox.Digest{}
 	other := thin
 	other.Body = json.RawMessage(`{"id": "2", "more": true}`)
 	b.accept(thin)
 	b.accept(other)
 	ds := b.all()
-	if len(ds) != 3 || ds[0].Copies != 2 || string(ds[0].Body) != string(e.Body) || ds[2].Verdict != reconcile.Conflict {
+	if len(ds) != 3 || ds[0].Copies != 2 || string(ds[0].Body) != string(e.Body) || ds[2].Verdict != inbox.Conflict {
 		b.Errorf("got %+v", ds)
 	}
 }
@@ -149,16 +149,16 @@ func inboxApart(b *bench) {
 func inboxOneCall(b *bench) {
 	e, next := event("1"), event("2")
 	other := e
-	other.Fingerprint = reconcile.DigestOf("another")
+	other.Fingerprint = inbox.DigestOf("another")
 	b.accept(e, next, e, other, other, e)
 	ds := b.all()
 	if len(ds) != 3 {
 		b.Fatalf("%d deliveries, want 3: %+v", len(ds), ds)
 	}
-	copies := map[reconcile.Digest]int{}
+	copies := map[inbox.Digest]int{}
 	for _, d := range ds {
 		copies[d.Fingerprint] = d.Copies
-		if (d.Fingerprint == other.Fingerprint) != (d.Verdict == reconcile.Conflict) {
+		if (d.Fingerprint == other.Fingerprint) != (d.Verdict == inbox.Conflict) {
 			b.Errorf("verdict %q of %+v", d.Verdict, d)
 		}
 	}
@@ -170,7 +170,7 @@ func inboxOneCall(b *bench) {
 // "Verdict is set when the door already knows that nothing will come of the event; it is stored with its Why and is
 // not judged again".
 func inboxKnownBefore(b *bench) {
-	for _, v := range []reconcile.Verdict{reconcile.Malformed, reconcile.Unknown, reconcile.Ignored} {
+	for _, v := range []inbox.Verdict{inbox.Malformed, inbox.Unknown, inbox.Ignored} {
 		e := event(string(v))
 		e.Verdict, e.Why = v, "the door says so"
 		b.accept(e)
@@ -180,7 +180,7 @@ func inboxKnownBefore(b *bench) {
 			b.Errorf("got %+v", d)
 		}
 	}
-	if n := b.judgeAs(reconcile.Applied); n != 0 {
+	if n := b.judgeAs(inbox.Applied); n != 0 {
 		b.Errorf("%d of them were judged", n)
 	}
 }
@@ -188,8 +188,8 @@ func inboxKnownBefore(b *bench) {
 // "Accept stores events, all or none." One without a digest could not be told from its copies.
 func inboxAllOrNone(b *bench) {
 	bad := event("2")
-	bad.Dedupe = reconcile.Digest{}
-	if err := b.Accept(b.Context(), []reconcile.Event{event("1"), bad, event("3")}); err == nil {
+	bad.Dedupe = inbox.Digest{}
+	if err := b.Accept(b.Context(), []inbox.Event{event("1"), bad, event("3")}); err == nil {
 		b.Error("an event without a dedupe digest was accepted")
 	}
 	if err := b.Accept(b.Context(), nil); err != nil {

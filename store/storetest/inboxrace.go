@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 var inboxRaceCases = []testCase{
@@ -25,7 +25,7 @@ func inboxRaceIdentical(b *bench) {
 	var wg sync.WaitGroup
 	for i := range 100 {
 		wg.Go(func() {
-			shuffled := append([]reconcile.Event(nil), es...)
+			shuffled := append([]inbox.Event(nil), es...)
 			rand.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
 			if err := stores[i%2].Accept(b.Context(), shuffled); err != nil {
 				b.Error(err)
@@ -51,8 +51,8 @@ func inboxRaceConflict(b *bench) {
 	for i := range 60 {
 		wg.Go(func() {
 			e := event("1")
-			e.Fingerprint = reconcile.DigestOf(fmt.Sprint(i % 3))
-			if err := stores[i%2].Accept(b.Context(), []reconcile.Event{e}); err != nil {
+			e.Fingerprint = inbox.DigestOf(fmt.Sprint(i % 3))
+			if err := stores[i%2].Accept(b.Context(), []inbox.Event{e}); err != nil {
 				b.Error(err)
 			}
 		})
@@ -83,9 +83,9 @@ func inboxRaceJudge(b *bench) {
 	for i := range 6 {
 		wg.Go(func() {
 			for judged.Load() < int64(len(es)) {
-				n, err := stores[i%2].Judge(b.Context(), 13, func(_ time.Time, ds []reconcile.Delivery, es map[reconcile.Object]*reconcile.Entry) error {
+				n, err := stores[i%2].Judge(b.Context(), 13, func(_ time.Time, ds []inbox.Delivery, es map[inbox.Object]*inbox.Entry) error {
 					for i := range ds {
-						ds[i].Outcome = reconcile.Applied
+						ds[i].Outcome = inbox.Applied
 						es[ds[i].Object].Accepted++
 					}
 					return nil
@@ -159,12 +159,12 @@ func inboxRaceLease(b *bench) {
 }
 
 // count counts deliveries on their entries, but for replays.
-func count(_ time.Time, ds []reconcile.Delivery, es map[reconcile.Object]*reconcile.Entry) error {
+func count(_ time.Time, ds []inbox.Delivery, es map[inbox.Object]*inbox.Entry) error {
 	for i := range ds {
 		if ds[i].Outcome == "" {
 			es[ds[i].Object].Accepted++
 		}
-		ds[i].Outcome = reconcile.Applied
+		ds[i].Outcome = inbox.Applied
 	}
 	return nil
 }
@@ -184,8 +184,8 @@ func inboxRaceAll(b *bench) {
 		receiving.Go(func() {
 			for i := range each {
 				e := event(fmt.Sprint(i % objects))
-				e.Dedupe = reconcile.DigestOf(fmt.Sprint(r/2, i)) // every event comes twice
-				fail("accept", stores[r%2].Accept(b.Context(), []reconcile.Event{e}))
+				e.Dedupe = inbox.DigestOf(fmt.Sprint(r/2, i)) // every event comes twice
+				fail("accept", stores[r%2].Accept(b.Context(), []inbox.Event{e}))
 			}
 		})
 	}
@@ -195,11 +195,11 @@ func inboxRaceAll(b *bench) {
 			for !over.Load() {
 				_, err := s.Judge(b.Context(), 20, count)
 				fail("judge", err)
-				fail("update", s.Update(b.Context(), object(fmt.Sprint(i)), func(now time.Time, e *reconcile.Entry) error {
+				fail("update", s.Update(b.Context(), object(fmt.Sprint(i)), func(now time.Time, e *inbox.Entry) error {
 					e.Delivered, e.Due = e.Accepted, now
 					return nil
 				}))
-				_, err = s.Lease(b.Context(), 3, func(_ time.Time, e *reconcile.Entry) error {
+				_, err = s.Lease(b.Context(), 3, func(_ time.Time, e *inbox.Entry) error {
 					e.Due = time.Time{}
 					return nil
 				})
@@ -209,9 +209,9 @@ func inboxRaceAll(b *bench) {
 	}
 	judging.Go(func() {
 		for !over.Load() {
-			_, err := stores[1].Replay(b.Context(), reconcile.DeliveryFilter{Object: object("0")}, "again")
+			_, err := stores[1].Replay(b.Context(), inbox.DeliveryFilter{Object: object("0")}, "again")
 			fail("replay", err)
-			_, err = stores[0].Purge(b.Context(), reconcile.Retention{Bodies: soon, Verdicts: time.Hour, Digests: time.Hour}, 10)
+			_, err = stores[0].Purge(b.Context(), inbox.Retention{Bodies: soon, Verdicts: time.Hour, Digests: time.Hour}, 10)
 			fail("purge", err)
 			_, err = stores[1].Counts(b.Context())
 			fail("counts", err)

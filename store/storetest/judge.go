@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 var judgeCases = []testCase{
@@ -26,11 +26,11 @@ func judgeOldest(b *bench) {
 	var seen []string
 	for _, want := range []int{2, 2, 1, 0} {
 		var handed []string
-		n, err := b.Judge(b.Context(), 2, func(_ time.Time, ds []reconcile.Delivery, _ map[reconcile.Object]*reconcile.Entry) error {
+		n, err := b.Judge(b.Context(), 2, func(_ time.Time, ds []inbox.Delivery, _ map[inbox.Object]*inbox.Entry) error {
 			handed = nil // it may be called again
 			for i := range ds {
 				handed = append(handed, ds[i].Object.ID)
-				ds[i].Outcome = reconcile.Applied
+				ds[i].Outcome = inbox.Applied
 			}
 			return nil
 		})
@@ -47,17 +47,17 @@ func judgeOldest(b *bench) {
 // "with the entries of their objects (new ones are empty but for Object and First)".
 func judgeEntries(b *bench) {
 	old, fresh := object("old"), object("new")
-	b.put(old, func(e *reconcile.Entry) { e.Dirty, e.Clean = 3, 3 })
+	b.put(old, func(e *inbox.Entry) { e.Dirty, e.Clean = 3, 3 })
 	was := b.known(old)
 	twice := event("new")
-	twice.Dedupe = reconcile.DigestOf("another event about it")
+	twice.Dedupe = inbox.DigestOf("another event about it")
 	b.accept(event("old"), event("new"), twice)
-	_, err := b.Judge(b.Context(), 10, func(now time.Time, ds []reconcile.Delivery, es map[reconcile.Object]*reconcile.Entry) error {
+	_, err := b.Judge(b.Context(), 10, func(now time.Time, ds []inbox.Delivery, es map[inbox.Object]*inbox.Entry) error {
 		if len(ds) != 3 || len(es) != 2 {
 			b.Errorf("%d deliveries and %d entries, want 3 and 2", len(ds), len(es))
 		}
 		same(b, "the known entry", *es[old], was)
-		same(b, "the new entry", *es[fresh], reconcile.Entry{Object: fresh, First: es[fresh].First})
+		same(b, "the new entry", *es[fresh], inbox.Entry{Object: fresh, First: es[fresh].First})
 		if d := now.Sub(es[fresh].First); d < 0 || d > time.Minute {
 			b.Errorf("first heard of at %v, now is %v", es[fresh].First, now)
 		}
@@ -80,15 +80,15 @@ func judgeEntries(b *bench) {
 func judgeOutcomes(b *bench) {
 	b.accept(events(2)...)
 	before := b.calendar()
-	if n := b.judgeAs(reconcile.Hint); n != 2 {
+	if n := b.judgeAs(inbox.Hint); n != 2 {
 		b.Fatalf("judged %d", n)
 	}
 	for _, d := range b.all() {
-		if d.Outcome != reconcile.Hint || d.Because != "the test says so" || d.Judged.Before(before) {
+		if d.Outcome != inbox.Hint || d.Because != "the test says so" || d.Judged.Before(before) {
 			b.Errorf("got %+v", d)
 		}
 	}
-	if n := b.judgeAs(reconcile.Applied); n != 0 {
+	if n := b.judgeAs(inbox.Applied); n != 0 {
 		b.Errorf("%d were judged twice", n)
 	}
 }
@@ -98,9 +98,9 @@ var errRefused = errors.New("the callback refuses")
 // "Its error is returned as it is, and nothing is stored".
 func judgeError(b *bench) {
 	b.accept(events(2)...)
-	_, err := b.Judge(b.Context(), 10, func(_ time.Time, ds []reconcile.Delivery, es map[reconcile.Object]*reconcile.Entry) error {
+	_, err := b.Judge(b.Context(), 10, func(_ time.Time, ds []inbox.Delivery, es map[inbox.Object]*inbox.Entry) error {
 		for i := range ds {
-			ds[i].Outcome = reconcile.Applied
+			ds[i].Outcome = inbox.Applied
 			es[ds[i].Object].Dirty = 1
 		}
 		return errRefused
@@ -116,7 +116,7 @@ func judgeError(b *bench) {
 			b.Errorf("the entry of %s was stored: %+v, %v", d.Object, e, err)
 		}
 	}
-	if n := b.judgeAs(reconcile.Applied); n != 2 {
+	if n := b.judgeAs(inbox.Applied); n != 2 {
 		b.Errorf("%d are there to be judged, want 2", n)
 	}
 }
@@ -125,25 +125,25 @@ func judgeError(b *bench) {
 // entry that is new cannot be locked everywhere; there the callback may be called again, with what was written.
 func judgeLocks(b *bench) {
 	other := b.again()
-	b.put(object("known"), func(e *reconcile.Entry) { e.Attempts = 1 })
+	b.put(object("known"), func(e *inbox.Entry) { e.Attempts = 1 })
 	for _, id := range []string{"new", "known"} {
 		judgeLocked(b, other, event(id))
 	}
 }
 
-func judgeLocked(b *bench, other Store, e reconcile.Event) {
+func judgeLocked(b *bench, other Store, e inbox.Event) {
 	b.Helper()
 	b.accept(e)
 	var once sync.Once
 	var writing sync.WaitGroup
-	_, err := b.Judge(b.Context(), 10, func(_ time.Time, ds []reconcile.Delivery, es map[reconcile.Object]*reconcile.Entry) error {
+	_, err := b.Judge(b.Context(), 10, func(_ time.Time, ds []inbox.Delivery, es map[inbox.Object]*inbox.Entry) error {
 		es[e.Object].Dirty++
-		ds[0].Outcome = reconcile.Hint
+		ds[0].Outcome = inbox.Hint
 		once.Do(func() {
 			written := make(chan struct{})
 			writing.Go(func() {
 				defer close(written)
-				err := other.Update(b.Context(), e.Object, func(_ time.Time, e *reconcile.Entry) error {
+				err := other.Update(b.Context(), e.Object, func(_ time.Time, e *inbox.Entry) error {
 					e.Dirty++
 					return nil
 				})
@@ -208,8 +208,8 @@ func judgeOneTransaction(b *bench) {
 		}
 	})
 	<-looking
-	_, err := b.Judge(b.Context(), 10, func(_ time.Time, ds []reconcile.Delivery, es map[reconcile.Object]*reconcile.Entry) error {
-		ds[0].Outcome, es[e.Object].Accepted = reconcile.Applied, 1
+	_, err := b.Judge(b.Context(), 10, func(_ time.Time, ds []inbox.Delivery, es map[inbox.Object]*inbox.Entry) error {
+		ds[0].Outcome, es[e.Object].Accepted = inbox.Applied, 1
 		return nil
 	})
 	close(judged)

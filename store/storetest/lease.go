@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 var leaseCases = []testCase{
@@ -24,8 +24,8 @@ var updateCases = []testCase{
 }
 
 // take is how a process leases an entry.
-func take(holder string) func(time.Time, *reconcile.Entry) error {
-	return func(now time.Time, e *reconcile.Entry) error {
+func take(holder string) func(time.Time, *inbox.Entry) error {
+	return func(now time.Time, e *inbox.Entry) error {
 		e.Holder, e.Until = holder, now.Add(time.Hour)
 		e.Fence++
 		return nil
@@ -33,13 +33,13 @@ func take(holder string) func(time.Time, *reconcile.Entry) error {
 }
 
 // overdue makes an entry due since an hour ago.
-func overdue(b *bench) func(*reconcile.Entry) {
+func overdue(b *bench) func(*inbox.Entry) {
 	b.Helper()
 	now := b.calendar()
-	return func(e *reconcile.Entry) { e.Due = now.Add(-time.Hour) }
+	return func(e *inbox.Entry) { e.Due = now.Add(-time.Hour) }
 }
 
-func ids(es []reconcile.Entry) string {
+func ids(es []inbox.Entry) string {
 	var all []string
 	for _, e := range es {
 		all = append(all, e.Object.ID)
@@ -48,7 +48,7 @@ func ids(es []reconcile.Entry) string {
 }
 
 // same compares two entries, but for when they were written.
-func same(b *bench, what string, got, want reconcile.Entry) {
+func same(b *bench, what string, got, want inbox.Entry) {
 	b.Helper()
 	got.Updated, want.Updated = time.Time{}, time.Time{}
 	if !reflect.DeepEqual(got, want) {
@@ -63,9 +63,9 @@ func leaseDue(b *bench) {
 		"old": now.Add(-time.Hour), "older": now.Add(-2 * time.Hour), "oldest": now.Add(-3 * time.Hour),
 		"tomorrow": now.Add(24 * time.Hour), "never": {},
 	} {
-		b.put(object(id), func(e *reconcile.Entry) { e.Due = due })
+		b.put(object(id), func(e *inbox.Entry) { e.Due = due })
 	}
-	b.put(object("old"), func(e *reconcile.Entry) { e.Holder, e.Until = "a process that is gone", now.Add(-time.Minute) })
+	b.put(object("old"), func(e *inbox.Entry) { e.Holder, e.Until = "a process that is gone", now.Add(-time.Minute) })
 	for _, want := range []string{"[oldest older]", "[old]", "[]"} {
 		es, err := b.Lease(b.Context(), 2, take("me"))
 		if err != nil || ids(es) != want {
@@ -90,7 +90,7 @@ func leaseHeld(b *bench) {
 		b.Errorf("claimed %s, %v; I have it", ids(es), err)
 	}
 	end := b.calendar().Add(5 * time.Millisecond)
-	b.put(object("1"), func(e *reconcile.Entry) { e.Until = end })
+	b.put(object("1"), func(e *inbox.Entry) { e.Until = end })
 	b.until(b.calendar, end)
 	if es, err := b.Lease(b.Context(), 10, take("you")); err != nil || ids(es) != "[1]" || es[0].Fence != 2 {
 		b.Errorf("claimed %+v, %v; my lease is over", es, err)
@@ -101,9 +101,9 @@ func leaseHeld(b *bench) {
 func leaseReturned(b *bench) {
 	now := b.calendar()
 	for i, id := range []string{"a", "b", "c"} {
-		b.put(object(id), func(e *reconcile.Entry) { e.Due = now.Add(time.Duration(i-10) * time.Hour) })
+		b.put(object(id), func(e *inbox.Entry) { e.Due = now.Add(time.Duration(i-10) * time.Hour) })
 	}
-	es, err := b.Lease(b.Context(), 10, func(now time.Time, e *reconcile.Entry) error {
+	es, err := b.Lease(b.Context(), 10, func(now time.Time, e *inbox.Entry) error {
 		switch e.Object.ID {
 		case "a":
 			e.Due = time.Time{} // nothing to do after all
@@ -128,7 +128,7 @@ func leaseError(b *bench) {
 		b.put(object(id), overdue(b))
 	}
 	n := 0
-	es, err := b.Lease(b.Context(), 10, func(now time.Time, e *reconcile.Entry) error {
+	es, err := b.Lease(b.Context(), 10, func(now time.Time, e *inbox.Entry) error {
 		if n++; n == 2 {
 			return errRefused
 		}
@@ -146,40 +146,40 @@ func leaseError(b *bench) {
 func updateRoundTrip(b *bench) {
 	now := b.calendar()
 	parked := event("1")
-	parked.Payload, parked.Deleted = reconcile.Delta, true
-	o := reconcile.Object{Source: "shop", Tenant: "eu", Type: "order", ID: "1"}
+	parked.Payload, parked.Deleted = inbox.Delta, true
+	o := inbox.Object{Source: "shop", Tenant: "eu", Type: "order", ID: "1"}
 	parked.Object = o
-	want := reconcile.Entry{
+	want := inbox.Entry{
 		Object:  o,
-		Version: reconcile.Version{Epoch: 2, Clock: reconcile.CounterClock, N: 17}, Rank: 1, Ticket: 4,
-		Fingerprint: reconcile.DigestOf("fp"), Deleted: true, Body: json.RawMessage(`{"a": 1}`),
-		Dirty: 5, Clean: 4, Newest: reconcile.At(now, time.Second), Missing: now.Add(-1), Reread: now.Add(time.Hour),
+		Version: inbox.Version{Epoch: 2, Clock: inbox.CounterClock, N: 17}, Rank: 1, Ticket: 4,
+		Fingerprint: inbox.DigestOf("fp"), Deleted: true, Body: json.RawMessage(`{"a": 1}`),
+		Dirty: 5, Clean: 4, Newest: inbox.At(now, time.Second), Missing: now.Add(-1), Reread: now.Add(time.Hour),
 		Behind: now.Add(-time.Minute), Cause: 12,
-		Accepted: 9, Delivered: 8, Parked: []reconcile.Event{parked, parked},
+		Accepted: 9, Delivered: 8, Parked: []inbox.Event{parked, parked},
 		Due: now.Add(time.Minute), Holder: "me", Until: now.Add(2 * time.Minute), Fence: 3,
 		Attempts: 6, LastError: "it was refused", Blocked: "poison",
 		First: now.Add(-time.Hour),
 	}
 	want.Missing = want.Missing.Truncate(time.Microsecond)
 	want.Newest.N = now.UnixNano()
-	b.put(o, func(e *reconcile.Entry) { *e = want })
+	b.put(o, func(e *inbox.Entry) { *e = want })
 	same(b, "the entry", b.known(o), want)
 	if e := b.known(o); e.Updated.Before(now) {
 		b.Errorf("updated at %v", e.Updated)
 	}
-	bare := reconcile.Entry{Object: o, First: want.First}
-	b.put(o, func(e *reconcile.Entry) { *e = bare })
+	bare := inbox.Entry{Object: o, First: want.First}
+	b.put(o, func(e *inbox.Entry) { *e = bare })
 	same(b, "the emptied entry", b.known(o), bare)
 }
 
 // "Update hands one entry, an empty one when there is none".
 func updateEmpty(b *bench) {
 	o := object("1")
-	b.put(o, func(e *reconcile.Entry) {
-		same(b, "a new entry", *e, reconcile.Entry{Object: o, First: e.First})
+	b.put(o, func(e *inbox.Entry) {
+		same(b, "a new entry", *e, inbox.Entry{Object: o, First: e.First})
 		e.Dirty = 1
 	})
-	b.put(o, func(e *reconcile.Entry) {
+	b.put(o, func(e *inbox.Entry) {
 		if e.Dirty != 1 || e.First.IsZero() {
 			b.Errorf("the second time it is %+v", e)
 		}
@@ -193,7 +193,7 @@ func updateEmpty(b *bench) {
 func updateError(b *bench) {
 	o := object("1")
 	for range 2 {
-		err := b.Update(b.Context(), o, func(_ time.Time, e *reconcile.Entry) error {
+		err := b.Update(b.Context(), o, func(_ time.Time, e *inbox.Entry) error {
 			e.Dirty = 9
 			return errRefused
 		})
@@ -203,7 +203,7 @@ func updateError(b *bench) {
 		if e, err := b.Entry(b.Context(), o); err != nil || e != nil && e.Dirty == 9 {
 			b.Errorf("stored %+v, %v", e, err)
 		}
-		b.put(o, func(e *reconcile.Entry) { e.Dirty = 1 })
+		b.put(o, func(e *inbox.Entry) { e.Dirty = 1 })
 	}
 }
 
@@ -219,7 +219,7 @@ func updateFence(b *bench) {
 	if err := other.Update(b.Context(), o, take("you")); err != nil {
 		b.Fatal(err)
 	}
-	err = b.Update(b.Context(), o, func(_ time.Time, e *reconcile.Entry) error {
+	err = b.Update(b.Context(), o, func(_ time.Time, e *inbox.Entry) error {
 		if e.Fence != mine[0].Fence {
 			return errRefused
 		}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/plan"
 )
 
 // A new draft ends the one that is still being written: of what that one adds at the same time nothing is left.
@@ -23,7 +23,7 @@ func plansRace(b *bench) {
 				if i == 0 {
 					close(started)
 				}
-				if errors.Is(err, drift.ErrNotFound) || ctx.Err() != nil {
+				if errors.Is(err, plan.ErrNotFound) || ctx.Err() != nil {
 					return
 				}
 				if err != nil {
@@ -39,7 +39,7 @@ func plansRace(b *bench) {
 		}
 		wg.Wait()
 		stop()
-		if got := b.keys(drift.FindingQuery{Plan: old}); got != "[]" {
+		if got := b.keys(plan.FindingQuery{Plan: old}); got != "[]" {
 			b.Fatalf("of the draft that died there is left %s", got)
 		}
 	}

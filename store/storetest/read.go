@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 var readCases = []testCase{
@@ -14,7 +14,7 @@ var readCases = []testCase{
 	{name: "deliveries page by page", run: readPages, asks: true, breaks: leafed},
 	{name: "an unknown delivery", run: readUnknown},
 	{name: "entries by filter", run: readEntries, asks: true, breaks: heaped},
-	{name: "counts", run: readCounts, breaks: broken{"counts-taken-back": func(s Store) Store { return hoarder{s, map[string]reconcile.Count{}} }}},
+	{name: "counts", run: readCounts, breaks: broken{"counts-taken-back": func(s Store) Store { return hoarder{s, map[string]inbox.Count{}} }}},
 	{name: "counts of two who judge", run: readCountsOfTwo},
 	{name: "what was stopped", run: readStopped},
 }
@@ -28,18 +28,18 @@ var replayCases = []testCase{
 // last".
 func readStopped(b *bench) {
 	es := events(6)
-	es[0].Object = reconcile.Object{Source: "shop", Tenant: "a:b", Type: "order", ID: "%3A:1"}
+	es[0].Object = inbox.Object{Source: "shop", Tenant: "a:b", Type: "order", ID: "%3A:1"}
 	es[1].Object, es[2].Object = es[0].Object, es[0].Object // three events about one object
 	b.accept(es[:4]...)
-	b.judgeAs(reconcile.Applied)
+	b.judgeAs(inbox.Applied)
 	b.accept(es[4])
-	b.judgeAs(reconcile.Stale)
+	b.judgeAs(inbox.Stale)
 	b.accept(es[5])
-	b.judgeAs(reconcile.Hint)
+	b.judgeAs(inbox.Hint)
 	b.accept(es[1], es[1])
 	b.until(b.calendar, b.calendar())
 	b.accept(es[2])
-	count := func(f reconcile.StoppedFilter) string {
+	count := func(f inbox.StoppedFilter) string {
 		all, err := b.Stopped(b.Context(), f)
 		if err != nil {
 			b.Fatal(err)
@@ -54,7 +54,7 @@ func readStopped(b *bench) {
 		return strings.Join(text, ", ")
 	}
 	const copied, stale = "shop:a%3Ab:order:%253A%3A1 3 0", "shop:order:0004 0 1"
-	for want, f := range map[string]reconcile.StoppedFilter{
+	for want, f := range map[string]inbox.StoppedFilter{
 		copied + ", " + stale: {},
 		copied:                {Limit: 1},
 		stale:                 {Object: es[4].Object},
@@ -64,11 +64,11 @@ func readStopped(b *bench) {
 		}
 	}
 	for prefix, want := range map[string]string{"shop:": copied + ", " + stale, "shop:a%3Ab:order:%253A%3A": copied, "shop:o": stale, "shop:a:": "", "a": ""} {
-		if got := count(reconcile.StoppedFilter{Prefix: prefix}); got != want {
+		if got := count(inbox.StoppedFilter{Prefix: prefix}); got != want {
 			b.Errorf("prefix %s: %q; want %q", prefix, got, want)
 		}
 	}
-	if got := count(reconcile.StoppedFilter{Object: reconcile.Object{Tenant: "a:b"}, Limit: 10}); got != copied {
+	if got := count(inbox.StoppedFilter{Object: inbox.Object{Tenant: "a:b"}, Limit: 10}); got != copied {
 		b.Errorf("of a tenant: %q; want %q", got, copied)
 	}
 }
@@ -81,31 +81,31 @@ func readDeliveries(b *bench) {
 	es[3].Object.Type = "refund"
 	es[4].Received = es[4].Received.Add(-24 * time.Hour)
 	b.accept(es...)
-	b.judgeAs(reconcile.Applied)
+	b.judgeAs(inbox.Applied)
 	late := event("late")
 	b.accept(late)
 	all := b.all()
 	noon := es[4].Received.Add(time.Hour)
 	for name, c := range map[string]struct {
-		f    reconcile.DeliveryFilter
+		f    inbox.DeliveryFilter
 		want string
 	}{
-		"none":       {reconcile.DeliveryFilter{}, "[late 0005 0004 0003 0002 0001 0000]"},
-		"numbers":    {reconcile.DeliveryFilter{Numbers: []int64{all[0].Number, all[2].Number, 1 << 60}}, "[0002 0000]"},
-		"no number":  {reconcile.DeliveryFilter{Numbers: []int64{}}, "[]"},
-		"source":     {reconcile.DeliveryFilter{Source: "books"}, "[0001]"},
-		"tenant":     {reconcile.DeliveryFilter{Object: reconcile.Object{Tenant: "eu"}}, "[0002]"},
-		"type":       {reconcile.DeliveryFilter{Object: reconcile.Object{Type: "refund"}}, "[0003]"},
-		"object":     {reconcile.DeliveryFilter{Object: object("0005")}, "[0005]"},
-		"verdict":    {reconcile.DeliveryFilter{Verdict: reconcile.Applied, Limit: 2}, "[0005 0004]"},
-		"no verdict": {reconcile.DeliveryFilter{Verdict: reconcile.Stale}, "[]"},
-		"unjudged":   {reconcile.DeliveryFilter{Unjudged: true}, "[late]"},
-		"from":       {reconcile.DeliveryFilter{From: noon, Source: "shop"}, "[late 0005 0003 0002 0000]"},
-		"first from": {reconcile.DeliveryFilter{From: noon, Source: "shop", Limit: 2}, "[late 0005]"},
-		"until":      {reconcile.DeliveryFilter{Until: noon}, "[0004]"},
-		"exact":      {reconcile.DeliveryFilter{From: es[4].Received, Until: es[4].Received.Add(time.Microsecond)}, "[0004]"},
-		"empty time": {reconcile.DeliveryFilter{From: es[4].Received, Until: es[4].Received}, "[]"},
-		"several":    {reconcile.DeliveryFilter{Source: "shop", Object: reconcile.Object{Type: "order"}, Verdict: reconcile.Applied, Before: all[5].Number}, "[0004 0002 0000]"},
+		"none":       {inbox.DeliveryFilter{}, "[late 0005 0004 0003 0002 0001 0000]"},
+		"numbers":    {inbox.DeliveryFilter{Numbers: []int64{all[0].Number, all[2].Number, 1 << 60}}, "[0002 0000]"},
+		"no number":  {inbox.DeliveryFilter{Numbers: []int64{}}, "[]"},
+		"source":     {inbox.DeliveryFilter{Source: "books"}, "[0001]"},
+		"tenant":     {inbox.DeliveryFilter{Object: inbox.Object{Tenant: "eu"}}, "[0002]"},
+		"type":       {inbox.DeliveryFilter{Object: inbox.Object{Type: "refund"}}, "[0003]"},
+		"object":     {inbox.DeliveryFilter{Object: object("0005")}, "[0005]"},
+		"verdict":    {inbox.DeliveryFilter{Verdict: inbox.Applied, Limit: 2}, "[0005 0004]"},
+		"no verdict": {inbox.DeliveryFilter{Verdict: inbox.Stale}, "[]"},
+		"unjudged":   {inbox.DeliveryFilter{Unjudged: true}, "[late]"},
+		"from":       {inbox.DeliveryFilter{From: noon, Source: "shop"}, "[late 0005 0003 0002 0000]"},
+		"first from": {inbox.DeliveryFilter{From: noon, Source: "shop", Limit: 2}, "[late 0005]"},
+		"until":      {inbox.DeliveryFilter{Until: noon}, "[0004]"},
+		"exact":      {inbox.DeliveryFilter{From: es[4].Received, Until: es[4].Received.Add(time.Microsecond)}, "[0004]"},
+		"empty time": {inbox.DeliveryFilter{From: es[4].Received, Until: es[4].Received}, "[]"},
+		"several":    {inbox.DeliveryFilter{Source: "shop", Object: inbox.Object{Type: "order"}, Verdict: inbox.Applied, Before: all[5].Number}, "[0004 0002 0000]"},
 	} {
 		ds, err := b.Deliveries(b.Context(), c.f)
 		if err != nil || names(ds) != c.want {
@@ -114,7 +114,7 @@ func readDeliveries(b *bench) {
 	}
 }
 
-func names(ds []reconcile.Delivery) string {
+func names(ds []inbox.Delivery) string {
 	var all []string
 	for _, d := range ds {
 		all = append(all, d.Object.ID)
@@ -127,7 +127,7 @@ func readPages(b *bench) {
 	b.accept(events(250)...)
 	var before int64
 	for page, want := range []int{100, 100, 50, 0} {
-		ds, err := b.Deliveries(b.Context(), reconcile.DeliveryFilter{Before: before})
+		ds, err := b.Deliveries(b.Context(), inbox.DeliveryFilter{Before: before})
 		if err != nil || len(ds) != want {
 			b.Fatalf("page %d has %d, %v; want %d", page, len(ds), err, want)
 		}
@@ -142,35 +142,35 @@ func readPages(b *bench) {
 
 // "an unknown number matches ErrNotFound".
 func readUnknown(b *bench) {
-	if _, err := b.Delivery(b.Context(), 12345); !errors.Is(err, reconcile.ErrNotFound) {
+	if _, err := b.Delivery(b.Context(), 12345); !errors.Is(err, inbox.ErrNotFound) {
 		b.Errorf("got %v", err)
 	}
 }
 
 // Entries come in the order of their objects, narrowed by each field of a filter.
 func readEntries(b *bench) {
-	eu := reconcile.Object{Source: "shop", Tenant: "eu", Type: "order", ID: "1"}
-	books := reconcile.Object{Source: "books", Type: "invoice", ID: "9"}
-	for o, change := range map[reconcile.Object]func(*reconcile.Entry){
-		object("1"): func(e *reconcile.Entry) { e.Dirty = 1 },
-		object("2"): func(e *reconcile.Entry) { e.Accepted, e.Delivered = 2, 2 },
-		object("3"): func(e *reconcile.Entry) { e.Blocked = "poison" },
-		eu:          func(e *reconcile.Entry) { e.Accepted = 1 },
-		books:       func(*reconcile.Entry) {},
+	eu := inbox.Object{Source: "shop", Tenant: "eu", Type: "order", ID: "1"}
+	books := inbox.Object{Source: "books", Type: "invoice", ID: "9"}
+	for o, change := range map[inbox.Object]func(*inbox.Entry){
+		object("1"): func(e *inbox.Entry) { e.Dirty = 1 },
+		object("2"): func(e *inbox.Entry) { e.Accepted, e.Delivered = 2, 2 },
+		object("3"): func(e *inbox.Entry) { e.Blocked = "poison" },
+		eu:          func(e *inbox.Entry) { e.Accepted = 1 },
+		books:       func(*inbox.Entry) {},
 	} {
 		b.put(o, change)
 	}
 	for name, c := range map[string]struct {
-		f    reconcile.EntryFilter
+		f    inbox.EntryFilter
 		want string
 	}{
-		"none":    {reconcile.EntryFilter{}, "[books:invoice:9 shop:order:1 shop:order:2 shop:order:3 shop:eu:order:1]"},
-		"owing":   {reconcile.EntryFilter{Owing: true}, "[shop:order:1 shop:eu:order:1]"},
-		"blocked": {reconcile.EntryFilter{Blocked: true}, "[shop:order:3]"},
-		"source":  {reconcile.EntryFilter{Object: reconcile.Object{Source: "books"}}, "[books:invoice:9]"},
-		"object":  {reconcile.EntryFilter{Object: eu}, "[shop:eu:order:1]"},
-		"after":   {reconcile.EntryFilter{After: object("2"), Limit: 1}, "[shop:order:3]"},
-		"limit":   {reconcile.EntryFilter{Limit: 2}, "[books:invoice:9 shop:order:1]"},
+		"none":    {inbox.EntryFilter{}, "[books:invoice:9 shop:order:1 shop:order:2 shop:order:3 shop:eu:order:1]"},
+		"owing":   {inbox.EntryFilter{Owing: true}, "[shop:order:1 shop:eu:order:1]"},
+		"blocked": {inbox.EntryFilter{Blocked: true}, "[shop:order:3]"},
+		"source":  {inbox.EntryFilter{Object: inbox.Object{Source: "books"}}, "[books:invoice:9]"},
+		"object":  {inbox.EntryFilter{Object: eu}, "[shop:eu:order:1]"},
+		"after":   {inbox.EntryFilter{After: object("2"), Limit: 1}, "[shop:order:3]"},
+		"limit":   {inbox.EntryFilter{Limit: 2}, "[books:invoice:9 shop:order:1]"},
 	} {
 		es, err := b.Entries(b.Context(), c.f)
 		got := make([]string, len(es))
@@ -188,34 +188,34 @@ func readCounts(b *bench) {
 	es := events(5)
 	es[0].Object.Source = "books"
 	b.accept(es...)
-	b.judgeAs(reconcile.Applied)
+	b.judgeAs(inbox.Applied)
 	known := event("malformed")
-	known.Verdict = reconcile.Malformed
+	known.Verdict = inbox.Malformed
 	b.accept(known, event("a"), event("b"))
 	b.counts(`[books "applied" 1 shop "" 2 shop "applied" 4 shop "malformed" 1]`)
 
 	conflict := known // which is not judged, whatever the receiver said of it
-	conflict.Body, conflict.Fingerprint = []byte(`{"another":true}`), reconcile.DigestOf("another")
+	conflict.Body, conflict.Fingerprint = []byte(`{"another":true}`), inbox.DigestOf("another")
 	b.accept(es[1], known, conflict)
 	b.counts(`[books "applied" 1 shop "" 3 shop "applied" 4 shop "malformed" 1]`)
 
 	for _, source := range []string{"books", "books", "shop"} { // the second time there is nothing to take back
-		if _, err := b.Replay(b.Context(), reconcile.DeliveryFilter{Source: source, Verdict: reconcile.Applied}, "once more"); err != nil {
+		if _, err := b.Replay(b.Context(), inbox.DeliveryFilter{Source: source, Verdict: inbox.Applied}, "once more"); err != nil {
 			b.Fatal(err)
 		}
 	}
 	b.counts(`[books "" 1 shop "" 7 shop "malformed" 1]`)
-	b.judgeAs(reconcile.Stale)
+	b.judgeAs(inbox.Stale)
 	b.counts(`[books "stale" 1 shop "malformed" 1 shop "stale" 7]`)
 
 	b.age()
 	b.accept(event("young"))
-	b.judgeAs(reconcile.Stale)
+	b.judgeAs(inbox.Stale)
 	b.accept(event("to be judged"))
-	b.purge(reconcile.Retention{Verdicts: time.Hour})
+	b.purge(inbox.Retention{Verdicts: time.Hour})
 	b.counts(`[books "stale" 1 shop "" 1 shop "malformed" 1 shop "stale" 8]`)
 	b.age()
-	b.purge(reconcile.Retention{Verdicts: soon})
+	b.purge(inbox.Retention{Verdicts: soon})
 	b.counts(`[shop "" 1]`)
 }
 
@@ -244,11 +244,11 @@ func readCountsOfTwo(b *bench) {
 	for i := range 6 {
 		b.Store = stores[i%3]
 		b.accept(event(fmt.Sprint(i)))
-		b.judgeAs(reconcile.Applied)
+		b.judgeAs(inbox.Applied)
 	}
 	b.Store = stores[1]
 	b.counts(`[shop "applied" 6]`)
-	if _, err := b.Replay(b.Context(), reconcile.DeliveryFilter{}, "once more"); err != nil {
+	if _, err := b.Replay(b.Context(), inbox.DeliveryFilter{}, "once more"); err != nil {
 		b.Fatal(err)
 	}
 	b.Store = stores[2]
@@ -259,26 +259,26 @@ func readCountsOfTwo(b *bench) {
 // until then. why becomes the Because of those that were judged. It answers how many f selects".
 func replayAgain(b *bench) {
 	b.accept(events(3)...)
-	b.judgeAs(reconcile.Stale)
+	b.judgeAs(inbox.Stale)
 	b.accept(event("unjudged"))
-	if n, err := b.Replay(b.Context(), reconcile.DeliveryFilter{}, "mended\x00, says anna"); err != nil || n != 4 {
+	if n, err := b.Replay(b.Context(), inbox.DeliveryFilter{}, "mended\x00, says anna"); err != nil || n != 4 {
 		b.Errorf("replayed %d, %v; want all 4", n, err)
 	}
-	n, err := b.Judge(b.Context(), 10, func(_ time.Time, ds []reconcile.Delivery, _ map[reconcile.Object]*reconcile.Entry) error {
+	n, err := b.Judge(b.Context(), 10, func(_ time.Time, ds []inbox.Delivery, _ map[inbox.Object]*inbox.Entry) error {
 		for i := range ds {
-			if again := ds[i].Object.ID != "unjudged"; again != (ds[i].Outcome == reconcile.Stale) {
+			if again := ds[i].Object.ID != "unjudged"; again != (ds[i].Outcome == inbox.Stale) {
 				b.Errorf("%s comes with outcome %q", ds[i].Object, ds[i].Outcome)
 			} else if again != strings.HasSuffix(ds[i].Because, ", says anna") {
 				b.Errorf("%s comes because of %q", ds[i].Object, ds[i].Because)
 			}
-			ds[i].Outcome = reconcile.Applied
+			ds[i].Outcome = inbox.Applied
 		}
 		return nil
 	})
 	if err != nil || n != 4 {
 		b.Errorf("judged %d, %v; want 4", n, err)
 	}
-	if n := b.judgeAs(reconcile.Stale); n != 0 {
+	if n := b.judgeAs(inbox.Stale); n != 0 {
 		b.Errorf("%d were still unjudged", n)
 	}
 }
@@ -288,21 +288,21 @@ func replayPart(b *bench) {
 	es := events(4)
 	es[0].Object.Source = "books"
 	b.accept(es...)
-	b.judgeAs(reconcile.Stale)
+	b.judgeAs(inbox.Stale)
 	all := b.all()
 	for name, c := range map[string]struct {
-		f    reconcile.DeliveryFilter
+		f    inbox.DeliveryFilter
 		want int
 	}{
-		"number": {reconcile.DeliveryFilter{Numbers: []int64{all[1].Number}}, 1},
-		"source": {reconcile.DeliveryFilter{Source: "books"}, 1},
-		"other":  {reconcile.DeliveryFilter{Verdict: reconcile.Tie}, 0},
-		"limit":  {reconcile.DeliveryFilter{Limit: 2}, 2},
+		"number": {inbox.DeliveryFilter{Numbers: []int64{all[1].Number}}, 1},
+		"source": {inbox.DeliveryFilter{Source: "books"}, 1},
+		"other":  {inbox.DeliveryFilter{Verdict: inbox.Tie}, 0},
+		"limit":  {inbox.DeliveryFilter{Limit: 2}, 2},
 	} {
 		if n, err := b.Replay(b.Context(), c.f, "again"); err != nil || n != c.want {
 			b.Errorf("%s: replayed %d, %v; want %d", name, n, err, c.want)
 		}
-		if n := b.judgeAs(reconcile.Stale); n != c.want {
+		if n := b.judgeAs(inbox.Stale); n != c.want {
 			b.Errorf("%s: %d went through the gate again, want %d", name, n, c.want)
 		}
 	}

@@ -3,7 +3,7 @@ package storetest
 import (
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 var retentionCases = []testCase{
@@ -25,7 +25,7 @@ func (b *bench) age() {
 }
 
 // purge purges until nothing is left to purge, and returns how many rows that were.
-func (b *bench) purge(r reconcile.Retention) int {
+func (b *bench) purge(r inbox.Retention) int {
 	b.Helper()
 	total := 0
 	for range 1000 {
@@ -45,10 +45,10 @@ func (b *bench) purge(r reconcile.Retention) int {
 // A retention that is not set keeps for ever, one that is not over keeps.
 func retentionZero(b *bench) {
 	b.accept(events(2)...)
-	b.judgeAs(reconcile.Applied)
+	b.judgeAs(inbox.Applied)
 	b.age()
-	n := b.purge(reconcile.Retention{})
-	n += b.purge(reconcile.Retention{Bodies: time.Hour, Verdicts: time.Hour, Digests: time.Hour})
+	n := b.purge(inbox.Retention{})
+	n += b.purge(inbox.Retention{Bodies: time.Hour, Verdicts: time.Hour, Digests: time.Hour})
 	if ds := b.all(); n != 0 || len(ds) != 2 || len(ds[0].Body) == 0 {
 		b.Errorf("purged %d, there are %+v", n, ds)
 	}
@@ -57,9 +57,9 @@ func retentionZero(b *bench) {
 // "of deliveries; they may hold personal data".
 func retentionBodies(b *bench) {
 	b.accept(events(2)...)
-	b.judgeAs(reconcile.Applied)
+	b.judgeAs(inbox.Applied)
 	b.age()
-	if n := b.purge(reconcile.Retention{Bodies: soon}); n != 2 {
+	if n := b.purge(inbox.Retention{Bodies: soon}); n != 2 {
 		b.Errorf("purged %d rows, want 2 bodies", n)
 	}
 	ds := b.all()
@@ -67,7 +67,7 @@ func retentionBodies(b *bench) {
 		b.Fatalf("%d deliveries are left of 2", len(ds))
 	}
 	for _, d := range ds {
-		if d.Body != nil || d.Outcome != reconcile.Applied || d.Topic == "" {
+		if d.Body != nil || d.Outcome != inbox.Applied || d.Topic == "" {
 			b.Errorf("left is %+v", d)
 		}
 	}
@@ -77,18 +77,18 @@ func retentionBodies(b *bench) {
 func retentionDigests(b *bench) {
 	e := event("1")
 	b.accept(e)
-	b.judgeAs(reconcile.Applied)
+	b.judgeAs(inbox.Applied)
 	b.age()
-	if n := b.purge(reconcile.Retention{Verdicts: soon}); n != 1 {
+	if n := b.purge(inbox.Retention{Verdicts: soon}); n != 1 {
 		b.Errorf("purged %d rows, want the delivery", n)
 	}
 	b.accept(e)
 	if ds := b.all(); len(ds) != 0 {
 		b.Errorf("a copy of a delivery that is gone is %+v", ds)
 	}
-	e.Fingerprint = reconcile.DigestOf("another")
+	e.Fingerprint = inbox.DigestOf("another")
 	b.accept(e)
-	if ds := b.all(); len(ds) != 1 || ds[0].Verdict != reconcile.Conflict || ds[0].Copies != 1 {
+	if ds := b.all(); len(ds) != 1 || ds[0].Verdict != inbox.Conflict || ds[0].Copies != 1 {
 		b.Errorf("what conflicts with a delivery that is gone is %+v", ds)
 	}
 }
@@ -97,12 +97,12 @@ func retentionDigests(b *bench) {
 func retentionDigestsGo(b *bench) {
 	e := event("1")
 	b.accept(e)
-	b.judgeAs(reconcile.Applied)
+	b.judgeAs(inbox.Applied)
 	b.age()
-	if n := b.purge(reconcile.Retention{Digests: soon}); n != 0 {
+	if n := b.purge(inbox.Retention{Digests: soon}); n != 0 {
 		b.Errorf("purged %d digests, their delivery is there", n)
 	}
-	if n := b.purge(reconcile.Retention{Verdicts: soon, Digests: soon}); n != 2 {
+	if n := b.purge(inbox.Retention{Verdicts: soon, Digests: soon}); n != 2 {
 		b.Errorf("purged %d rows, want the delivery and its digest", n)
 	}
 	b.accept(e)
@@ -114,26 +114,26 @@ func retentionDigestsGo(b *bench) {
 // "never what is still owed": what nobody judged, and what belongs to an object to which something is owed.
 func retentionOwed(b *bench) {
 	b.accept(event("owing"), event("paid"))
-	b.judgeAs(reconcile.Applied)
-	b.put(object("owing"), func(e *reconcile.Entry) { e.Accepted = 1 })
-	b.put(object("paid"), func(e *reconcile.Entry) { e.Accepted, e.Delivered = 1, 1 })
+	b.judgeAs(inbox.Applied)
+	b.put(object("owing"), func(e *inbox.Entry) { e.Accepted = 1 })
+	b.put(object("paid"), func(e *inbox.Entry) { e.Accepted, e.Delivered = 1, 1 })
 	b.accept(event("unjudged"))
 	b.age()
-	b.purge(reconcile.Retention{Bodies: soon})
+	b.purge(inbox.Retention{Bodies: soon})
 	for _, d := range b.all() {
 		if gone := len(d.Body) == 0; gone != (d.Object.ID == "paid") {
 			b.Errorf("the body of %s: gone is %v", d.Object, gone)
 		}
 	}
-	b.purge(reconcile.Retention{Bodies: soon, Verdicts: soon, Digests: soon})
+	b.purge(inbox.Retention{Bodies: soon, Verdicts: soon, Digests: soon})
 	if got := names(b.all()); got != "[owing unjudged]" {
 		b.Errorf("%s are left, want those that are owed", got)
 	}
-	if n, err := b.Replay(b.Context(), reconcile.DeliveryFilter{Object: object("owing")}, "again"); n != 1 || err != nil {
+	if n, err := b.Replay(b.Context(), inbox.DeliveryFilter{Object: object("owing")}, "again"); n != 1 || err != nil {
 		b.Fatalf("replayed %d, %v", n, err)
 	}
-	b.put(object("owing"), func(e *reconcile.Entry) { e.Delivered = 1 })
-	b.purge(reconcile.Retention{Bodies: soon, Verdicts: soon})
+	b.put(object("owing"), func(e *inbox.Entry) { e.Delivered = 1 })
+	b.purge(inbox.Retention{Bodies: soon, Verdicts: soon})
 	if got := names(b.all()); got != "[owing unjudged]" {
 		b.Errorf("%s are left: what is replayed is owed", got)
 	}
@@ -142,10 +142,10 @@ func retentionOwed(b *bench) {
 // "at most limit rows of each kind".
 func retentionBounded(b *bench) {
 	b.accept(events(10)...)
-	b.judgeAs(reconcile.Applied)
+	b.judgeAs(inbox.Applied)
 	b.age()
 	for _, want := range []int{4, 4, 2, 0} {
-		if n, err := b.Purge(b.Context(), reconcile.Retention{Verdicts: soon}, 4); err != nil || n != want {
+		if n, err := b.Purge(b.Context(), inbox.Retention{Verdicts: soon}, 4); err != nil || n != want {
 			b.Errorf("purged %d, %v; want %d", n, err, want)
 		}
 	}
@@ -156,8 +156,8 @@ func retentionYoung(b *bench) {
 	e := event("1")
 	e.Received = e.Received.Add(-48 * time.Hour)
 	b.accept(e)
-	b.judgeAs(reconcile.Applied)
-	if n := b.purge(reconcile.Retention{Bodies: time.Hour, Verdicts: time.Hour, Digests: time.Hour}); n != 0 {
+	b.judgeAs(inbox.Applied)
+	if n := b.purge(inbox.Retention{Bodies: time.Hour, Verdicts: time.Hour, Digests: time.Hour}); n != 0 {
 		b.Errorf("purged %d rows of what was stored a moment ago", n)
 	}
 }

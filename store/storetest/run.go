@@ -10,23 +10,23 @@ import (
 
 	"github.com/amends-dev/amends/internal/prove"
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/reconcile/scan"
 	"github.com/amends-dev/amends/reconcile/schedule"
-	"github.com/amends-dev/amends/reconcile/sweep"
 )
 
 // Store is what a database keeps for a coordinator and a reconciler.
 type Store interface {
 	ledger.Ledger
-	reconcile.Inbox
-	reconcile.Gate
-	reconcile.Reader
+	inbox.Inbox
+	inbox.Gate
+	inbox.Reader
 	schedule.Store
 	schedule.Reader
-	drift.Plans
-	drift.Drifts
-	sweep.Store
+	plan.Plans
+	plan.Drifts
+	scan.Store
 }
 
 // Harness tells the suite how to make a store, and what else this kind of store can do. Only Open is required; what

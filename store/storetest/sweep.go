@@ -12,9 +12,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/drift"
-	"github.com/amends-dev/amends/reconcile/sweep"
+	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/reconcile/scan"
 )
 
 var sweepCases = []testCase{
@@ -31,18 +31,18 @@ var sweepCases = []testCase{
 	{name: "a second process sees it", run: sweepAgain},
 }
 
-func position(name string, serial int64, state string) sweep.Position {
-	return sweep.Position{Name: name, Serial: serial, State: json.RawMessage(state)}
+func position(name string, serial int64, state string) scan.Position {
+	return scan.Position{Name: name, Serial: serial, State: json.RawMessage(state)}
 }
 
 // sighting is a row of a listing.
-func sighting(key, id string, generation int64) sweep.Sighting {
-	f := drift.Fields{"total": "10"}
-	return sweep.Sighting{Key: key, ID: id, Partition: "p", Generation: generation, Revision: "r", Flags: sweep.Wanted,
-		Fingerprint: sweep.Fingerprint("1", f), Fields: f}
+func sighting(key, id string, generation int64) scan.Sighting {
+	f := plan.Fields{"total": "10"}
+	return scan.Sighting{Key: key, ID: id, Partition: "p", Generation: generation, Revision: "r", Flags: scan.Wanted,
+		Fingerprint: scan.Fingerprint("1", f), Fields: f}
 }
 
-func (b *bench) advance(p sweep.Position, page sweep.Catch) sweep.Position {
+func (b *bench) advance(p scan.Position, page scan.Catch) scan.Position {
 	b.Helper()
 	next, err := b.Advance(b.Context(), p, page)
 	if err != nil {
@@ -52,21 +52,21 @@ func (b *bench) advance(p sweep.Position, page sweep.Catch) sweep.Position {
 }
 
 // see stores sightings of the source.
-func (b *bench) see(rows ...sweep.Sighting) {
+func (b *bench) see(rows ...scan.Sighting) {
 	b.Helper()
 	p, err := b.Position(b.Context(), "orders/source")
 	if err != nil {
 		b.Fatal(err)
 	}
 	p.State = json.RawMessage(fmt.Sprintf(`{"n": %d}`, p.Serial))
-	b.advance(p, sweep.Catch{Name: "orders", Side: sweep.SourceSide, Sightings: rows})
+	b.advance(p, scan.Catch{Name: "orders", Side: scan.SourceSide, Sightings: rows})
 }
 
 // seen returns what is there of a listing, read in pages of n.
-func (b *bench) seen(q sweep.SightingQuery, n int) []sweep.Sighting {
+func (b *bench) seen(q scan.SightingQuery, n int) []scan.Sighting {
 	b.Helper()
-	q.Name, q.Side, q.Limit = "orders", sweep.SourceSide, n
-	var all []sweep.Sighting
+	q.Name, q.Side, q.Limit = "orders", scan.SourceSide, n
+	var all []scan.Sighting
 	for {
 		rows, err := b.Sightings(b.Context(), q)
 		if err != nil {
@@ -86,25 +86,25 @@ func sweepMoved(b *bench) {
 	if err != nil || p.Name != "orders" || p.Serial != 0 || len(p.State) != 0 {
 		b.Fatalf("an unknown position is %+v, %v", p, err)
 	}
-	one := b.advance(position("orders", 0, `{"at":  1}`), sweep.Catch{})
-	two := b.advance(position("orders", one.Serial, `{"at": 2}`), sweep.Catch{})
+	one := b.advance(position("orders", 0, `{"at":  1}`), scan.Catch{})
+	two := b.advance(position("orders", one.Serial, `{"at": 2}`), scan.Catch{})
 	if one.Serial != 1 || two.Serial != 2 {
 		b.Errorf("the serials are %d and %d", one.Serial, two.Serial)
 	}
 	for _, serial := range []int64{0, 1, 3, 99} {
 		_, err := b.Advance(b.Context(), position("orders", serial, `{"at": 3}`),
-			sweep.Catch{Events: events(1), Name: "orders", Side: sweep.SourceSide, Sightings: []sweep.Sighting{sighting("k", "i", 1)}})
-		if !errors.Is(err, sweep.ErrMoved) {
+			scan.Catch{Events: events(1), Name: "orders", Side: scan.SourceSide, Sightings: []scan.Sighting{sighting("k", "i", 1)}})
+		if !errors.Is(err, scan.ErrMoved) {
 			b.Errorf("from serial %d: %v", serial, err)
 		}
 	}
-	if _, err := b.Advance(b.Context(), position("new", 7, `{}`), sweep.Catch{}); !errors.Is(err, sweep.ErrMoved) {
+	if _, err := b.Advance(b.Context(), position("new", 7, `{}`), scan.Catch{}); !errors.Is(err, scan.ErrMoved) {
 		b.Errorf("an unknown one from serial 7: %v", err)
 	}
 	if p, err := b.Position(b.Context(), "orders"); err != nil || p.Serial != 2 || string(p.State) != `{"at": 2}` {
 		b.Errorf("the position is %+v (%s), %v", p, p.State, err)
 	}
-	if n := len(b.all()) + len(b.seen(sweep.SightingQuery{}, 10)); n != 0 {
+	if n := len(b.all()) + len(b.seen(scan.SightingQuery{}, 10)); n != 0 {
 		b.Errorf("%d rows of a page that was refused are there", n)
 	}
 }
@@ -112,27 +112,27 @@ func sweepMoved(b *bench) {
 // "In one transaction": a page that cannot be stored whole is not stored at all.
 func sweepPage(b *bench) {
 	es := events(2)
-	b.advance(position("orders", 0, `{}`), sweep.Catch{Events: es, Name: "orders", Side: sweep.SourceSide,
-		Sightings: []sweep.Sighting{sighting("k", "i", 1)}})
-	if len(b.all()) != 2 || len(b.seen(sweep.SightingQuery{}, 10)) != 1 {
-		b.Errorf("of a page there are %d events and %d sightings", len(b.all()), len(b.seen(sweep.SightingQuery{}, 10)))
+	b.advance(position("orders", 0, `{}`), scan.Catch{Events: es, Name: "orders", Side: scan.SourceSide,
+		Sightings: []scan.Sighting{sighting("k", "i", 1)}})
+	if len(b.all()) != 2 || len(b.seen(scan.SightingQuery{}, 10)) != 1 {
+		b.Errorf("of a page there are %d events and %d sightings", len(b.all()), len(b.seen(scan.SightingQuery{}, 10)))
 	}
 	es = events(4)
-	es[3].Dedupe = reconcile.Digest{}
-	_, err := b.Advance(b.Context(), position("orders", 1, `{"next": 1}`), sweep.Catch{Events: es, Name: "orders", Side: sweep.SourceSide,
-		Sightings: []sweep.Sighting{sighting("l", "i", 1)}})
-	if err == nil || errors.Is(err, sweep.ErrMoved) {
+	es[3].Dedupe = inbox.Digest{}
+	_, err := b.Advance(b.Context(), position("orders", 1, `{"next": 1}`), scan.Catch{Events: es, Name: "orders", Side: scan.SourceSide,
+		Sightings: []scan.Sighting{sighting("l", "i", 1)}})
+	if err == nil || errors.Is(err, scan.ErrMoved) {
 		b.Errorf("a page with an event that is none: %v", err)
 	}
-	if p, _ := b.Position(b.Context(), "orders"); p.Serial != 1 || len(b.all()) != 2 || len(b.seen(sweep.SightingQuery{}, 10)) != 1 {
-		b.Errorf("something of it was stored: %d events, %d sightings, serial %d", len(b.all()), len(b.seen(sweep.SightingQuery{}, 10)), p.Serial)
+	if p, _ := b.Position(b.Context(), "orders"); p.Serial != 1 || len(b.all()) != 2 || len(b.seen(scan.SightingQuery{}, 10)) != 1 {
+		b.Errorf("something of it was stored: %d events, %d sightings, serial %d", len(b.all()), len(b.seen(scan.SightingQuery{}, 10)), p.Serial)
 	}
 }
 
 // "It may be repeated after an error": "when the first try was stored after all, with that very State, the second one
 // says so and stores nothing".
 func sweepRepeated(b *bench) {
-	page := sweep.Catch{Events: events(1), Name: "orders", Side: sweep.SourceSide, Sightings: []sweep.Sighting{sighting("k", "i", 1)}}
+	page := scan.Catch{Events: events(1), Name: "orders", Side: scan.SourceSide, Sightings: []scan.Sighting{sighting("k", "i", 1)}}
 	for range 2 {
 		if next := b.advance(position("orders", 0, `{"at": "<é>"}`), page); next.Serial != 1 {
 			b.Errorf("the serial is %d", next.Serial)
@@ -141,7 +141,7 @@ func sweepRepeated(b *bench) {
 	if ds := b.all(); len(ds) != 1 || ds[0].Copies != 1 {
 		b.Errorf("the page was stored twice: %+v", ds)
 	}
-	if _, err := b.Advance(b.Context(), position("orders", 0, `{"at": "another"}`), page); !errors.Is(err, sweep.ErrMoved) {
+	if _, err := b.Advance(b.Context(), position("orders", 0, `{"at": "another"}`), page); !errors.Is(err, scan.ErrMoved) {
 		b.Errorf("another page from there: %v", err)
 	}
 }
@@ -162,12 +162,12 @@ func sweepRace(b *bench) {
 				}
 				name := fmt.Sprintf("%d-%d", n, i)
 				p.State = json.RawMessage(`"` + name + `"`)
-				_, err = s.Advance(b.Context(), p, sweep.Catch{Events: []reconcile.Event{event(name)}, Name: "orders", Side: sweep.SourceSide,
-					Sightings: []sweep.Sighting{sighting("k", name, 1)}})
+				_, err = s.Advance(b.Context(), p, scan.Catch{Events: []inbox.Event{event(name)}, Name: "orders", Side: scan.SourceSide,
+					Sightings: []scan.Sighting{sighting("k", name, 1)}})
 				switch {
 				case err == nil:
 					won.Add(1)
-				case !errors.Is(err, sweep.ErrMoved):
+				case !errors.Is(err, scan.ErrMoved):
 					b.Error(err)
 				}
 			}
@@ -175,7 +175,7 @@ func sweepRace(b *bench) {
 	}
 	wg.Wait()
 	p, err := b.Position(b.Context(), "orders")
-	n, events, sightings := won.Load(), int64(len(b.all())), int64(len(b.seen(sweep.SightingQuery{}, 100)))
+	n, events, sightings := won.Load(), int64(len(b.all())), int64(len(b.seen(scan.SightingQuery{}, 100)))
 	told := n == p.Serial || b.harness.LosesAnswers && n < p.Serial
 	if err != nil || n < 10 || !told || events != p.Serial || sightings != p.Serial {
 		b.Errorf("%d moved on; the serial is %d, and there are %d events and %d sightings; %v", n, p.Serial, events, sightings, err)
@@ -185,7 +185,7 @@ func sweepRace(b *bench) {
 // "Positions whose names begin with prefix, in the order of their bytes".
 func sweepPositions(b *bench) {
 	for _, name := range []string{"a_/x", "a/é", "a/Z", "a/b", "a", "a/", "ab", "a%/x", "A/x"} {
-		b.advance(position(name, 0, `{}`), sweep.Catch{})
+		b.advance(position(name, 0, `{}`), scan.Catch{})
 	}
 	for prefix, want := range map[string]string{"a/": "a/ a/Z a/b a/é", "a_": "a_/x", "a%": "a%/x", "none": "", "": "A/x a a%/x a/ a/Z a/b a/é a_/x ab"} {
 		ps, err := b.Positions(b.Context(), prefix)
@@ -202,25 +202,25 @@ func sweepPositions(b *bench) {
 // "In the order of the bytes of (key, id)", whatever a language thinks of it, and so in every store: three listings are
 // merged by it. Pages of any size show every row once.
 func sweepOrder(b *bench) {
-	var rows []sweep.Sighting
+	var rows []scan.Sighting
 	for _, key := range []string{"shop:2", "shop:10", "Shop:1", "shop", "shop-1", "shop 1", "shöp", "\U0001F600", "\uffee", "z", "ä", "a", "B"} {
 		for _, id := range []string{"b", "B", "a", "é"} {
 			rows = append(rows, sighting(key, id, 1))
 		}
 	}
 	b.see(rows...)
-	slices.SortFunc(rows, func(x, y sweep.Sighting) int { return strings.Compare(x.Key+"\x00"+x.ID, y.Key+"\x00"+y.ID) })
+	slices.SortFunc(rows, func(x, y scan.Sighting) int { return strings.Compare(x.Key+"\x00"+x.ID, y.Key+"\x00"+y.ID) })
 	for _, n := range []int{1, 3, 7, 1000} {
-		got := b.seen(sweep.SightingQuery{}, n)
-		if !slices.EqualFunc(got, rows, func(x, y sweep.Sighting) bool { return x.Key == y.Key && x.ID == y.ID }) {
+		got := b.seen(scan.SightingQuery{}, n)
+		if !slices.EqualFunc(got, rows, func(x, y scan.Sighting) bool { return x.Key == y.Key && x.ID == y.ID }) {
 			b.Errorf("in pages of %d: %d rows, want %d: %+v", n, len(got), len(rows), got)
 		}
 	}
-	behind := b.seen(sweep.SightingQuery{After: "shop:10"}, 1000)
+	behind := b.seen(scan.SightingQuery{After: "shop:10"}, 1000)
 	if len(behind) == 0 || behind[0].Key != "shop:2" {
 		b.Errorf("behind all of a key there is %+v", behind)
 	}
-	if other, err := b.Sightings(b.Context(), sweep.SightingQuery{Name: "orders", Side: sweep.DestinationSide}); err != nil || len(other) != 0 {
+	if other, err := b.Sightings(b.Context(), scan.SightingQuery{Name: "orders", Side: scan.DestinationSide}); err != nil || len(other) != 0 {
 		b.Errorf("the other side has %d rows, %v", len(other), err)
 	}
 }
@@ -228,11 +228,11 @@ func sweepOrder(b *bench) {
 // "Sightings of one (name, side, key, id) replace each other", within a page too.
 func sweepReplace(b *bench) {
 	old, now := sighting("k", "i", 1), sighting("k", "i", 2)
-	now.Partition, now.Revision, now.Flags, now.Fields, now.Fingerprint = "q", "s", 0, nil, reconcile.Digest{}
+	now.Partition, now.Revision, now.Flags, now.Fields, now.Fingerprint = "q", "s", 0, nil, inbox.Digest{}
 	now.Created = time.Date(2026, 11, 20, 10, 0, 0, 1000, time.UTC)
 	b.see(old)
 	b.see(old, now)
-	if got := b.seen(sweep.SightingQuery{}, 10); len(got) != 1 || !reflect.DeepEqual(got[0], now) {
+	if got := b.seen(scan.SightingQuery{}, 10); len(got) != 1 || !reflect.DeepEqual(got[0], now) {
 		b.Errorf("there is %+v, want %+v", got, now)
 	}
 }
@@ -240,17 +240,17 @@ func sweepReplace(b *bench) {
 // Every value comes back as it was, or fit for a text column; Bare leaves the fields out.
 func sweepWhole(b *bench) {
 	row := sighting("k", "1", 3)
-	row.Flags = sweep.Void | sweep.Locked | sweep.Foreign
+	row.Flags = scan.Void | scan.Locked | scan.Foreign
 	row.Created = time.Date(1999, 1, 2, 3, 4, 5, 6000, time.UTC)
-	row.Fields = drift.Fields{"a": `"<&>\`, "": "é\u2028", "b": ""}
+	row.Fields = plan.Fields{"a": `"<&>\`, "": "é\u2028", "b": ""}
 	odd := sighting(strings.Repeat("k", 3000), strings.Repeat("i", 3000)+"\x00\xff", 3)
-	odd.Revision, odd.Fields, odd.Created = "\x00\xff", drift.Fields{"\xff": "\x00"}, time.Date(20_000, 1, 1, 0, 0, 0, 0, time.UTC)
+	odd.Revision, odd.Fields, odd.Created = "\x00\xff", plan.Fields{"\xff": "\x00"}, time.Date(20_000, 1, 1, 0, 0, 0, 0, time.UTC)
 	b.see(row, odd)
-	got := b.seen(sweep.SightingQuery{}, 10)
+	got := b.seen(scan.SightingQuery{}, 10)
 	if len(got) != 2 || !reflect.DeepEqual(got[0], row) {
 		b.Fatalf("there is %+v, want %+v", got, row)
 	}
-	if bare := b.seen(sweep.SightingQuery{Bare: true}, 10); len(bare) != 2 || bare[0].Fields != nil || bare[0].Partition != "" || bare[0].Fingerprint != row.Fingerprint || bare[0].Flags != row.Flags {
+	if bare := b.seen(scan.SightingQuery{Bare: true}, 10); len(bare) != 2 || bare[0].Fields != nil || bare[0].Partition != "" || bare[0].Fingerprint != row.Fingerprint || bare[0].Flags != row.Flags {
 		b.Errorf("bare there is %+v", bare)
 	}
 }
@@ -262,7 +262,7 @@ func sweepGenerations(b *bench) {
 	moved.Generation, moved.Partition = 2, "q"
 	b.see(sighting("b", "i", 2), moved)
 	for generation, want := range map[int64]map[string]int64{0: {"p": 2, "q": 1}, 1: {"p": 2, "q": 1}, 2: {"p": 1, "q": 1}, 3: {}} {
-		q := sweep.SightingQuery{Name: "orders", Side: sweep.SourceSide, Generation: generation}
+		q := scan.SightingQuery{Name: "orders", Side: scan.SourceSide, Generation: generation}
 		counts, err := b.Tally(b.Context(), q)
 		if err != nil || !maps.Equal(counts, want) {
 			b.Errorf("generation %d counts %v, want %v; %v", generation, counts, want, err)
@@ -275,30 +275,30 @@ func sweepGenerations(b *bench) {
 
 // "Erases at most limit sightings of generations before q.Generation, and answers how many it erased".
 func sweepDiscard(b *bench) {
-	var rows []sweep.Sighting
+	var rows []scan.Sighting
 	for i := range 25 {
 		rows = append(rows, sighting(fmt.Sprintf("%02d", i), "i", int64(1+i%2)))
 	}
 	b.see(rows...)
-	q := sweep.SightingQuery{Name: "orders", Side: sweep.SourceSide, Generation: 2}
+	q := scan.SightingQuery{Name: "orders", Side: scan.SourceSide, Generation: 2}
 	for _, want := range []int{10, 3, 0} {
 		if n, err := b.Discard(b.Context(), q, 10); err != nil || n != want {
 			b.Errorf("%d were discarded, want %d; %v", n, want, err)
 		}
 	}
-	left := b.seen(sweep.SightingQuery{}, 100)
-	if len(left) != 12 || slices.ContainsFunc(left, func(s sweep.Sighting) bool { return s.Generation < 2 }) {
+	left := b.seen(scan.SightingQuery{}, 100)
+	if len(left) != 12 || slices.ContainsFunc(left, func(s scan.Sighting) bool { return s.Generation < 2 }) {
 		b.Errorf("%d rows are left: %+v", len(left), left)
 	}
 }
 
 // What one process stored another one reads.
 func sweepAgain(b *bench) {
-	b.advance(position("orders", 0, `{"at": 1}`), sweep.Catch{})
+	b.advance(position("orders", 0, `{"at": 1}`), scan.Catch{})
 	b.see(sighting("k", "i", 1))
 	other := b.again()
 	p, err := other.Position(b.Context(), "orders")
-	rows, err2 := other.Sightings(b.Context(), sweep.SightingQuery{Name: "orders", Side: sweep.SourceSide})
+	rows, err2 := other.Sightings(b.Context(), scan.SightingQuery{Name: "orders", Side: scan.SourceSide})
 	if err != nil || err2 != nil || p.Serial != 1 || len(rows) != 1 {
 		b.Errorf("it reads %+v and %d rows, %v, %v", p, len(rows), err, err2)
 	}

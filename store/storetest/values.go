@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 var valueCases = []testCase{
@@ -19,26 +19,26 @@ var valueCases = []testCase{
 }
 
 // odd are values no database column was made for.
-func odd() []reconcile.Event {
-	change := []func(*reconcile.Event){
-		func(e *reconcile.Event) { e.Topic = "a\x00b" },
-		func(e *reconcile.Event) { e.ID = "\xff\xfe" },
-		func(e *reconcile.Event) { e.Object.ID = "id\x00\xc3" },
-		func(e *reconcile.Event) { e.Object.Tenant = strings.Repeat("t", 10_000) },
-		func(e *reconcile.Event) { e.Topic = strings.Repeat("é", 1<<20) },
-		func(e *reconcile.Event) { e.Body = json.RawMessage("not json \x00 \xff at all") },
-		func(e *reconcile.Event) { e.Body = json.RawMessage(`"` + strings.Repeat("x", 4<<20) + `"`) },
-		func(e *reconcile.Event) { e.At = time.Date(12345, 1, 1, 0, 0, 0, 0, time.UTC) },
-		func(e *reconcile.Event) { e.At = time.Date(-5000, 1, 1, 0, 0, 0, 0, time.UTC) },
-		func(e *reconcile.Event) { e.Received = time.Time{} },
-		func(e *reconcile.Event) {
-			e.Version = reconcile.Version{Epoch: math.MaxInt64, N: math.MinInt64, Step: math.MaxInt64}
+func odd() []inbox.Event {
+	change := []func(*inbox.Event){
+		func(e *inbox.Event) { e.Topic = "a\x00b" },
+		func(e *inbox.Event) { e.ID = "\xff\xfe" },
+		func(e *inbox.Event) { e.Object.ID = "id\x00\xc3" },
+		func(e *inbox.Event) { e.Object.Tenant = strings.Repeat("t", 10_000) },
+		func(e *inbox.Event) { e.Topic = strings.Repeat("é", 1<<20) },
+		func(e *inbox.Event) { e.Body = json.RawMessage("not json \x00 \xff at all") },
+		func(e *inbox.Event) { e.Body = json.RawMessage(`"` + strings.Repeat("x", 4<<20) + `"`) },
+		func(e *inbox.Event) { e.At = time.Date(12345, 1, 1, 0, 0, 0, 0, time.UTC) },
+		func(e *inbox.Event) { e.At = time.Date(-5000, 1, 1, 0, 0, 0, 0, time.UTC) },
+		func(e *inbox.Event) { e.Received = time.Time{} },
+		func(e *inbox.Event) {
+			e.Version = inbox.Version{Epoch: math.MaxInt64, N: math.MinInt64, Step: math.MaxInt64}
 		},
-		func(e *reconcile.Event) {
+		func(e *inbox.Event) {
 			e.Payload, e.Verdict, e.Why = "no such", "no such", strings.Repeat("\x00", 9000)
 		},
-		func(e *reconcile.Event) { e.Object = reconcile.Object{} },
-		func(e *reconcile.Event) { e.Topic = `{"quoted\\", NULL}` },
+		func(e *inbox.Event) { e.Object = inbox.Object{} },
+		func(e *inbox.Event) { e.Topic = `{"quoted\\", NULL}` },
 	}
 	es := events(len(change))
 	for i := range es {
@@ -54,7 +54,7 @@ func valuesBad(b *bench) {
 	var wg sync.WaitGroup
 	for _, e := range append(bad, good) {
 		wg.Go(func() {
-			if err := b.Accept(b.Context(), []reconcile.Event{e}); err != nil {
+			if err := b.Accept(b.Context(), []inbox.Event{e}); err != nil {
 				b.Errorf("%.80q: %v", e.Object, err)
 			}
 		})
@@ -72,7 +72,7 @@ func valuesBad(b *bench) {
 			b.Errorf("%d copies of %.80q, want 2", d.Copies, d.ID)
 		}
 	}
-	b.judgeAs(reconcile.Stale)
+	b.judgeAs(inbox.Stale)
 	for _, d := range b.all() {
 		if d.Judged.IsZero() {
 			b.Errorf("%.80q was not judged", d.Object)
@@ -84,8 +84,8 @@ func valuesBad(b *bench) {
 func valuesLong(b *bench) {
 	long := strings.Repeat("n", 3000)
 	one, two := object(long+"1"), object(long+"2")
-	b.put(one, func(e *reconcile.Entry) { e.Dirty = 1 })
-	b.put(two, func(e *reconcile.Entry) { e.Dirty = 2 })
+	b.put(one, func(e *inbox.Entry) { e.Dirty = 1 })
+	b.put(two, func(e *inbox.Entry) { e.Dirty = 2 })
 	if e := b.known(one); e.Dirty != 1 {
 		b.Errorf("the first is %d", e.Dirty)
 	}
@@ -100,7 +100,7 @@ func valuesBodies(b *bench) {
 		e := events(i + 1)[i]
 		e.Body = json.RawMessage(body)
 		b.accept(e)
-		b.put(e.Object, func(n *reconcile.Entry) { n.Body, n.Parked = e.Body, []reconcile.Event{e} })
+		b.put(e.Object, func(n *inbox.Entry) { n.Body, n.Parked = e.Body, []inbox.Event{e} })
 		ds := b.all()
 		if got := string(ds[len(ds)-1].Body); got != body {
 			b.Errorf("the body %q came back as %q", body, got)
@@ -115,7 +115,7 @@ func valuesBodies(b *bench) {
 // What a callback leaves in one entry never fails the others of its batch.
 func valuesEntry(b *bench) {
 	b.accept(events(2)...)
-	n, err := b.Judge(b.Context(), 10, func(now time.Time, ds []reconcile.Delivery, es map[reconcile.Object]*reconcile.Entry) error {
+	n, err := b.Judge(b.Context(), 10, func(now time.Time, ds []inbox.Delivery, es map[inbox.Object]*inbox.Entry) error {
 		for i := range ds {
 			ds[i].Outcome, ds[i].Because = "\x00", "a\x00\xff"
 		}
@@ -125,7 +125,7 @@ func valuesEntry(b *bench) {
 		e.Due = now.AddDate(20_000, 0, 0)
 		parked := ds[0].Event
 		parked.Body, parked.At, parked.Why = json.RawMessage("{\xff"), e.Due, "\x00"
-		e.Parked = []reconcile.Event{parked}
+		e.Parked = []inbox.Event{parked}
 		return nil
 	})
 	if err != nil || n != 2 {
@@ -135,16 +135,16 @@ func valuesEntry(b *bench) {
 		b.Errorf("it came back as %+v", e)
 	}
 	b.accept(event("long"))
-	b.judgeAs(reconcile.Verdict(strings.Repeat("ä", 10_000)))
+	b.judgeAs(inbox.Verdict(strings.Repeat("ä", 10_000)))
 	counts, err := b.Counts(b.Context())
 	if err != nil || len(counts) != 2 {
 		b.Errorf("counted are %+v, %v", counts, err)
 	}
-	if n, err := b.Replay(b.Context(), reconcile.DeliveryFilter{}, "once more"); err != nil || n != 3 {
+	if n, err := b.Replay(b.Context(), inbox.DeliveryFilter{}, "once more"); err != nil || n != 3 {
 		b.Errorf("replayed are %d, %v", n, err)
 	}
 	b.counts(`[shop "" 3]`)
-	err = b.Update(b.Context(), object("0000"), func(time.Time, *reconcile.Entry) error { return errOnlyAsking })
+	err = b.Update(b.Context(), object("0000"), func(time.Time, *inbox.Entry) error { return errOnlyAsking })
 	if !errors.Is(err, errOnlyAsking) {
 		b.Errorf("it cannot be read again: %v", err)
 	}

@@ -19,7 +19,7 @@ import (
 
 	"github.com/amends-dev/amends/examples/orders-to-accounting/hooks"
 	"github.com/amends-dev/amends/examples/orders-to-accounting/shop"
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/reconcile/webhook"
 )
 
@@ -32,13 +32,13 @@ const secret = "whsec_MDEyMzQ1Njc4OWFiY2RlZg=="
 var wild = hooks.Plan{Seed: 3, Drops: 0.3, Duplicates: 0.5, Forgeries: 0.3}
 
 // inbox keeps what the door of reconcile/webhook lets in.
-type inbox struct {
+type receiver struct {
 	mu     sync.Mutex
-	events []reconcile.Event
+	events []inbox.Event
 }
 
 // Accept keeps events.
-func (i *inbox) Accept(_ context.Context, events []reconcile.Event) error {
+func (i *receiver) Accept(_ context.Context, events []inbox.Event) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.events = append(i.events, events...)
@@ -46,9 +46,9 @@ func (i *inbox) Accept(_ context.Context, events []reconcile.Event) error {
 }
 
 // door is a receiver as the sync has one.
-func door(t *testing.T, in *inbox) http.Handler {
+func door(t *testing.T, in *receiver) http.Handler {
 	t.Helper()
-	provider, err := webhook.Standard(webhook.Mapping{Version: "data.version", Clock: reconcile.CounterClock})
+	provider, err := webhook.Standard(webhook.Mapping{Version: "data.version", Clock: inbox.CounterClock})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func settled(t *testing.T, s *hooks.Sender) hooks.Tally {
 // What happened is counted as the plan says.
 func TestEverythingArrives(t *testing.T) {
 	t.Parallel()
-	store, in := orders(t, 80), &inbox{}
+	store, in := orders(t, 80), &receiver{}
 	s := send(t, store, hooks.Options{Plan: wild, Receivers: []string{serve(t, door(t, in))}})
 	store.Changed = func(shop.Webhook) { s.Wake() }
 	for n := range 40 {
@@ -167,7 +167,7 @@ func TestEverythingArrives(t *testing.T) {
 }
 
 // check compares what arrived with what the shop had to tell.
-func (i *inbox) check(t *testing.T, store *shop.Store, arrivals int) {
+func (i *receiver) check(t *testing.T, store *shop.Store, arrivals int) {
 	t.Helper()
 	heard := map[string]map[int64]int{}
 	var order []string
@@ -176,7 +176,7 @@ func (i *inbox) check(t *testing.T, store *shop.Store, arrivals int) {
 		if err := json.Unmarshal(e.Body, &o); err != nil {
 			t.Fatal(err)
 		}
-		if e.Verdict != "" || e.Object != (reconcile.Object{Source: "shop", Type: "order", ID: o.ID}) || e.Version != reconcile.Counter(o.Version) {
+		if e.Verdict != "" || e.Object != (inbox.Object{Source: "shop", Type: "order", ID: o.ID}) || e.Version != inbox.Counter(o.Version) {
 			t.Errorf("heard %+v of %+v", e, o)
 		}
 		if (o.InvoiceID != "") != (o.Version == 2) || o.Status != shop.Paid {
@@ -206,7 +206,7 @@ func (i *inbox) check(t *testing.T, store *shop.Store, arrivals int) {
 // hearing: each attempt chooses anew.
 func TestSomeAreDead(t *testing.T) {
 	t.Parallel()
-	in := &inbox{}
+	in := &receiver{}
 	sick := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
 	astray := serve(t, http.RedirectHandler("/elsewhere", http.StatusTemporaryRedirect))
 	s := send(t, orders(t, 30), hooks.Options{
@@ -222,7 +222,7 @@ func TestSomeAreDead(t *testing.T) {
 // ever, and the rest is acknowledged.
 func TestOnce(t *testing.T) {
 	t.Parallel()
-	store, in := orders(t, 60), &inbox{}
+	store, in := orders(t, 60), &receiver{}
 	plan := hooks.Plan{Seed: 1, Drops: 0.2}
 	s := send(t, store, hooks.Options{Plan: plan, Receivers: []string{"http://127.0.0.1:1/shop", serve(t, door(t, in))}, Once: true})
 	got := settled(t, s)
@@ -244,7 +244,7 @@ func TestOnce(t *testing.T) {
 // is quiet all the same; what somebody forges arrives, and is refused.
 func TestAllDropped(t *testing.T) {
 	t.Parallel()
-	store, in := orders(t, 40), &inbox{}
+	store, in := orders(t, 40), &receiver{}
 	s := send(t, store, hooks.Options{
 		Plan: hooks.Plan{Seed: 1, Drops: 1, Duplicates: 0.5, Forgeries: 0.3}, Receivers: []string{serve(t, door(t, in))}, Once: true,
 	})
@@ -276,7 +276,7 @@ func TestCredulous(t *testing.T) {
 // What was not acknowledged stays in the outbox, and the next sender sends it.
 func TestNextSender(t *testing.T) {
 	t.Parallel()
-	store, in := orders(t, 5), &inbox{}
+	store, in := orders(t, 5), &receiver{}
 	if err := store.Acknowledge(t.Context(), 2); err != nil {
 		t.Fatal(err)
 	}

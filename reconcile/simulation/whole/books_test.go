@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/drift"
-	"github.com/amends-dev/amends/reconcile/sweep"
+	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/reconcile/scan"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -144,14 +144,14 @@ func (b *books) void(ctx context.Context, id string) error {
 }
 
 // documents are invoices as somebody sees them who asks now.
-func (b *books) documents(ctx context.Context, among func() []*invoice) ([]drift.Document, float64, error) {
+func (b *books) documents(ctx context.Context, among func() []*invoice) ([]plan.Document, float64, error) {
 	took, luck, fault := b.draw()
 	if err := pause(ctx, took); err != nil || fault != nil {
 		return nil, luck, errors.Join(err, fault)
 	}
 	defer b.lock()()
 	as := time.Now().Add(-time.Duration(luck * float64(booksLag)))
-	var docs []drift.Document
+	var docs []plan.Document
 	for _, i := range among() {
 		e := i.as(as)
 		if e == nil {
@@ -161,8 +161,8 @@ func (b *books) documents(ctx context.Context, among func() []*invoice) ([]drift
 		if err != nil {
 			panic(err)
 		}
-		docs = append(docs, drift.Document{
-			ID: i.id, Key: i.key, Fields: drift.Fields{"total": e.Total}, Void: e.Void, Created: i.says[0].at,
+		docs = append(docs, plan.Document{
+			ID: i.id, Key: i.key, Fields: plan.Fields{"total": e.Total}, Void: e.Void, Created: i.says[0].at,
 			Revision: e.Revision, Intact: e.Written == e.Total, Body: body,
 		})
 	}
@@ -170,17 +170,17 @@ func (b *books) documents(ctx context.Context, among func() []*invoice) ([]drift
 }
 
 // destination are the books as a sweep and a reconciler read them.
-func (b *books) destination(q *reconcile.Quota) sweep.Destination {
-	find := func(ctx context.Context, key string) ([]drift.Document, error) {
+func (b *books) destination(q *inbox.Quota) scan.Destination {
+	find := func(ctx context.Context, key string) ([]plan.Document, error) {
 		docs, _, err := b.documents(ctx, func() []*invoice { return b.keys[key] })
 		return docs, err
 	}
-	return sweep.Destination{Quota: q, Settle: settle, Find: find, Marked: b.marked, Partitions: b.partitions}
+	return scan.Destination{Quota: q, Settle: settle, Find: find, Marked: b.marked, Partitions: b.partitions}
 }
 
-func (b *books) partitions(ctx context.Context) ([]sweep.Partition, error) {
+func (b *books) partitions(ctx context.Context) ([]scan.Partition, error) {
 	docs, _, err := b.documents(ctx, func() []*invoice { return b.invoices })
-	parts := []sweep.Partition{{Name: "0"}, {Name: "1"}, {Name: "2"}}
+	parts := []scan.Partition{{Name: "0"}, {Name: "1"}, {Name: "2"}}
 	for i := range docs {
 		parts[partOf(docs[i].ID)[0]-'0'].Count++
 	}
@@ -188,7 +188,7 @@ func (b *books) partitions(ctx context.Context) ([]sweep.Partition, error) {
 }
 
 // marked lists a part by id. An invoice that nobody can see yet is left out, and the listing goes on behind it.
-func (b *books) marked(ctx context.Context, q sweep.Query) (p sweep.Documents, err error) {
+func (b *books) marked(ctx context.Context, q scan.Query) (p scan.Documents, err error) {
 	next := ""
 	docs, luck, err := b.documents(ctx, func() (part []*invoice) {
 		for _, i := range b.invoices {

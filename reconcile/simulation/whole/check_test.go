@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/repair"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
@@ -89,9 +89,9 @@ func (s *scene) unconfirmed(t *testing.T, key string) bool {
 }
 
 // drifts are what the store remembers of a key.
-func (s *scene) drifts(t *testing.T, key string) []drift.Drift {
+func (s *scene) drifts(t *testing.T, key string) []plan.Drift {
 	t.Helper()
-	ds, err := s.db.Drifts(t.Context(), drift.DriftQuery{Job: "orders", Key: key})
+	ds, err := s.db.Drifts(t.Context(), plan.DriftQuery{Job: "orders", Key: key})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,11 +105,11 @@ func (s *scene) asked(t *testing.T, o *order) bool {
 	if !o.last().deleted || s.mode.webhooks && o.told && !s.lostOnce() {
 		return false
 	}
-	ds, err := s.db.Drifts(t.Context(), drift.DriftQuery{Job: "orders", Key: o.key, Class: drift.Orphan})
+	ds, err := s.db.Drifts(t.Context(), plan.DriftQuery{Job: "orders", Key: o.key, Class: plan.Orphan})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return len(ds) == 1 && ds[0].Do == drift.Ask
+	return len(ds) == 1 && ds[0].Do == plan.Ask
 }
 
 func (s *scene) lostOnce() bool { return s.rebuilds > 0 }
@@ -161,11 +161,11 @@ func (s *scene) dry(t *testing.T, p *process) {
 // planned are the actions of the newest plan.
 func (s *scene) planned(t *testing.T) string {
 	t.Helper()
-	plan, err := s.db.Latest(t.Context(), "orders")
+	latest, err := s.db.Latest(t.Context(), "orders")
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, err := s.db.Findings(t.Context(), drift.FindingQuery{Plan: plan.Ref(), Acting: true, Limit: 3})
+	rows, err := s.db.Findings(t.Context(), plan.FindingQuery{Plan: latest.Ref(), Acting: true, Limit: 3})
 	return fmt.Sprintf("%+v %v", rows, err)
 }
 
@@ -177,11 +177,11 @@ func (s *scene) vanished(t *testing.T, p *process) {
 	s.shop.empty = true
 	for range 4 {
 		r, err := p.repair.Run(t.Context())
-		plan, failed := s.db.Latest(t.Context(), "orders")
+		latest, failed := s.db.Latest(t.Context(), "orders")
 		if err = errors.Join(err, failed); err != nil {
 			t.Fatalf("seed %d, %s: I-9: %+v, %v", s.seed, s.mode.name, r, err)
 		}
-		if n := plan.Acts(drift.Destroy); n > 0 || s.books.writes != writes {
+		if n := latest.Acts(plan.Destroy); n > 0 || s.books.writes != writes {
 			t.Errorf("seed %d, %s: I-9: the source is empty, and %d destructive actions are planned, %d calls changed the books",
 				s.seed, s.mode.name, n, s.books.writes-writes)
 		}
@@ -220,8 +220,8 @@ func (s *scene) rebuilt(t *testing.T) {
 }
 
 // unlike says how a rebuilt work differs from what it was.
-func (s *scene) unlike(o *order, was, is *drift.Known) string {
-	stands := func(k *drift.Known) bool { return k != nil && k.Status == saga.Completed }
+func (s *scene) unlike(o *order, was, is *plan.Known) string {
+	stands := func(k *plan.Known) bool { return k != nil && k.Status == saga.Completed }
 	switch {
 	case was != nil && !was.Status.Terminal():
 		return "it had not ended"
@@ -259,8 +259,8 @@ func (s *scene) sameVersion(o *order, a, b string) bool {
 
 // named is what the shop said of an order at versions with that revision.
 func (s *scene) named(o *order, revision string) (said []content) {
-	if t, err := reconcile.ParseTime(revision); err == nil && s.shop.step > 0 {
-		revision = reconcile.At(t.Time().Truncate(s.shop.step), s.shop.step).Revision()
+	if t, err := inbox.ParseTime(revision); err == nil && s.shop.step > 0 {
+		revision = inbox.At(t.Time().Truncate(s.shop.step), s.shop.step).Revision()
 	}
 	for n := range o.states {
 		if s.shop.version(o, n).Revision() == revision {

@@ -7,13 +7,13 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
 // webhook is one knock on the door.
 type webhook struct {
 	at    time.Time
-	event reconcile.Event
+	event inbox.Event
 }
 
 // lost is one event of how many never comes.
@@ -44,16 +44,16 @@ func (s *shop) webhooks(seed uint64, stripped bool) (all []webhook) {
 }
 
 // event is what the shop tells of a change.
-func (s *shop) event(o *order, n int, stripped bool) reconcile.Event {
-	ev := reconcile.Event{Object: object, Topic: "changed", ID: strconv.Itoa(n), Payload: reconcile.Thin, At: o.states[n].at}
+func (s *shop) event(o *order, n int, stripped bool) inbox.Event {
+	ev := inbox.Event{Object: object, Topic: "changed", ID: strconv.Itoa(n), Payload: inbox.Thin, At: o.states[n].at}
 	ev.Object.ID = o.id
-	ev.Dedupe = reconcile.DigestOf(o.id, ev.ID)
+	ev.Dedupe = inbox.DigestOf(o.id, ev.ID)
 	switch {
 	case stripped:
 	case o.states[n].deleted:
 		ev.Deleted = true
 	default:
-		ev.Payload, ev.Version = reconcile.Whole, s.version(o, n)
+		ev.Payload, ev.Version = inbox.Whole, s.version(o, n)
 		ev.Body, ev.Fingerprint = o.states[n].body, o.states[n].print
 	}
 	return ev
@@ -73,14 +73,14 @@ func (s *scene) tell(ctx context.Context, all []webhook) {
 	}
 }
 
-func (s *scene) accept(ctx context.Context, ev reconcile.Event) error {
+func (s *scene) accept(ctx context.Context, ev inbox.Event) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.alive == nil {
 		return errDead
 	}
 	ev.Received = time.Now()
-	err := s.db.Accept(ctx, []reconcile.Event{ev})
+	err := s.db.Accept(ctx, []inbox.Event{ev})
 	s.alive.hearer.Nudge()
 	return err
 }

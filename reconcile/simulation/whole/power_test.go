@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/drift"
-	"github.com/amends-dev/amends/reconcile/sweep"
+	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/reconcile/scan"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
@@ -50,11 +50,11 @@ func (p *power) around(f func() error) error {
 // write is around, for a write.
 func write[T any](p *power, f func() (T, error)) (v T, err error) {
 	p.writes.Add(1)
-	return plan(p, f)
+	return planning(p, f)
 }
 
 // plan is around, for a write of a planner: to the tables of listings, plans and drift.
-func plan[T any](p *power, f func() (T, error)) (v T, err error) {
+func planning[T any](p *power, f func() (T, error)) (v T, err error) {
 	err = p.around(func() (err error) {
 		v, err = f()
 		return err
@@ -125,14 +125,14 @@ type storePort struct {
 }
 
 type (
-	judging  = func(time.Time, []reconcile.Delivery, map[reconcile.Object]*reconcile.Entry) error
-	deciding = func(time.Time, *reconcile.Entry) error
+	judging  = func(time.Time, []inbox.Delivery, map[inbox.Object]*inbox.Entry) error
+	deciding = func(time.Time, *inbox.Entry) error
 )
 
 func (s *storePort) Judge(ctx context.Context, limit int, decide judging) (int, error) {
 	return write(s.p, func() (int, error) {
-		return s.DB.Judge(ctx, limit, func(now time.Time, ds []reconcile.Delivery, es map[reconcile.Object]*reconcile.Entry) error {
-			before := map[reconcile.Object]reconcile.Entry{}
+		return s.DB.Judge(ctx, limit, func(now time.Time, ds []inbox.Delivery, es map[inbox.Object]*inbox.Entry) error {
+			before := map[inbox.Object]inbox.Entry{}
 			for o, e := range es {
 				before[o] = *e
 			}
@@ -146,17 +146,17 @@ func (s *storePort) Judge(ctx context.Context, limit int, decide judging) (int, 
 	})
 }
 
-func (s *storePort) Lease(ctx context.Context, limit int, decide deciding) ([]reconcile.Entry, error) {
-	return write(s.p, func() ([]reconcile.Entry, error) { return s.DB.Lease(ctx, limit, s.watched(decide)) })
+func (s *storePort) Lease(ctx context.Context, limit int, decide deciding) ([]inbox.Entry, error) {
+	return write(s.p, func() ([]inbox.Entry, error) { return s.DB.Lease(ctx, limit, s.watched(decide)) })
 }
 
-func (s *storePort) Update(ctx context.Context, o reconcile.Object, decide deciding) error {
+func (s *storePort) Update(ctx context.Context, o inbox.Object, decide deciding) error {
 	_, err := write(s.p, void(func() error { return s.DB.Update(ctx, o, s.watched(decide)) }))
 	return err
 }
 
 func (s *storePort) watched(decide deciding) deciding {
-	return func(now time.Time, e *reconcile.Entry) error {
+	return func(now time.Time, e *inbox.Entry) error {
 		before := *e
 		err := decide(now, e)
 		s.watch.compare(&before, e)
@@ -164,37 +164,37 @@ func (s *storePort) watched(decide deciding) deciding {
 	}
 }
 
-func (s *storePort) Advance(ctx context.Context, p sweep.Position, c sweep.Catch) (sweep.Position, error) {
+func (s *storePort) Advance(ctx context.Context, p scan.Position, c scan.Catch) (scan.Position, error) {
 	if len(c.Events) > 0 { // the inbox is not the planner's
 		s.p.writes.Add(1)
 	}
-	return plan(s.p, func() (sweep.Position, error) { return s.DB.Advance(ctx, p, c) })
+	return planning(s.p, func() (scan.Position, error) { return s.DB.Advance(ctx, p, c) })
 }
 
-func (s *storePort) Discard(ctx context.Context, q sweep.SightingQuery, limit int) (int, error) {
-	return plan(s.p, func() (int, error) { return s.DB.Discard(ctx, q, limit) })
+func (s *storePort) Discard(ctx context.Context, q scan.SightingQuery, limit int) (int, error) {
+	return planning(s.p, func() (int, error) { return s.DB.Discard(ctx, q, limit) })
 }
 
-func (s *storePort) Draft(ctx context.Context, job string) (drift.Ref, error) {
-	return plan(s.p, func() (drift.Ref, error) { return s.DB.Draft(ctx, job) })
+func (s *storePort) Draft(ctx context.Context, job string) (plan.Ref, error) {
+	return planning(s.p, func() (plan.Ref, error) { return s.DB.Draft(ctx, job) })
 }
 
-func (s *storePort) Find(ctx context.Context, n drift.Ref, fs []drift.Finding) error {
-	_, err := plan(s.p, void(func() error { return s.DB.Find(ctx, n, fs) }))
+func (s *storePort) Find(ctx context.Context, n plan.Ref, fs []plan.Finding) error {
+	_, err := planning(s.p, void(func() error { return s.DB.Find(ctx, n, fs) }))
 	return err
 }
 
-func (s *storePort) Finish(ctx context.Context, n drift.Ref, p *drift.Plan) (time.Time, error) {
-	return plan(s.p, func() (time.Time, error) { return s.DB.Finish(ctx, n, p) })
+func (s *storePort) Finish(ctx context.Context, n plan.Ref, p *plan.Plan) (time.Time, error) {
+	return planning(s.p, func() (time.Time, error) { return s.DB.Finish(ctx, n, p) })
 }
 
-func (s *storePort) Done(ctx context.Context, n drift.Ref, rows []drift.Row) error {
+func (s *storePort) Done(ctx context.Context, n plan.Ref, rows []plan.Row) error {
 	_, err := write(s.p, void(func() error { return s.DB.Done(ctx, n, rows) }))
 	return err
 }
 
-func (s *storePort) Remember(ctx context.Context, n drift.Ref, part drift.Part, fs []drift.Finding) error {
-	_, err := plan(s.p, void(func() error { return s.DB.Remember(ctx, n, part, fs) }))
+func (s *storePort) Remember(ctx context.Context, n plan.Ref, part plan.Part, fs []plan.Finding) error {
+	_, err := planning(s.p, void(func() error { return s.DB.Remember(ctx, n, part, fs) }))
 	return err
 }
 
@@ -204,7 +204,7 @@ type watch struct {
 	broken []string
 }
 
-func (w *watch) compare(before, after *reconcile.Entry) {
+func (w *watch) compare(before, after *inbox.Entry) {
 	complain := func(format string, args ...any) {
 		w.mu.Lock()
 		defer w.mu.Unlock()

@@ -11,10 +11,10 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/repair"
-	"github.com/amends-dev/amends/reconcile/sweep"
+	"github.com/amends-dev/amends/reconcile/scan"
 	"github.com/amends-dev/amends/reconcile/works"
 )
 
@@ -33,8 +33,8 @@ type process struct {
 	power
 
 	coordinator *coordinator.Coordinator
-	hearer      *reconcile.Hearer
-	sweep       *sweep.Sweep
+	hearer      *inbox.Hearer
+	sweep       *scan.Sweep
 	repair      *repair.Reconciler
 	works       *works.Works
 
@@ -60,7 +60,7 @@ func (s *scene) boot(ctx context.Context, n int64) (context.Context, *process, e
 	store := &storePort{s.db, &p.power, &s.watch}
 	silent := logrus.New()
 	silent.SetOutput(io.Discard)
-	quota := reconcile.NewQuota(reconcile.Limits{PerSecond: 1000})
+	quota := inbox.NewQuota(inbox.Limits{PerSecond: 1000})
 
 	var err, err2, err3, err4, err5 error
 	p.coordinator, err = coordinator.New(ledger, &coordinator.Options{Log: silent, Poll: 10 * time.Second, Lease: time.Minute})
@@ -73,36 +73,36 @@ func (s *scene) boot(ctx context.Context, n int64) (context.Context, *process, e
 	}
 	err = p.coordinator.Register(ctx, program)
 	p.works, err2 = works.New(works.Config{Saga: sagaName, Document: "invoice", Coordinator: p.coordinator, Ledger: ledger, Fields: fields})
-	p.sweep, err3 = sweep.New(sweep.Config{
+	p.sweep, err3 = scan.New(scan.Config{
 		Name: "orders", Source: s.shop.source(quota), Store: store, Mapping: "1", Page: max(20, s.size.orders/20), Proceed: func(context.Context) error { return p.boundary() },
-		Destination: s.books.destination(reconcile.NewQuota(reconcile.Limits{PerSecond: 1000})),
+		Destination: s.books.destination(inbox.NewQuota(inbox.Limits{PerSecond: 1000})),
 	})
-	all := drift.Bound{Count: 1_000_000, Percent: 100}
+	all := plan.Bound{Count: 1_000_000, Percent: 100}
 	p.repair, err4 = repair.New(repair.Config{
 		Sweep: p.sweep, Works: p.works, Effects: effects, Plans: store, Drifts: store, Log: silent, Grace: grace,
-		Deliver:  func(ctx context.Context, c reconcile.Change) error { return deliver(ctx, p.coordinator, &c) },
-		Bounds:   drift.Bounds{Create: all, Update: all, Destroy: all},
+		Deliver:  func(ctx context.Context, c inbox.Change) error { return deliver(ctx, p.coordinator, &c) },
+		Bounds:   plan.Bounds{Create: all, Update: all, Destroy: all},
 		Approved: func(context.Context) (bool, error) { return true, nil },
 	})
-	p.hearer, err5 = reconcile.New(store, reconcile.Options{
+	p.hearer, err5 = inbox.New(store, inbox.Options{
 		Poll: 10 * time.Second, Workers: 32, Log: silent,
-		Sources: map[string]reconcile.Source{"shop": {
+		Sources: map[string]inbox.Source{"shop": {
 			// Whoever has lost what he had heard believes nobody: an old webhook of an order that is gone would make it anew.
-			Quota: quota, Policy: reconcile.Policy{Settle: settle, Max: 5 * time.Minute, AlwaysFetch: s.rebuilds > 0},
+			Quota: quota, Policy: inbox.Policy{Settle: settle, Max: 5 * time.Minute, AlwaysFetch: s.rebuilds > 0},
 			Fetch:   s.shop.hear,
-			Deliver: func(ctx context.Context, c reconcile.Change) error { return deliver(ctx, p.coordinator, &c) },
+			Deliver: func(ctx context.Context, c inbox.Change) error { return deliver(ctx, p.coordinator, &c) },
 		}},
 	})
 	return ctx, p, errors.Join(err, err2, err3, err4, err5)
 }
 
 // hear is a question of the hearer's.
-func (s *shop) hear(ctx context.Context, o reconcile.Object) (reconcile.Fetched, error) {
+func (s *shop) hear(ctx context.Context, o inbox.Object) (inbox.Fetched, error) {
 	known, err := s.fetch(ctx, o.ID)
 	if err != nil || known == nil {
-		return reconcile.Fetched{Gone: err == nil}, err
+		return inbox.Fetched{Gone: err == nil}, err
 	}
-	return reconcile.Fetched{Version: known.Version, Body: known.Body, Fingerprint: known.Fingerprint}, nil
+	return inbox.Fetched{Version: known.Version, Body: known.Body, Fingerprint: known.Fingerprint}, nil
 }
 
 // run runs a process until ctx ends or it dies.
@@ -125,8 +125,8 @@ func (p *process) rounds(ctx context.Context, s *scene) {
 		calm := s.shop.isCalm() && s.books.isCalm()
 		var err error
 		if s.mode.sweeps {
-			var r sweep.Report
-			if r, err = p.sweep.Changed(ctx); err == nil && r.Verdict != sweep.OK {
+			var r scan.Report
+			if r, err = p.sweep.Changed(ctx); err == nil && r.Verdict != scan.OK {
 				err = fmt.Errorf("sweep: %+v", r)
 			}
 		}

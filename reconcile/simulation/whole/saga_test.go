@@ -8,10 +8,10 @@ import (
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/repair"
-	"github.com/amends-dev/amends/reconcile/sweep"
+	"github.com/amends-dev/amends/reconcile/scan"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -88,10 +88,10 @@ func (d *desk) mail(ctx context.Context, c saga.Call[content]) (letter, error) {
 }
 
 // deliver turns what the gate accepted, or a reconciler found, into work.
-func deliver(ctx context.Context, c *coordinator.Coordinator, change *reconcile.Change) error {
+func deliver(ctx context.Context, c *coordinator.Coordinator, change *inbox.Change) error {
 	var o content
 	if err := json.Unmarshal(change.Body, &o); err != nil && !change.Deleted {
-		return reconcile.Permanent(err)
+		return inbox.Permanent(err)
 	}
 	switch {
 	case change.Deleted || o.Status == "cancelled":
@@ -108,7 +108,7 @@ func deliver(ctx context.Context, c *coordinator.Coordinator, change *reconcile.
 }
 
 // effects says what an invoice shows. Of the mail nobody can tell.
-func effects(_ *sweep.Object, live, _ []drift.Document) (map[string]repair.Effect, error) {
+func effects(_ *scan.Object, live, _ []plan.Document) (map[string]repair.Effect, error) {
 	es := map[string]repair.Effect{}
 	for i := range live {
 		es["invoice"] = repair.Effect{ExternalID: live[i].ID, Output: paper{live[i].ID, live[i].Fields["total"]}}
@@ -117,8 +117,8 @@ func effects(_ *sweep.Object, live, _ []drift.Document) (map[string]repair.Effec
 }
 
 // fields says what the invoice should say for an input of the saga.
-func fields(input json.RawMessage) (drift.Fields, error) {
+func fields(input json.RawMessage) (plan.Fields, error) {
 	var c content
 	err := json.Unmarshal(input, &c)
-	return drift.Fields{"total": c.Total}, err
+	return plan.Fields{"total": c.Total}, err
 }

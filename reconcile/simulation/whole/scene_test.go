@@ -13,7 +13,7 @@ import (
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/repair"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
@@ -219,13 +219,13 @@ func (s *scene) person(ctx context.Context) {
 // shop's clock nobody but a person can tell which one an invoice shows, where no gate has heard them one by one: behind a
 // loss, or without hearing at all. Everything else is not his to do.
 func (s *scene) correct(ctx context.Context) {
-	ds, err := s.db.Drifts(ctx, drift.DriftQuery{Job: "orders", Limit: 1_000_000})
+	ds, err := s.db.Drifts(ctx, plan.DriftQuery{Job: "orders", Limit: 1_000_000})
 	if err != nil {
 		s.faults = append(s.faults, "the person: "+err.Error())
 	}
 	for i := range ds {
 		o := s.shop.byID[strings.TrimPrefix(ds[i].Key, "shop:order:")]
-		if s.rebuilds == 0 && s.mode.sweeps || ds[i].Do != drift.Ask || o == nil || !s.shop.tied(o) || o.last().deleted {
+		if s.rebuilds == 0 && s.mode.sweeps || ds[i].Do != plan.Ask || o == nil || !s.shop.tied(o) || o.last().deleted {
 			continue
 		}
 		s.corrected++

@@ -13,9 +13,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/drift"
-	"github.com/amends-dev/amends/reconcile/sweep"
+	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/reconcile/scan"
 )
 
 // kind is how a shop versions its orders.
@@ -46,7 +46,7 @@ type state struct {
 	deleted bool // the shop has it no more
 
 	body  json.RawMessage
-	print reconcile.Digest // of the body
+	print inbox.Digest // of the body
 }
 
 func (s state) String() string {
@@ -176,7 +176,7 @@ func (m *mood) draw() (took time.Duration, luck float64, fault error) {
 		of *= 8
 	}
 	if n := m.chance.IntN(of); !m.calm && n < 4 {
-		fault = []error{reconcile.Later(errBusy, time.Duration(1+m.chance.IntN(3))*time.Second), errAway, errNotUs, context.DeadlineExceeded}[n]
+		fault = []error{inbox.Later(errBusy, time.Duration(1+m.chance.IntN(3))*time.Second), errAway, errNotUs, context.DeadlineExceeded}[n]
 	}
 	return took, luck, fault
 }
@@ -204,9 +204,9 @@ func (s *shop) shows(o *order, as time.Time) int {
 }
 
 // object is the order in its n-th state.
-func (s *shop) object(o *order, n int) *sweep.Object {
+func (s *shop) object(o *order, n int) *scan.Object {
 	is := &o.states[n]
-	return &sweep.Object{ID: o.id, Version: s.version(o, n), Created: o.states[0].at, Changed: s.stamp(o, n), Body: is.body, Fingerprint: is.print}
+	return &scan.Object{ID: o.id, Version: s.version(o, n), Created: o.states[0].at, Changed: s.stamp(o, n), Body: is.body, Fingerprint: is.print}
 }
 
 // print writes the bodies of all states.
@@ -215,7 +215,7 @@ func (o *order) print() {
 		s := &o.states[n]
 		var err, failed error
 		s.body, err = json.Marshal(s.content)
-		s.print, failed = reconcile.Fingerprint(s.body)
+		s.print, failed = inbox.Fingerprint(s.body)
 		if err = errors.Join(err, failed); err != nil {
 			panic(err)
 		}
@@ -227,11 +227,11 @@ func (s *shop) stamp(o *order, n int) time.Time {
 	return o.states[n].at.Truncate(max(s.step, time.Millisecond))
 }
 
-func (s *shop) version(o *order, n int) reconcile.Version {
+func (s *shop) version(o *order, n int) inbox.Version {
 	if s.step == 0 {
-		return reconcile.Counter(int64(n + 1))
+		return inbox.Counter(int64(n + 1))
 	}
-	return reconcile.At(s.stamp(o, n), s.step)
+	return inbox.At(s.stamp(o, n), s.step)
 }
 
 // tied reports whether the order changed twice within one tick of the shop's clock.
@@ -244,10 +244,10 @@ func (s *shop) tied(o *order) bool {
 	return false
 }
 
-var object = reconcile.Object{Source: "shop", Type: "order"}
+var object = inbox.Object{Source: "shop", Type: "order"}
 
 // fetch is a question about one order.
-func (s *shop) fetch(ctx context.Context, id string) (*sweep.Object, error) {
+func (s *shop) fetch(ctx context.Context, id string) (*scan.Object, error) {
 	as, _, err := s.ask(ctx)
 	if err != nil {
 		return nil, err
@@ -260,21 +260,21 @@ func (s *shop) fetch(ctx context.Context, id string) (*sweep.Object, error) {
 }
 
 // source is the shop as a sweep and a reconciler read it.
-func (s *shop) source(q *reconcile.Quota) sweep.Source {
-	return sweep.Source{Object: object, Quota: q, Get: s.fetch, Want: want, Changed: s.changed, Partitions: s.partitions, All: s.all}
+func (s *shop) source(q *inbox.Quota) scan.Source {
+	return scan.Source{Object: object, Quota: q, Get: s.fetch, Want: want, Changed: s.changed, Partitions: s.partitions, All: s.all}
 }
 
 // want says what an order's invoice should say.
-func want(o *sweep.Object) (drift.Truth, error) {
+func want(o *scan.Object) (plan.Truth, error) {
 	var c content
 	err := json.Unmarshal(o.Body, &c)
-	return drift.Truth{
-		Key: "shop:order:" + o.ID, Revision: o.Version.Revision(), Wanted: c.Status == "paid", Fields: drift.Fields{"total": c.Total}, Changed: o.Changed,
+	return plan.Truth{
+		Key: "shop:order:" + o.ID, Revision: o.Version.Revision(), Wanted: c.Status == "paid", Fields: plan.Fields{"total": c.Total}, Changed: o.Changed,
 	}, err
 }
 
 // changed lists what changed since a time, in the order of changes.
-func (s *shop) changed(ctx context.Context, q sweep.Query) (p sweep.Page, err error) {
+func (s *shop) changed(ctx context.Context, q scan.Query) (p scan.Page, err error) {
 	as, luck, err := s.ask(ctx)
 	if err != nil {
 		return p, err
@@ -326,12 +326,12 @@ func partOf(id string) string {
 }
 
 // partitions counts the orders of each part.
-func (s *shop) partitions(ctx context.Context) ([]sweep.Partition, error) {
+func (s *shop) partitions(ctx context.Context) ([]scan.Partition, error) {
 	as, _, err := s.ask(ctx)
 	if err != nil {
 		return nil, err
 	}
-	parts := []sweep.Partition{{Name: "0"}, {Name: "1"}, {Name: "2"}}
+	parts := []scan.Partition{{Name: "0"}, {Name: "1"}, {Name: "2"}}
 	for _, o := range s.orders {
 		if s.shows(o, as) >= 0 {
 			parts[partOf(o.id)[0]-'0'].Count++
@@ -341,7 +341,7 @@ func (s *shop) partitions(ctx context.Context) ([]sweep.Partition, error) {
 }
 
 // all lists a part by id.
-func (s *shop) all(ctx context.Context, q sweep.Query) (p sweep.Page, err error) {
+func (s *shop) all(ctx context.Context, q scan.Query) (p scan.Page, err error) {
 	as, luck, err := s.ask(ctx)
 	if err != nil {
 		return p, err

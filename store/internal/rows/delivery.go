@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/store/internal/column"
 )
 
@@ -51,20 +51,20 @@ type Delivery struct {
 }
 
 // Delivery returns what the row says.
-func (r *Delivery) Delivery() reconcile.Delivery {
-	d := reconcile.Delivery{
+func (r *Delivery) Delivery() inbox.Delivery {
+	d := inbox.Delivery{
 		Number:  r.Number,
 		Copies:  max(1, int(r.Copies)),
 		Last:    r.Last.Time(),
 		Judged:  r.Judged.Time(),
-		Outcome: reconcile.Verdict(r.Outcome),
+		Outcome: inbox.Verdict(r.Outcome),
 		Because: string(r.Because),
-		Event: reconcile.Event{
-			Object:      reconcile.Object{Source: r.Source, Tenant: r.Tenant, Type: r.Type, ID: r.ID},
+		Event: inbox.Event{
+			Object:      inbox.Object{Source: r.Source, Tenant: r.Tenant, Type: r.Type, ID: r.ID},
 			Topic:       string(r.Topic),
 			ID:          string(r.Event),
 			Dedupe:      asDigest(r.Dedupe),
-			Payload:     reconcile.Payload(r.Payload),
+			Payload:     inbox.Payload(r.Payload),
 			Deleted:     bool(r.Deleted),
 			Version:     version(r.Epoch, r.Clock, r.N, r.Step),
 			Body:        body(r.Body),
@@ -72,7 +72,7 @@ func (r *Delivery) Delivery() reconcile.Delivery {
 			At:          r.At.Time(),
 			Received:    r.Received.Time(),
 			Secret:      string(r.Secret),
-			Verdict:     reconcile.Verdict(r.Verdict),
+			Verdict:     inbox.Verdict(r.Verdict),
 			Why:         string(r.Why),
 		},
 	}
@@ -83,8 +83,8 @@ func (r *Delivery) Delivery() reconcile.Delivery {
 }
 
 // Deliveries returns what rows say.
-func Deliveries(rows []Delivery) []reconcile.Delivery {
-	ds := make([]reconcile.Delivery, len(rows))
+func Deliveries(rows []Delivery) []inbox.Delivery {
+	ds := make([]inbox.Delivery, len(rows))
 	for i := range rows {
 		ds[i] = rows[i].Delivery()
 	}
@@ -100,12 +100,12 @@ type Census struct {
 }
 
 // Row returns what the row says.
-func (c *Census) Row() reconcile.Count {
-	return reconcile.Count{Source: c.Source, Verdict: reconcile.Verdict(c.Verdict), Count: c.Count, Last: c.Last.Time()}
+func (c *Census) Row() inbox.Count {
+	return inbox.Count{Source: c.Source, Verdict: inbox.Verdict(c.Verdict), Count: c.Count, Last: c.Last.Time()}
 }
 
 // Judgements are deliveries that were judged just now, each as a count of one.
-func Judgements(ds []reconcile.Delivery) []Census {
+func Judgements(ds []inbox.Delivery) []Census {
 	cs := make([]Census, len(ds))
 	for i := range ds {
 		d := &ds[i]
@@ -123,9 +123,9 @@ type Stopped struct {
 }
 
 // Row returns what the row says.
-func (s *Stopped) Row() reconcile.Stopped {
-	return reconcile.Stopped{
-		Object: reconcile.Object{Source: s.Source, Tenant: s.Tenant, Type: s.Type, ID: s.ID},
+func (s *Stopped) Row() inbox.Stopped {
+	return inbox.Stopped{
+		Object: inbox.Object{Source: s.Source, Tenant: s.Tenant, Type: s.Type, ID: s.ID},
 		Copies: s.Copies, Known: s.Known, First: s.First.Time(), Last: s.Last.Time(),
 	}
 }
@@ -134,13 +134,13 @@ func (s *Stopped) Row() reconcile.Stopped {
 var OutcomeColumns = []Column{{"number", Bigint}, {"disposition", Words}, {"reason", Words}}
 
 // Outcome returns the values of [OutcomeColumns].
-func Outcome(d *reconcile.Delivery) []any {
+func Outcome(d *inbox.Delivery) []any {
 	return []any{d.Number, orNull(verdict(d.Outcome)), text(d.Because)}
 }
 
-func version(epoch column.Number, clock column.Text, n, step column.Number) reconcile.Version {
-	return reconcile.Version{
-		Epoch: int64(epoch), Clock: reconcile.Clock(clock), N: int64(n), Step: time.Duration(step),
+func version(epoch column.Number, clock column.Text, n, step column.Number) inbox.Version {
+	return inbox.Version{
+		Epoch: int64(epoch), Clock: inbox.Clock(clock), N: int64(n), Step: time.Duration(step),
 	}
 }
 

@@ -1,4 +1,4 @@
-// Package rows is what the SQL stores of package reconcile have in common: the translation between events, entries
+// Package rows is what the SQL stores of package inbox have in common: the translation between events, entries
 // and rows, and the filters of those who read.
 //
 // A zero value is NULL in the database: a person who reads it by SQL sees what is there and nothing else. Times go

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/store/internal/column"
 )
 
@@ -26,9 +26,9 @@ const (
 
 // Incoming is an event on its way into the inbox.
 type Incoming struct {
-	Key     reconcile.Digest // of its source and dedupe digest
-	Twin    reconcile.Digest // its key when it conflicts with the event that has Key
-	Content reconcile.Digest // what two deliveries of one event have in common
+	Key     inbox.Digest // of its source and dedupe digest
+	Twin    inbox.Digest // its key when it conflicts with the event that has Key
+	Content inbox.Digest // what two deliveries of one event have in common
 	Copies  int64
 	Judged  bool   // before the gate
 	Census  Census // what a count learns of it when it is judged
@@ -55,7 +55,7 @@ const (
 var errNoDedupe = errors.New("it has no dedupe digest, so a copy of it could not be told from another event")
 
 // Receive makes rows of events. It copies what it needs of them.
-func Receive(events []reconcile.Event) ([]*Incoming, error) {
+func Receive(events []inbox.Event) ([]*Incoming, error) {
 	all := make([]*Incoming, len(events))
 	for i := range events {
 		if events[i].Dedupe.IsZero() {
@@ -66,16 +66,16 @@ func Receive(events []reconcile.Event) ([]*Incoming, error) {
 	return all, nil
 }
 
-func incoming(e *reconcile.Event) *Incoming {
+func incoming(e *inbox.Event) *Incoming {
 	o := Object(e.Object)
 	in := &Incoming{
-		Key:     reconcile.DigestOf(o.Source, string(e.Dedupe[:])),
+		Key:     inbox.DigestOf(o.Source, string(e.Dedupe[:])),
 		Content: content(o, e),
 		Copies:  1,
-		Judged:  e.Verdict != "" && e.Verdict != reconcile.Conflict,
+		Judged:  e.Verdict != "" && e.Verdict != inbox.Conflict,
 		Body:    printable(string(e.Body)),
 	}
-	in.Twin = reconcile.DigestOf(string(in.Key[:]), string(in.Content[:]))
+	in.Twin = inbox.DigestOf(string(in.Key[:]), string(in.Content[:]))
 	received, _ := Micros(e.Received).(int64)
 	in.Census = Census{Source: o.Source, Verdict: verdict(e.Verdict), Count: 1, Last: column.Moment(time.UnixMicro(received))}
 	in.Values = []any{
@@ -91,11 +91,11 @@ func incoming(e *reconcile.Event) *Incoming {
 
 // content digests what two deliveries of one event have in common: the object, and the body without what changes by
 // itself.
-func content(o reconcile.Object, e *reconcile.Event) reconcile.Digest {
+func content(o inbox.Object, e *inbox.Event) inbox.Digest {
 	if !e.Fingerprint.IsZero() {
-		return reconcile.DigestOf(o.Type, o.ID, string(e.Fingerprint[:]))
+		return inbox.DigestOf(o.Type, o.ID, string(e.Fingerprint[:]))
 	}
-	return reconcile.DigestOf(o.Type, o.ID, "", string(e.Body))
+	return inbox.DigestOf(o.Type, o.ID, "", string(e.Body))
 }
 
 // Rounds splits a batch so that within a round every event has a key of its own, in the order in which they came.
@@ -103,7 +103,7 @@ func content(o reconcile.Object, e *reconcile.Event) reconcile.Digest {
 func Rounds(batch []*Incoming) [][]*Incoming {
 	var rounds [][]*Incoming
 	for len(batch) > 0 {
-		seen := make(map[reconcile.Digest]*Incoming, len(batch))
+		seen := make(map[inbox.Digest]*Incoming, len(batch))
 		var round, later []*Incoming
 		for _, in := range batch {
 			switch first := seen[in.Key]; {
@@ -124,9 +124,9 @@ func Rounds(batch []*Incoming) [][]*Incoming {
 }
 
 // SortObjects puts objects into the order in which their entries are locked.
-func SortObjects(os []reconcile.Object) { slices.SortFunc(os, compare) }
+func SortObjects(os []inbox.Object) { slices.SortFunc(os, compare) }
 
-func compare(a, b reconcile.Object) int {
+func compare(a, b inbox.Object) int {
 	return cmp.Or(
 		cmp.Compare(a.Source, b.Source), cmp.Compare(a.Tenant, b.Tenant),
 		cmp.Compare(a.Type, b.Type), cmp.Compare(a.ID, b.ID),

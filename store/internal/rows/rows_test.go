@@ -8,10 +8,10 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
-func receive(t *testing.T, es ...reconcile.Event) []*Incoming {
+func receive(t *testing.T, es ...inbox.Event) []*Incoming {
 	t.Helper()
 	ins, err := Receive(es)
 	if err != nil {
@@ -24,8 +24,8 @@ func receive(t *testing.T, es ...reconcile.Event) []*Incoming {
 // is lost.
 func TestRounds(t *testing.T) {
 	t.Parallel()
-	e := func(id, body string) reconcile.Event {
-		return reconcile.Event{Object: reconcile.Object{ID: "1"}, Dedupe: reconcile.DigestOf(id), Body: []byte(body)}
+	e := func(id, body string) inbox.Event {
+		return inbox.Event{Object: inbox.Object{ID: "1"}, Dedupe: inbox.DigestOf(id), Body: []byte(body)}
 	}
 	ins := receive(t, e("a", "1"), e("b", "1"), e("a", "1"), e("a", "2"), e("a", "2"), e("a", "3"), e("c", ""))
 	rounds := Rounds(ins)
@@ -69,8 +69,8 @@ func TestText(t *testing.T) {
 // What the database holds decides whether an entry has changed, and when it was written does not.
 func TestSame(t *testing.T) {
 	t.Parallel()
-	values := func(change func(*reconcile.Entry)) []any {
-		e := reconcile.Entry{Fingerprint: reconcile.DigestOf("1"), Body: []byte(`{}`), Due: time.Unix(1, 0)}
+	values := func(change func(*inbox.Entry)) []any {
+		e := inbox.Entry{Fingerprint: inbox.DigestOf("1"), Body: []byte(`{}`), Due: time.Unix(1, 0)}
 		change(&e)
 		v, err := Values(&e)
 		if err != nil {
@@ -78,21 +78,21 @@ func TestSame(t *testing.T) {
 		}
 		return v
 	}
-	was := values(func(*reconcile.Entry) {})
+	was := values(func(*inbox.Entry) {})
 	for name, c := range map[string]struct {
-		change func(*reconcile.Entry)
+		change func(*inbox.Entry)
 		same   bool
 	}{
-		"nothing":     {func(*reconcile.Entry) {}, true},
-		"written":     {func(e *reconcile.Entry) { e.Updated = time.Unix(9, 0) }, true},
-		"nanoseconds": {func(e *reconcile.Entry) { e.Due = e.Due.Add(10) }, true},
-		"due":         {func(e *reconcile.Entry) { e.Due = e.Due.Add(time.Second) }, false},
-		"never due":   {func(e *reconcile.Entry) { e.Due = time.Time{} }, false},
-		"fingerprint": {func(e *reconcile.Entry) { e.Fingerprint = reconcile.DigestOf("2") }, false},
-		"none":        {func(e *reconcile.Entry) { e.Fingerprint = reconcile.Digest{} }, false},
-		"body":        {func(e *reconcile.Entry) { e.Body = []byte(`[]`) }, false},
-		"parked":      {func(e *reconcile.Entry) { e.Parked = []reconcile.Event{{}} }, false},
-		"attempts":    {func(e *reconcile.Entry) { e.Attempts = 1 }, false},
+		"nothing":     {func(*inbox.Entry) {}, true},
+		"written":     {func(e *inbox.Entry) { e.Updated = time.Unix(9, 0) }, true},
+		"nanoseconds": {func(e *inbox.Entry) { e.Due = e.Due.Add(10) }, true},
+		"due":         {func(e *inbox.Entry) { e.Due = e.Due.Add(time.Second) }, false},
+		"never due":   {func(e *inbox.Entry) { e.Due = time.Time{} }, false},
+		"fingerprint": {func(e *inbox.Entry) { e.Fingerprint = inbox.DigestOf("2") }, false},
+		"none":        {func(e *inbox.Entry) { e.Fingerprint = inbox.Digest{} }, false},
+		"body":        {func(e *inbox.Entry) { e.Body = []byte(`[]`) }, false},
+		"parked":      {func(e *inbox.Entry) { e.Parked = []inbox.Event{{}} }, false},
+		"attempts":    {func(e *inbox.Entry) { e.Attempts = 1 }, false},
 	} {
 		if got := Same(was, values(c.change)); got != c.same {
 			t.Errorf("%s: same is %v", name, got)
@@ -101,7 +101,7 @@ func TestSame(t *testing.T) {
 	if len(was) != len(EntryColumns) {
 		t.Errorf("%d values for %d columns", len(was), len(EntryColumns))
 	}
-	if in := receive(t, reconcile.Event{Dedupe: reconcile.DigestOf("1")}); len(in[0].Values) != len(InboxColumns) ||
+	if in := receive(t, inbox.Event{Dedupe: inbox.DigestOf("1")}); len(in[0].Values) != len(InboxColumns) ||
 		InboxColumns[Verdict].Name != "receiver_disposition" || InboxColumns[Why].Name != "receiver_reason" {
 		t.Error("the columns of the inbox and their values do not fit")
 	}
@@ -112,18 +112,18 @@ func TestSame(t *testing.T) {
 func TestPendingEventsAreAFormat(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	o := reconcile.Object{Source: "shop", Type: "order", ID: "1"}
-	e := reconcile.Event{
-		Object: o, Topic: "order.updated", ID: "evt_1", Dedupe: reconcile.Digest{1}, Payload: reconcile.Delta, Deleted: true,
-		Version: reconcile.Version{Epoch: 2, Clock: reconcile.ObjectClock, N: 1<<62 + 1, Step: time.Second},
-		Body:    json.RawMessage(`{"a": 1}`), Fingerprint: reconcile.Digest{2}, At: at, Received: at.Add(time.Second),
-		Secret: "2026-11", Verdict: reconcile.Hint, Why: "the receiver said so",
+	o := inbox.Object{Source: "shop", Type: "order", ID: "1"}
+	e := inbox.Event{
+		Object: o, Topic: "order.updated", ID: "evt_1", Dedupe: inbox.Digest{1}, Payload: inbox.Delta, Deleted: true,
+		Version: inbox.Version{Epoch: 2, Clock: inbox.ObjectClock, N: 1<<62 + 1, Step: time.Second},
+		Body:    json.RawMessage(`{"a": 1}`), Fingerprint: inbox.Digest{2}, At: at, Received: at.Add(time.Second),
+		Secret: "2026-11", Verdict: inbox.Hint, Why: "the receiver said so",
 	}
 	const want = `[{"topic":"order.updated","eventId":"evt_1","dedupeKey":"01000000000000000000000000000000","payloadKind":"delta","deleted":true,` +
 		`"version":{"epoch":"2","kind":"time","number":"4611686018427387905","precision":"1000000000"},"body":"{\"a\": 1}",` +
 		`"fingerprint":"02000000000000000000000000000000","occurredAt":"2026-03-01T12:00:00Z","receivedAt":"2026-03-01T12:00:01Z",` +
 		`"signedBy":"2026-11","receiverDisposition":"hint","receiverReason":"the receiver said so"}]`
-	list, err := park([]reconcile.Event{e})
+	list, err := park([]inbox.Event{e})
 	if err != nil || list != want {
 		t.Errorf("stored as\n%s (%v)\nwant\n%s", list, err, want)
 	}

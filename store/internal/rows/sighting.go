@@ -4,11 +4,11 @@ import (
 	"encoding/hex"
 	"encoding/json"
 
-	"github.com/amends-dev/amends/reconcile/sweep"
+	"github.com/amends-dev/amends/reconcile/scan"
 )
 
 // Sighting is what a statement that takes a JSON list gets of a sighting, and its key and id as the database has them.
-func Sighting(s *sweep.Sighting) (values []any, key [2]string) {
+func Sighting(s *scan.Sighting) (values []any, key [2]string) {
 	key = [2]string{name(s.Key), name(s.ID)}
 	var fields, fingerprint any
 	if len(s.Fields) > 0 {

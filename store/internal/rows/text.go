@@ -6,7 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/store/internal/column"
 )
 
@@ -45,7 +45,7 @@ func name(s string) string {
 	if len(s) <= nameLimit {
 		return s
 	}
-	d := reconcile.DigestOf(s)
+	d := inbox.DigestOf(s)
 	return whole(s[:nameLimit-40]) + "…" + hex.EncodeToString(d[:])
 }
 
@@ -53,7 +53,7 @@ func name(s string) string {
 func Name(s string) string { return name(s) }
 
 // verdict is v as every row has it: it is counted by its name.
-func verdict(v reconcile.Verdict) column.Text { return column.Text(name(string(v))) }
+func verdict(v inbox.Verdict) column.Text { return column.Text(name(string(v))) }
 
 // orNull is t, NULL for none.
 func orNull(t column.Text) any {
@@ -67,8 +67,8 @@ func orNull(t column.Text) any {
 func whole(s string) string { return strings.ToValidUTF8(s, "") }
 
 // Object returns o as the database knows it.
-func Object(o reconcile.Object) reconcile.Object {
-	return reconcile.Object{Source: name(o.Source), Tenant: name(o.Tenant), Type: name(o.Type), ID: name(o.ID)}
+func Object(o inbox.Object) inbox.Object {
+	return inbox.Object{Source: name(o.Source), Tenant: name(o.Tenant), Type: name(o.Type), ID: name(o.ID)}
 }
 
 // number is n, NULL for zero.
@@ -87,7 +87,7 @@ func flag(b bool) any {
 }
 
 // digest is d, NULL for none.
-func digest(d reconcile.Digest) any {
+func digest(d inbox.Digest) any {
 	if d.IsZero() {
 		return nil
 	}
@@ -111,7 +111,7 @@ func known(t time.Time) time.Time {
 }
 
 // asDigest reads a digest; what is not one is none.
-func asDigest(b []byte) (d reconcile.Digest) {
+func asDigest(b []byte) (d inbox.Digest) {
 	if len(b) == len(d) {
 		copy(d[:], b)
 	}

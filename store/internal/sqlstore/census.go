@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/store/internal/rows"
 )
 
@@ -86,7 +86,7 @@ type uncounted struct {
 }
 
 // uncount takes rows from the counts.
-func (s *inbox) uncount(ctx context.Context, q Queries, gone []uncounted) error {
+func (s *inboxRole) uncount(ctx context.Context, q Queries, gone []uncounted) error {
 	list := make([]rows.Census, len(gone))
 	for i := range gone {
 		list[i] = gone[i].Census
@@ -95,12 +95,12 @@ func (s *inbox) uncount(ctx context.Context, q Queries, gone []uncounted) error 
 }
 
 // Counts returns how many deliveries of each source met which verdict.
-func (s *inbox) Counts(ctx context.Context) ([]reconcile.Count, error) {
+func (s *inboxRole) Counts(ctx context.Context) ([]inbox.Count, error) {
 	var found []rows.Census
 	if err := s.db.get(ctx, &found, countsText); err != nil {
 		return nil, fmt.Errorf("count deliveries: %w", err)
 	}
-	var counts []reconcile.Count
+	var counts []inbox.Count
 	for _, c := range summed(found) {
 		if c.Count > 0 {
 			counts = append(counts, c.Row())

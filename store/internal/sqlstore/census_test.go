@@ -10,7 +10,7 @@ import (
 
 	"github.com/amends-dev/amends/internal/pgtest"
 	"github.com/amends-dev/amends/migrations"
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/store/internal/pgdb"
 	"github.com/amends-dev/amends/store/internal/rows"
 )
@@ -36,7 +36,7 @@ func TestCountsReadNoInboxOnPostgres(t *testing.T) {
 	}
 	db.MustExecContext(t.Context(), fmt.Sprintf(heard, `now()`, `decode(md5(n::text), 'hex')`))
 	db.MustExecContext(t.Context(), `VACUUM ANALYZE amends_inbox`)
-	stopped, args := stoppedText(&reconcile.StoppedFilter{Object: reconcile.Object{Source: "shop", Type: "order", ID: "7"}})
+	stopped, args := stoppedText(&inbox.StoppedFilter{Object: inbox.Object{Source: "shop", Type: "order", ID: "7"}})
 	for name, c := range map[string]struct {
 		text  string
 		args  []any
@@ -62,7 +62,7 @@ func TestCountsReadNoInboxOnSQLite(t *testing.T) {
 	t.Parallel()
 	db := onSQLite(t)
 	db.MustExecContext(t.Context(), fmt.Sprintf(heard, `1000000 + n`, `zeroblob(16)`))
-	stopped, args := stoppedText(&reconcile.StoppedFilter{Object: reconcile.Object{Source: "shop", Type: "order", ID: "7"}})
+	stopped, args := stoppedText(&inbox.StoppedFilter{Object: inbox.Object{Source: "shop", Type: "order", ID: "7"}})
 	for want, c := range map[string]struct {
 		text string
 		args []any

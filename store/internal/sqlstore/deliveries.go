@@ -6,22 +6,22 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/store/internal/rows"
 )
 
-// inbox implements [reconcile.Reader].
-type inbox struct{ db *Dialect }
+// inbox implements [inbox.Reader].
+type inboxRole struct{ db *Dialect }
 
 // pageSize is how long a list is when nobody says.
 const pageSize = 100
 
-func (s *inbox) selected(f *reconcile.DeliveryFilter) *where {
+func (s *inboxRole) selected(f *inbox.DeliveryFilter) *where {
 	var w where
 	if f.Numbers != nil {
 		w.and("d.number IN "+s.db.Numbers, numberList(f.Numbers))
 	}
-	w.object("d", reconcile.Object{Source: f.Source})
+	w.object("d", inbox.Object{Source: f.Source})
 	w.object("d", f.Object)
 	if f.Verdict != "" {
 		w.and("d.disposition = ?", string(f.Verdict))
@@ -47,7 +47,7 @@ func numberList(numbers []int64) string {
 }
 
 // Deliveries returns deliveries, the newest first.
-func (s *inbox) Deliveries(ctx context.Context, f reconcile.DeliveryFilter) ([]reconcile.Delivery, error) {
+func (s *inboxRole) Deliveries(ctx context.Context, f inbox.DeliveryFilter) ([]inbox.Delivery, error) {
 	w := s.selected(&f)
 	var found []rows.Delivery
 	// The page is chosen before anything is joined to it.
@@ -61,19 +61,19 @@ func (s *inbox) Deliveries(ctx context.Context, f reconcile.DeliveryFilter) ([]r
 }
 
 // Delivery returns one.
-func (s *inbox) Delivery(ctx context.Context, number int64) (reconcile.Delivery, error) {
-	found, err := s.Deliveries(ctx, reconcile.DeliveryFilter{Numbers: []int64{number}})
+func (s *inboxRole) Delivery(ctx context.Context, number int64) (inbox.Delivery, error) {
+	found, err := s.Deliveries(ctx, inbox.DeliveryFilter{Numbers: []int64{number}})
 	if err == nil && len(found) == 0 {
-		err = reconcile.ErrNotFound
+		err = inbox.ErrNotFound
 	}
 	if err != nil {
-		return reconcile.Delivery{}, fmt.Errorf("delivery %d: %w", number, err)
+		return inbox.Delivery{}, fmt.Errorf("delivery %d: %w", number, err)
 	}
 	return found[0], nil
 }
 
 // Entry returns what is known of an object, nil when nothing is.
-func (s *inbox) Entry(ctx context.Context, o reconcile.Object) (*reconcile.Entry, error) {
+func (s *inboxRole) Entry(ctx context.Context, o inbox.Object) (*inbox.Entry, error) {
 	var w where
 	for i, value := range rows.Key(rows.Object(o)) {
 		w.and("e."+rows.KeyColumns[i].Name+" = ?", value)
@@ -86,7 +86,7 @@ func (s *inbox) Entry(ctx context.Context, o reconcile.Object) (*reconcile.Entry
 }
 
 // Entries returns entries in the order of their objects.
-func (s *inbox) Entries(ctx context.Context, f reconcile.EntryFilter) ([]reconcile.Entry, error) {
+func (s *inboxRole) Entries(ctx context.Context, f inbox.EntryFilter) ([]inbox.Entry, error) {
 	var w where
 	w.object("e", f.Object)
 	if f.Owing {
@@ -95,7 +95,7 @@ func (s *inbox) Entries(ctx context.Context, f reconcile.EntryFilter) ([]reconci
 	if f.Blocked {
 		w.and("e.blocked_reason IS NOT NULL")
 	}
-	if f.After != (reconcile.Object{}) {
+	if f.After != (inbox.Object{}) {
 		w.and("("+rows.Names("e.", rows.KeyColumns)+") > (?, ?, ?, ?)", rows.Key(rows.Object(f.After))...)
 	}
 	return s.entries(ctx, &w, cmp.Or(f.Limit, pageSize))
@@ -103,7 +103,7 @@ func (s *inbox) Entries(ctx context.Context, f reconcile.EntryFilter) ([]reconci
 
 const owing = `e.fetch_requested > e.fetch_completed OR e.accepted_seq > e.delivered_seq`
 
-func (s *inbox) entries(ctx context.Context, w *where, limit int) ([]reconcile.Entry, error) {
+func (s *inboxRole) entries(ctx context.Context, w *where, limit int) ([]inbox.Entry, error) {
 	key := rows.Names("e.", rows.KeyColumns)
 	var found []rows.Entry
 	err := s.db.get(ctx, &found, `SELECT `+key+`, `+rows.Names("e.", rows.EntryColumns)+`

@@ -8,7 +8,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/saga"
 )
 
@@ -54,7 +54,7 @@ type Dialect struct {
 
 	// Page runs fn in a transaction and stores events in the same one, unless fn answers that nothing is to be stored.
 	// It may run fn again when the transaction has to be repeated.
-	Page func(ctx context.Context, events []reconcile.Event, fn func(context.Context, Queries) (store bool, err error)) error
+	Page func(ctx context.Context, events []inbox.Event, fn func(context.Context, Queries) (store bool, err error)) error
 
 	// Identity asks the database who it is.
 	Identity func(ctx context.Context, q Queries) (string, error)

@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/store/internal/rows"
 )
 
 // Draft begins a plan, and erases what nobody needs any more.
-func (s *plans) Draft(ctx context.Context, job string) (drift.Ref, error) {
-	draft := drift.Ref{Job: job}
+func (s *plans) Draft(ctx context.Context, job string) (plan.Ref, error) {
+	draft := plan.Ref{Job: job}
 	job = rows.Name(job)
 	err := s.write(Again(ctx), func(ctx context.Context, w writer) (err error) {
 		if draft.Number, err = w.nextPlan(ctx, job); err != nil {
@@ -29,7 +29,7 @@ func (s *plans) Draft(ctx context.Context, job string) (drift.Ref, error) {
 		err = s.erase(ctx, job)
 	}
 	if err != nil {
-		return drift.Ref{}, fmt.Errorf("draft a plan of %s: %w", job, err)
+		return plan.Ref{}, fmt.Errorf("draft a plan of %s: %w", job, err)
 	}
 	return draft, nil
 }
@@ -72,7 +72,7 @@ func (s *plans) erase(ctx context.Context, job string) error {
 }
 
 // Find adds findings to a draft.
-func (s *plans) Find(ctx context.Context, draft drift.Ref, fs []drift.Finding) error {
+func (s *plans) Find(ctx context.Context, draft plan.Ref, fs []plan.Finding) error {
 	err := s.write(Again(ctx), func(ctx context.Context, w writer) error {
 		if err := w.held(ctx, draft, "draft"); err != nil {
 			return err
@@ -104,10 +104,10 @@ func inSyncText(elements string) string {
 }
 
 // Finish makes the draft a plan, and drops what is a plan too many.
-func (s *plans) Finish(ctx context.Context, draft drift.Ref, p *drift.Plan) (time.Time, error) {
+func (s *plans) Finish(ctx context.Context, draft plan.Ref, p *plan.Plan) (time.Time, error) {
 	stored, err := json.Marshal(p)
 	if err == nil && rows.Name(p.Job) != rows.Name(draft.Job) {
-		err = drift.ErrNotFound
+		err = plan.ErrNotFound
 	}
 	if err != nil {
 		return time.Time{}, fmt.Errorf("finish plan %s: %w", draft, err)
@@ -125,7 +125,7 @@ func (s *plans) Finish(ctx context.Context, draft drift.Ref, p *drift.Plan) (tim
 		}
 		err = w.choose(ctx, &made, `SELECT finished_at FROM amends_plans WHERE job = ? AND number = ? AND state = 'ready' AND id = ?`, job, draft.Number, p.ID)
 		if err == nil && len(made) == 0 {
-			err = drift.ErrNotFound
+			err = plan.ErrNotFound
 		}
 		return err
 	})
@@ -138,7 +138,7 @@ func (s *plans) Finish(ctx context.Context, draft drift.Ref, p *drift.Plan) (tim
 // drop leaves the newest plans of a job, and the approvals of plans that are left.
 func (w writer) drop(ctx context.Context, job string) error {
 	_, err := w.do(ctx, `UPDATE amends_plans SET state = 'discarded' WHERE job = ? AND state = 'ready' AND number NOT IN (
-		SELECT number FROM amends_plans WHERE job = ? AND state = 'ready' ORDER BY number DESC LIMIT ?)`, job, job, drift.Kept)
+		SELECT number FROM amends_plans WHERE job = ? AND state = 'ready' ORDER BY number DESC LIMIT ?)`, job, job, plan.Kept)
 	if err != nil {
 		return err
 	}
@@ -159,10 +159,10 @@ type planRow struct {
 const storedPlans = `SELECT p.number, p.id, p.plan, p.finished_at, a.approved_at, a.actor, a.reason
 	FROM amends_plans AS p LEFT JOIN amends_approvals AS a ON a.plan_id = p.id`
 
-func (r *planRow) stored() (drift.Stored, error) {
-	p := drift.Stored{
+func (r *planRow) stored() (plan.Stored, error) {
+	p := plan.Stored{
 		Number: r.Number, Made: r.Made.Time(), When: r.When.Time(),
-		Approved: drift.By{Actor: string(r.Actor), Reason: string(r.Reason)},
+		Approved: plan.By{Actor: string(r.Actor), Reason: string(r.Reason)},
 	}
 	if err := json.Unmarshal([]byte(r.Plan), &p.Plan); err != nil {
 		return p, fmt.Errorf("it cannot be read: %w", err)
@@ -173,10 +173,10 @@ func (r *planRow) stored() (drift.Stored, error) {
 var errAmbiguous = errors.New("several plans begin so; give more of the id")
 
 // Plan returns a plan by its id or the beginning of one.
-func (s *plans) Plan(ctx context.Context, id string) (drift.Stored, error) {
+func (s *plans) Plan(ctx context.Context, id string) (plan.Stored, error) {
 	found, err := s.named(ctx, id)
 	if err != nil {
-		return drift.Stored{}, fmt.Errorf("plan %s: %w", id, err)
+		return plan.Stored{}, fmt.Errorf("plan %s: %w", id, err)
 	}
 	p, err := found.stored()
 	if err != nil {
@@ -187,7 +187,7 @@ func (s *plans) Plan(ctx context.Context, id string) (drift.Stored, error) {
 
 func (s *plans) named(ctx context.Context, id string) (*planRow, error) {
 	if id == "" {
-		return nil, drift.ErrNotFound
+		return nil, plan.ErrNotFound
 	}
 	var found []planRow
 	err := s.db.get(ctx, &found, storedPlans+` WHERE p.state = 'ready' AND p.id = ? ORDER BY p.finished_at DESC, p.number DESC LIMIT 1`, id)
@@ -200,7 +200,7 @@ func (s *plans) named(ctx context.Context, id string) (*planRow, error) {
 	case err != nil:
 		return nil, err
 	case len(found) == 0:
-		return nil, drift.ErrNotFound
+		return nil, plan.ErrNotFound
 	case len(found) > 1:
 		return nil, errAmbiguous
 	}
@@ -208,13 +208,13 @@ func (s *plans) named(ctx context.Context, id string) (*planRow, error) {
 }
 
 // Latest returns the newest plan of a job.
-func (s *plans) Latest(ctx context.Context, job string) (drift.Stored, error) {
+func (s *plans) Latest(ctx context.Context, job string) (plan.Stored, error) {
 	var found []planRow
 	err := s.db.get(ctx, &found, storedPlans+` WHERE p.state = 'ready' AND p.job = ? ORDER BY p.number DESC LIMIT 1`, rows.Name(job))
 	if err == nil && len(found) == 0 {
-		err = drift.ErrNotFound
+		err = plan.ErrNotFound
 	}
-	var p drift.Stored
+	var p plan.Stored
 	if err == nil {
 		p, err = found[0].stored()
 	}

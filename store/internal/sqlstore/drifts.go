@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/store/internal/rows"
 )
 
 // Remember makes the drift of a part what fs says.
-func (s *plans) Remember(ctx context.Context, plan drift.Ref, part drift.Part, fs []drift.Finding) error {
+func (s *plans) Remember(ctx context.Context, plan plan.Ref, part plan.Part, fs []plan.Finding) error {
 	err := part.Hold(fs)
 	if err == nil {
 		err = s.write(Again(ctx), func(ctx context.Context, w writer) error {
@@ -32,7 +32,7 @@ func (s *plans) Remember(ctx context.Context, plan drift.Ref, part drift.Part, f
 }
 
 // forget erases what is not in a list any more.
-func (w writer) forget(ctx context.Context, job string, part drift.Part, list string) error {
+func (w writer) forget(ctx context.Context, job string, part plan.Part, list string) error {
 	var c where
 	c.and("job = ?", job)
 	if part.From != "" {
@@ -68,7 +68,7 @@ func driftsText(w *where) string {
 }
 
 // Drifts returns drift, the oldest first.
-func (s *plans) Drifts(ctx context.Context, q drift.DriftQuery) ([]drift.Drift, error) {
+func (s *plans) Drifts(ctx context.Context, q plan.DriftQuery) ([]plan.Drift, error) {
 	var w where
 	w.is("job", rows.Name(q.Job))
 	w.is("key", rows.Name(q.Key))
@@ -81,10 +81,10 @@ func (s *plans) Drifts(ctx context.Context, q drift.DriftQuery) ([]drift.Drift, 
 	}
 	var found []lasting
 	err := s.db.get(ctx, &found, driftsText(&w), append(w.args, limit(q.Limit))...)
-	ds := make([]drift.Drift, len(found))
+	ds := make([]plan.Drift, len(found))
 	for i := range found {
 		r := &found[i]
-		ds[i] = drift.Drift{Job: r.Job, First: r.First.Time(), Last: r.Last.Time(), Times: r.Times}
+		ds[i] = plan.Drift{Job: r.Job, First: r.First.Time(), Last: r.Last.Time(), Times: r.Times}
 		if err == nil {
 			ds[i].Finding, err = readFinding(r.Key, r.Finding)
 		}

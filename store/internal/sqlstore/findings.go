@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/store/internal/rows"
 )
 
@@ -18,14 +18,14 @@ type findingRow struct {
 	Finding        string
 }
 
-func (r *findingRow) row() (drift.Row, error) {
+func (r *findingRow) row() (plan.Row, error) {
 	f, err := readFinding(r.Key, r.Finding)
-	return drift.Row{Finding: f, Outcome: drift.Outcome(r.Outcome), Error: string(r.Error), At: r.At.Time()}, err
+	return plan.Row{Finding: f, Outcome: plan.Outcome(r.Outcome), Error: string(r.Error), At: r.At.Time()}, err
 }
 
 // readFinding reads a finding, which is stored without its key.
-func readFinding(key, stored string) (drift.Finding, error) {
-	var f drift.Finding
+func readFinding(key, stored string) (plan.Finding, error) {
+	var f plan.Finding
 	if err := json.Unmarshal([]byte(stored), &f); err != nil {
 		return f, fmt.Errorf("the finding about %s cannot be read: %w", key, err)
 	}
@@ -35,15 +35,15 @@ func readFinding(key, stored string) (drift.Finding, error) {
 
 // encodeFindings writes findings as a JSON list of [key, class, acts, finding]; of a key that comes twice the last one, as
 // a statement may change a row once only. Those in sync are left out; their keys are the second list, of [key].
-func encodeFindings(fs []drift.Finding) (list, inSync string, err error) {
-	last := make(map[string]*drift.Finding, len(fs))
+func encodeFindings(fs []plan.Finding) (list, inSync string, err error) {
+	last := make(map[string]*plan.Finding, len(fs))
 	for i := range fs {
 		last[rows.Name(fs[i].Key)] = &fs[i]
 	}
 	elements, gone := make([][4]any, 0, len(last)), [][1]string{}
 	for _, key := range slices.Sorted(maps.Keys(last)) { // two writers that meet wait in one order
 		f := *last[key]
-		if f.Class == drift.InSync {
+		if f.Class == plan.InSync {
 			gone = append(gone, [1]string{key})
 			continue
 		}
@@ -66,14 +66,14 @@ func encodeFindings(fs []drift.Finding) (list, inSync string, err error) {
 }
 
 // outcomes writes rows as a JSON list of [job, plan, key, outcome, error].
-func outcomes(plan drift.Ref, rs []drift.Row) (string, error) {
-	last := make(map[string]*drift.Row, len(rs))
+func outcomes(ref plan.Ref, rs []plan.Row) (string, error) {
+	last := make(map[string]*plan.Row, len(rs))
 	for i := range rs {
 		last[rows.Name(rs[i].Key)] = &rs[i]
 	}
 	elements := make([][5]any, 0, len(last))
 	for _, key := range slices.Sorted(maps.Keys(last)) {
-		elements = append(elements, [5]any{rows.Name(plan.Job), plan.Number, key, rows.Text(string(last[key].Outcome)), rows.Text(last[key].Error)})
+		elements = append(elements, [5]any{rows.Name(ref.Job), ref.Number, key, rows.Text(string(last[key].Outcome)), rows.Text(last[key].Error)})
 	}
 	return asList(elements)
 }

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/drift"
+	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/store/internal/rows"
 )
 
-// plans implements [drift.Plans] and [drift.Drifts].
+// plans implements [plan.Plans] and [plan.Drifts].
 //
 // Findings go into the database in batches, each one statement with one parameter: a JSON list. So a plan of
 // a million findings is a few hundred statements, and no more than one batch of it is in memory.
@@ -59,7 +59,7 @@ func (w writer) choose(ctx context.Context, dest any, query string, args ...any)
 }
 
 // Approve notes an approval.
-func (s *plans) Approve(ctx context.Context, id string, by drift.By) error {
+func (s *plans) Approve(ctx context.Context, id string, by plan.By) error {
 	if by.Actor == "" {
 		return errors.New("approve plan " + id + ": nobody says so; an approval has an actor")
 	}
@@ -70,7 +70,7 @@ func (s *plans) Approve(ctx context.Context, id string, by drift.By) error {
 			return err
 		}
 		if len(known) == 0 {
-			return drift.ErrNotFound
+			return plan.ErrNotFound
 		}
 		_, err = w.do(ctx, `INSERT INTO amends_approvals (approved_at, plan_id, actor, reason) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`,
 			w.at(), id, rows.Text(by.Actor), rows.Text(by.Reason))
@@ -83,7 +83,7 @@ func (s *plans) Approve(ctx context.Context, id string, by drift.By) error {
 }
 
 // Findings returns findings of a plan or draft in the order of their keys.
-func (s *plans) Findings(ctx context.Context, q drift.FindingQuery) ([]drift.Row, error) {
+func (s *plans) Findings(ctx context.Context, q plan.FindingQuery) ([]plan.Row, error) {
 	var w where
 	w.and("job = ? AND plan = ?", rows.Name(q.Plan.Job), q.Plan.Number)
 	if q.After != "" {
@@ -97,7 +97,7 @@ func (s *plans) Findings(ctx context.Context, q drift.FindingQuery) ([]drift.Row
 	var found []findingRow
 	err := s.db.get(ctx, &found, `SELECT key, outcome, error, outcome_at, finding FROM amends_findings`+w.String()+` ORDER BY key LIMIT ?`,
 		append(w.args, limit(q.Limit))...)
-	rows := make([]drift.Row, len(found))
+	rows := make([]plan.Row, len(found))
 	for i := range found {
 		if err == nil {
 			rows[i], err = found[i].row()
@@ -109,13 +109,13 @@ func (s *plans) Findings(ctx context.Context, q drift.FindingQuery) ([]drift.Row
 	return rows, nil
 }
 
-// acting is [drift.Row.Acting]. Who asks goes through the plan once, page by page, so it has no index.
+// acting is [plan.Row.Acting]. Who asks goes through the plan once, page by page, so it has no index.
 const acting = `automatic = 1 AND (outcome IS NULL OR outcome = 'over-limit')`
 
 func limit(n int) int { return cmp.Or(max(n, 0), pageSize) }
 
 // Done notes what became of actions.
-func (s *plans) Done(ctx context.Context, plan drift.Ref, rs []drift.Row) error {
+func (s *plans) Done(ctx context.Context, plan plan.Ref, rs []plan.Row) error {
 	err := s.write(Again(ctx), func(ctx context.Context, w writer) error {
 		if err := w.held(ctx, plan, "ready"); err != nil {
 			return err
@@ -142,12 +142,12 @@ func doneText(elements string) string {
 		FROM ` + elements + ` WHERE job = e.value ->> 0 AND plan = CAST(e.value ->> 1 AS bigint) AND key = e.value ->> 2`
 }
 
-// held locks a plan in a state; there is none, or it is in another: [drift.ErrNotFound].
-func (w writer) held(ctx context.Context, plan drift.Ref, state string) error {
+// held locks a plan in a state; there is none, or it is in another: [plan.ErrNotFound].
+func (w writer) held(ctx context.Context, ref plan.Ref, state string) error {
 	var known []int64
-	err := w.choose(ctx, &known, `SELECT number FROM amends_plans WHERE job = ? AND number = ? AND state = ?`+w.Share, rows.Name(plan.Job), plan.Number, state)
+	err := w.choose(ctx, &known, `SELECT number FROM amends_plans WHERE job = ? AND number = ? AND state = ?`+w.Share, rows.Name(ref.Job), ref.Number, state)
 	if err == nil && len(known) == 0 {
-		err = drift.ErrNotFound
+		err = plan.ErrNotFound
 	}
 	return err
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/store/internal/rows"
 )
 
@@ -13,7 +13,7 @@ import (
 const replayed = 2000
 
 // Replay makes deliveries unjudged again, the newest first.
-func (s *inbox) Replay(ctx context.Context, f reconcile.DeliveryFilter, why string) (int, error) {
+func (s *inboxRole) Replay(ctx context.Context, f inbox.DeliveryFilter, why string) (int, error) {
 	n, rest := 0, f.Limit
 	for {
 		page := replayed
@@ -47,7 +47,7 @@ func (s *inbox) Replay(ctx context.Context, f reconcile.DeliveryFilter, why stri
 
 // Purge erases what is older than the retention allows: deliveries with their bodies, then the bodies of those that
 // stay, then digests whose delivery is gone. Each is a transaction of its own.
-func (s *inbox) Purge(ctx context.Context, r reconcile.Retention, limit int) (int, error) {
+func (s *inboxRole) Purge(ctx context.Context, r inbox.Retention, limit int) (int, error) {
 	now, err := s.db.now(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("purge: %w", err)
@@ -77,7 +77,7 @@ func (s *inbox) Purge(ctx context.Context, r reconcile.Retention, limit int) (in
 const settled = `d.processed_at IS NOT NULL AND NOT EXISTS (SELECT 1 FROM amends_objects AS e
 	WHERE e.source = d.source AND e.tenant = d.tenant AND e.type = d.type AND e.id = d.id AND (` + owing + `))`
 
-func (s *inbox) deliveries(ctx context.Context, q Queries, before any, limit int) (int, error) {
+func (s *inboxRole) deliveries(ctx context.Context, q Queries, before any, limit int) (int, error) {
 	var numbers []int64
 	err := s.db.choose(ctx, q, &numbers, `SELECT d.number FROM amends_inbox AS d`+rows.DigestOfDelivery+`
 		WHERE d.received_at < ? AND coalesce(g.last_at, d.received_at) < ? AND `+settled+`
@@ -102,7 +102,7 @@ func (s *inbox) deliveries(ctx context.Context, q Queries, before any, limit int
 	return len(gone), s.uncount(ctx, q, gone)
 }
 
-func (s *inbox) bodies(ctx context.Context, q Queries, before any, limit int) (int, error) {
+func (s *inboxRole) bodies(ctx context.Context, q Queries, before any, limit int) (int, error) {
 	var numbers []int64
 	err := s.db.choose(ctx, q, &numbers, `SELECT p.delivery FROM amends_payloads AS p`+inboxOf+`
 		WHERE p.stored_at < ? AND coalesce(g.last_at, p.stored_at) < ? AND (d.number IS NULL OR `+settled+`)
@@ -117,7 +117,7 @@ func (s *inbox) bodies(ctx context.Context, q Queries, before any, limit int) (i
 const inboxOf = `
 	LEFT JOIN amends_inbox AS d ON d.number = p.delivery` + rows.DigestOfDelivery
 
-func (s *inbox) digests(ctx context.Context, q Queries, before any, limit int) (int, error) {
+func (s *inboxRole) digests(ctx context.Context, q Queries, before any, limit int) (int, error) {
 	return affected(q.ExecContext(ctx, s.db.Bind(`DELETE FROM amends_digests WHERE last_at < ? AND key IN (
 		SELECT g.key FROM amends_digests AS g
 		WHERE g.first_at < ? AND g.last_at < ? AND NOT EXISTS (SELECT 1 FROM amends_inbox AS d WHERE d.number = g.delivery)

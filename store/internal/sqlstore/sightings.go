@@ -7,15 +7,15 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/amends-dev/amends/reconcile/sweep"
+	"github.com/amends-dev/amends/reconcile/scan"
 )
 
 // sightingsPage is how many sightings are read at once when the query does not say.
 const sightingsPage = 1000
 
 // Sightings returns rows of a listing in the order of key and id.
-func (s *sweeps) Sightings(ctx context.Context, q sweep.SightingQuery) ([]sweep.Sighting, error) {
-	var found []sweep.Sighting
+func (s *sweeps) Sightings(ctx context.Context, q scan.SightingQuery) ([]scan.Sighting, error) {
+	var found []scan.Sighting
 	err := s.db.read(ctx, func(ctx context.Context, c Queries) (err error) {
 		found, err = s.sightings(ctx, c, q)
 		return err
@@ -26,7 +26,7 @@ func (s *sweeps) Sightings(ctx context.Context, q sweep.SightingQuery) ([]sweep.
 	return found, nil
 }
 
-func (s *sweeps) sightings(ctx context.Context, c Queries, q sweep.SightingQuery) (found []sweep.Sighting, err error) {
+func (s *sweeps) sightings(ctx context.Context, c Queries, q scan.SightingQuery) (found []scan.Sighting, err error) {
 	columns := `key, id, flags, created_at, revision, fingerprint`
 	if !q.Bare {
 		columns += `, scan, partition, fields`
@@ -43,7 +43,7 @@ func (s *sweeps) sightings(ctx context.Context, c Queries, q sweep.SightingQuery
 		return nil, err
 	}
 	defer func() { _ = result.Close() }() // its error is that of Err
-	found = make([]sweep.Sighting, 0, min(limit, 5*sightingsPage))
+	found = make([]scan.Sighting, 0, min(limit, 5*sightingsPage))
 	var r sightingRow
 	into := r.into(q.Bare)
 	for result.Next() {
@@ -60,7 +60,7 @@ func (s *sweeps) sightings(ctx context.Context, c Queries, q sweep.SightingQuery
 
 // sightingRow is what a sighting is read into; it is used again for the next one.
 type sightingRow struct {
-	sweep.Sighting
+	scan.Sighting
 
 	created          Moment
 	revision, fields Text

@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/store/internal/rows"
 )
 
-// objectName is the name of a delivery's object, as [reconcile.Object.String] writes it.
+// objectName is the name of a delivery's object, as [inbox.Object.String] writes it.
 var objectName = func() string {
 	escaped := func(name string) string {
 		return "replace(replace(replace(d." + name + ", '%25', '%2525'), '%3A', '%253A'), ':', '%3A')"
@@ -20,22 +20,22 @@ var objectName = func() string {
 		escaped("type") + ` || ':' || ` + escaped("id")
 }()
 
-// Stopped returns of which objects deliveries came to nothing. It looks at [reconcile.StoppedWithin] of them.
-func (s *inbox) Stopped(ctx context.Context, f reconcile.StoppedFilter) ([]reconcile.Stopped, error) {
+// Stopped returns of which objects deliveries came to nothing. It looks at [inbox.StoppedWithin] of them.
+func (s *inboxRole) Stopped(ctx context.Context, f inbox.StoppedFilter) ([]inbox.Stopped, error) {
 	text, args := stoppedText(&f)
 	var found []rows.Stopped
 	if err := s.db.get(ctx, &found, text, args...); err != nil {
 		return nil, fmt.Errorf("count what was stopped: %w", err)
 	}
-	all := make([]reconcile.Stopped, len(found))
+	all := make([]inbox.Stopped, len(found))
 	for i := range found {
 		all[i] = found[i].Row()
 	}
 	return all, nil
 }
 
-func stoppedText(f *reconcile.StoppedFilter) (text string, args []any) {
-	stale, duplicate := string(reconcile.Stale), string(reconcile.Duplicate)
+func stoppedText(f *inbox.StoppedFilter) (text string, args []any) {
+	stale, duplicate := string(inbox.Stale), string(inbox.Duplicate)
 	var newest, w where
 	newest.object("d", f.Object)
 	w.and("(g.copies > 1 OR d.disposition IN (?, ?))", stale, duplicate)
@@ -43,7 +43,7 @@ func stoppedText(f *reconcile.StoppedFilter) (text string, args []any) {
 		w.and("substr("+objectName+", 1, length(?)) = ?", f.Prefix, f.Prefix)
 	}
 	key := rows.Names("d.", rows.KeyColumns)
-	args = slices.Concat([]any{stale, duplicate}, newest.args, []any{reconcile.StoppedWithin}, w.args, []any{cmp.Or(f.Limit, pageSize)})
+	args = slices.Concat([]any{stale, duplicate}, newest.args, []any{inbox.StoppedWithin}, w.args, []any{cmp.Or(f.Limit, pageSize)})
 	return strings.Join([]string{
 		`SELECT ` + key + `, CAST(sum(coalesce(g.copies, 1) - 1) AS bigint) AS copies`,
 		`CAST(sum(CASE WHEN d.disposition IN (?, ?) THEN 1 ELSE 0 END) AS bigint) AS known`,

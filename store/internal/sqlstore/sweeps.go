@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/amends-dev/amends/reconcile/sweep"
+	"github.com/amends-dev/amends/reconcile/scan"
 	"github.com/amends-dev/amends/store/internal/rows"
 )
 
-// sweeps implements [sweep.Store].
+// sweeps implements [scan.Store].
 //
 // A page of a sweep is one transaction: the position, the events and the observations. The position goes first and decides
 // alone whether anything is stored: it is a compare-and-set on its serial, so of two processes one moves on and the other
@@ -21,8 +21,8 @@ import (
 type sweeps struct{ db *Dialect }
 
 // Position returns how far a sweep has come.
-func (s *sweeps) Position(ctx context.Context, name string) (sweep.Position, error) {
-	p := sweep.Position{Name: name}
+func (s *sweeps) Position(ctx context.Context, name string) (scan.Position, error) {
+	p := scan.Position{Name: name}
 	err := s.db.read(ctx, func(ctx context.Context, q Queries) (err error) {
 		p, err = s.position(ctx, q, name)
 		return err
@@ -39,28 +39,28 @@ type position struct {
 	State  Text  `db:"checkpoint"`
 }
 
-func (p *position) of() sweep.Position {
-	return sweep.Position{Name: p.Name, Serial: p.Serial, State: json.RawMessage(p.State)}
+func (p *position) of() scan.Position {
+	return scan.Position{Name: p.Name, Serial: p.Serial, State: json.RawMessage(p.State)}
 }
 
-func (s *sweeps) position(ctx context.Context, q Queries, name string) (sweep.Position, error) {
+func (s *sweeps) position(ctx context.Context, q Queries, name string) (scan.Position, error) {
 	var found []position
 	err := s.db.choose(ctx, q, &found, `SELECT name, version, checkpoint FROM amends_scans WHERE name = ?`, name)
 	if err != nil || len(found) == 0 {
-		return sweep.Position{Name: name}, err
+		return scan.Position{Name: name}, err
 	}
 	return found[0].of(), nil
 }
 
 // Positions returns positions by the beginning of their names.
-func (s *sweeps) Positions(ctx context.Context, prefix string) ([]sweep.Position, error) {
+func (s *sweeps) Positions(ctx context.Context, prefix string) ([]scan.Position, error) {
 	var found []position
 	err := s.db.get(ctx, &found, `SELECT name, version, checkpoint FROM amends_scans
 		WHERE name >= ? AND substr(name, 1, length(?)) = ? ORDER BY name`, prefix, prefix, prefix)
 	if err != nil {
 		return nil, fmt.Errorf("read the positions of %s: %w", prefix, err)
 	}
-	ps := make([]sweep.Position, len(found))
+	ps := make([]scan.Position, len(found))
 	for i := range found {
 		ps[i] = found[i].of()
 	}
@@ -68,7 +68,7 @@ func (s *sweeps) Positions(ctx context.Context, prefix string) ([]sweep.Position
 }
 
 // Advance stores a page and the position behind it.
-func (s *sweeps) Advance(ctx context.Context, p sweep.Position, page sweep.Catch) (sweep.Position, error) {
+func (s *sweeps) Advance(ctx context.Context, p scan.Position, page scan.Catch) (scan.Position, error) {
 	seen, err := encodeSightings(page.Sightings)
 	if err != nil {
 		return p, fmt.Errorf("advance %s: %w", p.Name, err)
@@ -98,7 +98,7 @@ func (s *sweeps) Advance(ctx context.Context, p sweep.Position, page sweep.Catch
 
 // move moves a position on, if it still is where the caller believes it to be. It has moved already when it is where
 // the caller wants it: then an earlier try was stored after all.
-func (s *sweeps) move(ctx context.Context, q Queries, p sweep.Position) (moved bool, refused, err error) {
+func (s *sweeps) move(ctx context.Context, q Queries, p scan.Position) (moved bool, refused, err error) {
 	text := `UPDATE amends_scans SET checkpoint = ?, updated_at = ` + s.db.Today + `, version = version + 1 WHERE name = ? AND version = ?`
 	args := []any{string(p.State), p.Name, p.Serial}
 	if p.Serial == 0 {
@@ -115,13 +115,13 @@ func (s *sweeps) move(ctx context.Context, q Queries, p sweep.Position) (moved b
 	}
 	stored, err := s.position(ctx, q, p.Name)
 	if err == nil && (stored.Serial != p.Serial+1 || string(stored.State) != string(p.State)) {
-		refused = sweep.ErrMoved
+		refused = scan.ErrMoved
 	}
 	return false, refused, err
 }
 
 // encodeSightings makes the parameter of a statement of sightings. Of two with one key and id the later one is stored.
-func encodeSightings(sightings []sweep.Sighting) (string, error) {
+func encodeSightings(sightings []scan.Sighting) (string, error) {
 	last := make(map[[2]string]int, len(sightings))
 	values := make([][]any, 0, len(sightings))
 	for i := range sightings {
@@ -149,7 +149,7 @@ func (s *sweeps) seeText() string {
 }
 
 // Tally counts sightings of a listing by partition.
-func (s *sweeps) Tally(ctx context.Context, q sweep.SightingQuery) (map[string]int64, error) {
+func (s *sweeps) Tally(ctx context.Context, q scan.SightingQuery) (map[string]int64, error) {
 	var found []struct {
 		Part  string `db:"partition"`
 		Count int64
@@ -168,7 +168,7 @@ func (s *sweeps) Tally(ctx context.Context, q sweep.SightingQuery) (map[string]i
 
 // Discard erases sightings of earlier generations. They are looked for first, which takes its time; erasing them by
 // their keys, if they still are old, takes none.
-func (s *sweeps) Discard(ctx context.Context, q sweep.SightingQuery, limit int) (n int, err error) {
+func (s *sweeps) Discard(ctx context.Context, q scan.SightingQuery, limit int) (n int, err error) {
 	var old []struct{ Key, ID string }
 	err = s.db.get(ctx, &old, `SELECT key, id FROM amends_observations
 		WHERE name = ? AND side = ? AND scan < ? ORDER BY key, id LIMIT ?`, q.Name, string(q.Side), q.Generation, limit)
@@ -185,7 +185,7 @@ func (s *sweeps) Discard(ctx context.Context, q sweep.SightingQuery, limit int) 
 	return n, nil
 }
 
-func (s *sweeps) erase(ctx context.Context, q sweep.SightingQuery, keys [][2]string) (int, error) {
+func (s *sweeps) erase(ctx context.Context, q scan.SightingQuery, keys [][2]string) (int, error) {
 	text, err := json.Marshal(keys)
 	if err != nil {
 		return 0, err

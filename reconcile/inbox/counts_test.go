@@ -1,0 +1,63 @@
+package inbox_test
+
+import (
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/amends-dev/amends/reconcile/inbox"
+)
+
+// A listener that counts, for a page of metrics. Its functions are called from many goroutines.
+func ExampleListener() {
+	var mu sync.Mutex
+	verdicts := map[inbox.Verdict]int{}
+	o := inbox.Options{Listener: &inbox.Listener{
+		Judged: func(d *inbox.Delivery) {
+			mu.Lock()
+			defer mu.Unlock()
+			verdicts[d.Outcome]++
+		},
+	}}
+	o.Listener.Judged(&inbox.Delivery{Outcome: inbox.Applied}) // a hearer does
+	fmt.Println(verdicts)
+	// Output: map[applied:1]
+}
+
+// counts is what a processor did, by its listener.
+type counts struct {
+	mu       sync.Mutex
+	verdicts map[inbox.Verdict]int64
+	last     figures
+}
+
+// figures are counts at one moment.
+type figures struct{ deferred, blocked, lost int64 }
+
+func (c *counts) listener() *inbox.Listener {
+	add := func(n *int64) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		*n++
+	}
+	return &inbox.Listener{
+		Judged: func(d *inbox.Delivery) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			if c.verdicts == nil {
+				c.verdicts = map[inbox.Verdict]int64{}
+			}
+			c.verdicts[d.Outcome]++
+		},
+		Deferred: func(inbox.Object, time.Duration) { add(&c.last.deferred) },
+		Blocked:  func(inbox.Object, string) { add(&c.last.blocked) },
+		Lost:     func(inbox.Object) { add(&c.last.lost) },
+	}
+}
+
+func (c *counts) now() (map[inbox.Verdict]int64, figures) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.verdicts), c.last
+}

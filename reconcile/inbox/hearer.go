@@ -1,0 +1,249 @@
+package inbox
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Hearer turns what was heard into work: it judges the deliveries of an inbox, asks the sources of truth where
+// they prove nothing, and hands what was accepted to the user's functions. Any number of processes may hear on
+// one store. All methods are safe for concurrent use.
+type Hearer struct {
+	gate    Gate
+	opts    Options
+	holder  string
+	sources map[string]*source
+	tell    *Listener
+	panics  panics
+	ran     atomic.Bool
+
+	judgeSoon chan struct{} // something was stored
+	claimSoon chan struct{} // something became due
+	slots     chan struct{} // one for each worker
+	workers   sync.WaitGroup
+}
+
+// New returns a hearer over g. It does nothing before [Hearer.Run]. Every fault of o is reported at once.
+func New(g Gate, o Options) (*Hearer, error) {
+	fault := o.validate()
+	o = o.withDefaults()
+	sources, err := newSources(o.Sources, o.Workers)
+	if err = errors.Join(fault, err); err != nil {
+		return nil, fmt.Errorf("new hearer: %w", err)
+	}
+	h := &Hearer{
+		gate: g, opts: o, holder: rand.Text()[:16], sources: sources,
+		judgeSoon: make(chan struct{}, 1), claimSoon: make(chan struct{}, 1), slots: make(chan struct{}, o.Workers),
+	}
+	h.tell = Tee(logTo(o.Log), o.Listener)
+	return h, nil
+}
+
+// Nudge says that something was stored. A receiver in the same process calls it, so that nothing waits for
+// the next poll. It never blocks.
+func (h *Hearer) Nudge() { soon(h.judgeSoon) }
+
+func soon(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default: // somebody said so already
+	}
+}
+
+// Run hears until ctx ends. Then nothing new is begun, calls under way are cancelled, their objects are given
+// back, and Run returns nil. A store that fails is tried again. A hearer runs once.
+func (h *Hearer) Run(ctx context.Context) error {
+	if h.ran.Swap(true) {
+		return errors.New("this hearer has run already; make a new one")
+	}
+	var loops sync.WaitGroup
+	loops.Go(func() { h.judgeLoop(ctx) })
+	loops.Go(func() { h.claimLoop(ctx) })
+	loops.Go(func() { h.purgeLoop(ctx) })
+	loops.Wait()
+	h.workers.Wait()
+	return nil
+}
+
+// judgeLoop judges what is stored, in batches, until ctx ends.
+func (h *Hearer) judgeLoop(ctx context.Context) {
+	for ctx.Err() == nil {
+		n, err := h.judge(ctx)
+		if err != nil && ctx.Err() == nil {
+			h.opts.Log.WithError(err).Warn("judging failed; trying again")
+		}
+		if n > 0 {
+			soon(h.claimSoon)
+		}
+		if n < h.opts.Batch {
+			wait(ctx, h.judgeSoon, h.opts.Poll)
+		}
+	}
+}
+
+// judge judges one batch.
+func (h *Hearer) judge(ctx context.Context) (int, error) {
+	var judged []Delivery
+	n, err := h.gate.Judge(ctx, h.opts.Batch, func(now time.Time, ds []Delivery, es map[Object]*Entry) error {
+		for i := range ds {
+			h.judgeOne(&ds[i], es[ds[i].Object], now)
+		}
+		judged = ds
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	for i := range judged {
+		h.tell.Judged(&judged[i])
+	}
+	return n, nil
+}
+
+func (h *Hearer) judgeOne(d *Delivery, e *Entry, now time.Time) {
+	if why := d.Because; d.Outcome != "" && why != "" { // who wanted the replay is kept
+		defer func() { d.Because += " (" + why + ")" }()
+	}
+	s := h.sources[d.Object.Source]
+	if s == nil {
+		d.Outcome, d.Because = Unknown, "no source of this name is set up here; set it up and replay"
+		return
+	}
+	err := h.guard(d.Object, func() error {
+		*e, d.Outcome, d.Because = Judge(*e, d, now, &s.Policy)
+		return nil
+	})
+	if err != nil { // a function of the policy panicked: the source knows better
+		e.dirty()
+		e.Due, e.Cause = now, d.Number
+		d.Outcome, d.Because = Hint, brief(err)+"; the source is asked"
+	}
+}
+
+// claimLoop takes objects that are due for as many workers as are free, until ctx ends.
+func (h *Hearer) claimLoop(ctx context.Context) {
+	for {
+		select {
+		case h.slots <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		free := 1
+		for free < h.opts.Workers && h.tryReserve() {
+			free++
+		}
+		if full := h.claim(ctx, free); !full {
+			wait(ctx, h.claimSoon, h.nextTurn())
+		}
+	}
+}
+
+// nextTurn is how long from now the next of the fetches comes due that wait for the rate of their source.
+func (h *Hearer) nextTurn() time.Duration {
+	next := h.opts.Poll
+	for _, s := range h.sources {
+		next = min(next, s.nextTurn(time.Now(), next))
+	}
+	return next
+}
+
+func (h *Hearer) tryReserve() bool {
+	select {
+	case h.slots <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+// claim takes up to free objects and gives each a worker. It reports whether there may be more. The reserved
+// slots go to the workers, or back.
+func (h *Hearer) claim(ctx context.Context, free int) (full bool) {
+	began := time.Now()
+	c := claim{h: h}
+	entries, err := h.gate.Lease(ctx, free, c.decide)
+	for range free - len(entries) {
+		<-h.slots
+	}
+	c.settle(entries)
+	if err != nil {
+		if ctx.Err() == nil {
+			h.opts.Log.WithError(err).Warn("claiming failed; trying again")
+		}
+		return false
+	}
+	for _, d := range c.deferred {
+		h.tell.Deferred(d.object, d.wait)
+	}
+	for i := range entries {
+		h.workers.Go(func() {
+			defer func() { <-h.slots }()
+			h.work(ctx, &entries[i], began)
+		})
+	}
+	return c.seen == free
+}
+
+// claim decides which due objects this process takes.
+type claim struct {
+	h        *Hearer
+	seen     int
+	admitted []*source
+	deferred []turn
+}
+
+// settle gives back what was admitted and not claimed after all: the transaction failed or was repeated.
+func (c *claim) settle(entries []Entry) {
+	for i := range entries {
+		s := c.h.sources[entries[i].Object.Source]
+		c.admitted = slices.Delete(c.admitted, slices.Index(c.admitted, s), slices.Index(c.admitted, s)+1)
+	}
+	for _, s := range c.admitted {
+		s.done()
+	}
+}
+
+type turn struct {
+	object Object
+	wait   time.Duration
+}
+
+// unknownWait is how long an object of a source that is not set up waits.
+const unknownWait = time.Minute
+
+func (c *claim) decide(now time.Time, e *Entry) error {
+	c.seen++
+	s := c.h.sources[e.Object.Source]
+	if s == nil {
+		e.Due = now.Add(unknownWait)
+		return nil
+	}
+	leased := *e
+	lease(&leased, c.h.holder, now, c.h.opts.Lease, &s.Policy)
+	wait, ok := s.admit(s.Policy.mustFetch(&leased, now), time.Now())
+	if !ok {
+		e.Due = now.Add(wait)
+		c.deferred = append(c.deferred, turn{e.Object, wait})
+		return nil
+	}
+	c.admitted = append(c.admitted, s)
+	*e = leased
+	return nil
+}
+
+// wait waits until c, the end of ctx, or d from now.
+func wait(ctx context.Context, c <-chan struct{}, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-c:
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,116 @@
+package inbox
+
+import (
+	"time"
+
+	"github.com/sirupsen/logrus"
+)
+
+// Listener is told what a [Hearer] does. Nil fields are skipped. The functions are called from many goroutines,
+// must not block and must not change what they are given.
+type Listener struct {
+	// Judged: an event met its verdict, durably.
+	Judged func(d *Delivery)
+	// Fetched: the source was asked, on behalf of so many hints. What it said is in one line; err says why it
+	// has to be asked again.
+	Fetched func(o Object, hints int64, took time.Duration, what string, err error)
+	// Delivered: the user's function was called.
+	Delivered func(c *Change, took time.Duration, err error)
+	// Deferred: a fetch waits for its turn within the source's rate.
+	Deferred func(o Object, wait time.Duration)
+	// Blocked: an object waits for something new, or for an operator.
+	Blocked func(o Object, why string)
+	// Lost: the work on an object took longer than its lease, and what it brought was thrown away.
+	Lost func(o Object)
+	// Panicked: a function of the user's panicked. The stack is given once for each place.
+	Panicked func(o Object, what string, stack string)
+}
+
+// Tee returns a listener that tells all of ls, in order.
+func Tee(ls ...*Listener) *Listener {
+	return &Listener{
+		Judged: func(d *Delivery) { each(ls, func(l *Listener) { call1(l.Judged, d) }) },
+		Fetched: func(o Object, hints int64, took time.Duration, what string, err error) {
+			each(ls, func(l *Listener) {
+				if l.Fetched != nil {
+					l.Fetched(o, hints, took, what, err)
+				}
+			})
+		},
+		Delivered: func(c *Change, took time.Duration, err error) {
+			each(ls, func(l *Listener) {
+				if l.Delivered != nil {
+					l.Delivered(c, took, err)
+				}
+			})
+		},
+		Deferred: func(o Object, wait time.Duration) { each(ls, func(l *Listener) { call2(l.Deferred, o, wait) }) },
+		Blocked:  func(o Object, why string) { each(ls, func(l *Listener) { call2(l.Blocked, o, why) }) },
+		Lost:     func(o Object) { each(ls, func(l *Listener) { call1(l.Lost, o) }) },
+		Panicked: func(o Object, what, stack string) {
+			each(ls, func(l *Listener) {
+				if l.Panicked != nil {
+					l.Panicked(o, what, stack)
+				}
+			})
+		},
+	}
+}
+
+func each(ls []*Listener, tell func(*Listener)) {
+	for _, l := range ls {
+		if l != nil {
+			tell(l)
+		}
+	}
+}
+
+func call1[A any](f func(A), a A) {
+	if f != nil {
+		f(a)
+	}
+}
+
+func call2[A, B any](f func(A, B), a A, b B) {
+	if f != nil {
+		f(a, b)
+	}
+}
+
+// logTo returns the listener that writes what a person may want to read, and never a body.
+func logTo(log logrus.FieldLogger) *Listener {
+	at := func(o Object) logrus.FieldLogger { return log.WithField("object", o.String()) }
+	return &Listener{
+		Judged: func(d *Delivery) {
+			log := at(d.Object).WithFields(logrus.Fields{"delivery": d.Number, "topic": d.Topic, "verdict": string(d.Outcome), "why": d.Because})
+			if d.Outcome == Conflict || d.Outcome == Unknown {
+				log.Warn("an event that needs a look")
+			} else {
+				log.Debug("judged")
+			}
+		},
+		Fetched: func(o Object, hints int64, took time.Duration, what string, err error) {
+			log := at(o).WithFields(logrus.Fields{"hints": hints, "took": took.String(), "what": what})
+			if err != nil {
+				log.WithError(err).Warn("the source must be asked again")
+			} else {
+				log.Debug("asked the source")
+			}
+		},
+		Delivered: func(c *Change, took time.Duration, err error) {
+			log := at(c.Object).WithFields(logrus.Fields{"revision": c.Revision, "deleted": c.Deleted, "took": took.String()})
+			if err != nil {
+				log.WithError(err).Warn("the change could not be turned into work; trying again")
+			} else {
+				log.Debug("turned into work")
+			}
+		},
+		Blocked: func(o Object, why string) {
+			at(o).WithField("why", why).Error("needs a person: replay it when the reason is gone")
+		},
+		Lost: func(o Object) { at(o).Warn("the work took longer than its lease; somebody else has the object") },
+		Panicked: func(o Object, what, stack string) {
+			at(o).WithFields(logrus.Fields{"panic": what, "stack": stack}).Error("a function panicked")
+		},
+	}
+}

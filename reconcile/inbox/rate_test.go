@@ -1,0 +1,63 @@
+package inbox_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/amends-dev/amends/reconcile/inbox"
+)
+
+// E6: "429: honour Retry-After, shrink the bucket, keep the key dirty". The whole source waits, not only the key.
+func TestRetryAfterHoldsTheSource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		began := time.Now()
+		var times []time.Duration
+		b.source.Fetch = func(context.Context, inbox.Object) (inbox.Fetched, error) {
+			times = append(times, time.Since(began))
+			if len(times) == 1 {
+				return inbox.Fetched{}, inbox.Later(errors.New("429"), 10*time.Second)
+			}
+			return shown(1), nil
+		}
+		b.source.Workers = 1
+		b.hints("1")
+		_, stop := b.run()
+		defer stop()
+		b.after(2 * time.Second)
+		b.hints("2")
+		b.after(5 * time.Minute)
+		if len(times) < 3 || times[1] < 10*time.Second || len(b.delivered) != 2 {
+			t.Fatalf("asked at %v, delivered %v", times, b.delivered)
+		}
+	})
+}
+
+// E4: the bucket bounds what a source is asked for, a slow source keeps nobody else waiting, and deliveries need
+// no turn.
+func TestRateIsPerSource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.source.Rate, b.source.Burst = 5, 1
+		began := time.Now()
+		for i := range 100 {
+			b.hints(fmt.Sprint("hint ", i))
+		}
+		b.pushes("pushed", 1)
+		_, stop := b.run()
+		defer stop()
+		b.after(2 * time.Second)
+		if n := len(b.fetched); n < 8 || n > 12 || !slices.Contains(b.delivered, "pushed@1") {
+			t.Fatalf("%d fetches in %s; delivered %v", n, time.Since(began), b.delivered)
+		}
+		b.after(time.Minute)
+		if _, told := b.told.now(); len(b.delivered) != 101 || told.deferred == 0 {
+			t.Fatalf("%d delivered, %d deferred", len(b.delivered), told.deferred)
+		}
+	})
+}

@@ -1,0 +1,62 @@
+package inbox_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/amends-dev/amends/reconcile/inbox"
+)
+
+// §2.8: bodies are forgotten first, then verdicts, then what recognises a copy; a redelivery years later meets the gate
+// and is still a duplicate (C6). Forever keeps.
+func TestRetention(t *testing.T) {
+	const day = 24 * time.Hour
+	for name, c := range map[string]struct {
+		keep         inbox.Retention
+		body, digest bool // still there after 92 days
+	}{
+		"by default":      {inbox.Retention{}, false, true},
+		"bodies for ever": {inbox.Retention{Bodies: inbox.Forever, Verdicts: inbox.Forever}, true, true},
+		"for a week":      {inbox.Retention{Bodies: day, Verdicts: 7 * day, Digests: 30 * day}, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t)
+				b.opts.Retention, b.opts.Poll = c.keep, time.Hour
+				b.pushes("1", 1)
+				_, stop := b.run()
+				defer stop()
+				b.after(92 * day)
+				left := b.deliveries()
+				if kept := len(left) == 1 && len(left[0].Body) > 0; kept != c.body {
+					t.Errorf("after 92 days there are %+v", left)
+				}
+				b.number-- // the same event once more
+				b.pushes("1", 1)
+				b.after(2 * time.Hour)
+				again := b.deliveries()
+				if recognised := len(again) == len(left); recognised != c.digest {
+					t.Errorf("a redelivery after 92 days: %d deliveries, before %d", len(again), len(left))
+				}
+				if len(again) > len(left) && again[0].Outcome != inbox.Duplicate {
+					t.Errorf("a redelivery that nobody recognises is %s", again[0].Outcome)
+				}
+				if n := len(b.delivered); n != 1 {
+					t.Errorf("%d deliveries to the saga", n)
+				}
+			})
+		})
+	}
+}
+
+// deliveries are those in the inbox.
+func (b *bench) deliveries() []inbox.Delivery {
+	b.t.Helper()
+	ds, err := b.store.Deliveries(context.Background(), inbox.DeliveryFilter{})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return ds
+}

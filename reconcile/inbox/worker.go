@@ -1,0 +1,121 @@
+package inbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// errLost is returned when the entry belongs to somebody else by now.
+var errLost = errors.New("the lease was lost")
+
+// job is the work on one object under one lease.
+type job struct {
+	h     *Hearer
+	s     *source
+	e     *Entry // as it was leased, and later as it was last written
+	fence int64
+	now   time.Time // when it was last written
+	round round
+	ends  time.Time // of the lease, on our clock: it was given after began
+}
+
+// work does what is owed for one leased object: it asks the source, then delivers what was accepted.
+func (h *Hearer) work(ctx context.Context, e *Entry, began time.Time) {
+	s, blocked := h.sources[e.Object.Source], e.Blocked != ""
+	defer s.done()
+	j := &job{h: h, s: s, e: e, fence: e.Fence, round: round{ticket: e.Dirty, accepted: e.Accepted}, ends: began.Add(h.opts.Lease)}
+	err := j.do(ctx)
+	switch {
+	case errors.Is(err, errLost):
+		h.tell.Lost(e.Object)
+	case err != nil && ctx.Err() == nil:
+		h.opts.Log.WithField("object", e.Object.String()).WithError(err).Warn("the outcome could not be stored; the work is done again when the lease is over")
+	case err == nil && j.e.Blocked != "" && !blocked:
+		h.tell.Blocked(e.Object, j.e.Blocked)
+	case err == nil && !j.e.Due.IsZero() && !j.e.Due.After(j.now):
+		soon(h.claimSoon)
+	}
+}
+
+// do works in bounded time, well before the lease is over: afterwards somebody else may have the object.
+func (j *job) do(ctx context.Context) error {
+	bounded, cancel := context.WithDeadline(ctx, j.ends.Add(-j.h.opts.Lease/3))
+	defer cancel()
+	if leased := j.e.Until.Add(-j.h.opts.Lease); j.s.Policy.mustFetch(j.e, leased) {
+		if finished, err := j.fetch(bounded); finished || err != nil {
+			return err
+		}
+	}
+	if j.round.accepted > j.e.Delivered && bounded.Err() == nil {
+		j.round.deliver = j.deliver(bounded)
+	} else if j.round.accepted > j.e.Delivered {
+		j.round.deliver = bounded.Err()
+	}
+	return j.update(ctx, func(now time.Time, e *Entry) { j.end(ctx, e, now) })
+}
+
+// fetch asks the source and stores what it said. It finishes the work at once when nothing is to be delivered.
+func (j *job) fetch(ctx context.Context) (finished bool, err error) {
+	began, hints := time.Now(), j.e.Dirty-j.e.Clean
+	var f Fetched
+	j.round.fetch = j.h.guard(j.e.Object, func() (err error) {
+		f, err = j.s.Fetch(ctx, j.e.Object)
+		return err
+	})
+	took := time.Since(began)
+	j.s.Quota.Answered(j.round.fetch)
+	if j.round.fetch != nil {
+		j.h.tell.Fetched(j.e.Object, hints, took, "no answer", j.round.fetch)
+		return false, nil //nolint:nilerr // what was accepted before is still delivered; end stores the failure
+	}
+	var what string
+	err = j.update(ctx, func(now time.Time, e *Entry) {
+		j.round.fetch = j.h.guard(e.Object, func() (err error) {
+			*e, what, err = Receive(*e, &f, j.round.ticket, now, &j.s.Policy)
+			return err
+		})
+		j.round.accepted = e.Accepted
+		if finished = e.Accepted <= e.Delivered; finished {
+			j.end(ctx, e, now)
+		}
+	})
+	if err == nil {
+		j.h.tell.Fetched(j.e.Object, hints, took, what, j.round.fetch)
+	}
+	return finished, err
+}
+
+// deliver hands the accepted state to the user's function.
+func (j *job) deliver(ctx context.Context) error {
+	c, began := j.e.change(), time.Now()
+	err := j.h.guard(j.e.Object, func() error { return j.s.Deliver(ctx, c) })
+	j.h.tell.Delivered(&c, time.Since(began), err)
+	return err
+}
+
+// end ends the lease. Work that our own stop cut short was no attempt.
+func (j *job) end(ctx context.Context, e *Entry, now time.Time) {
+	if ctx.Err() != nil && j.round.err() != nil {
+		release(e, &j.round, now)
+		return
+	}
+	finish(e, &j.round, now, &j.s.Policy)
+}
+
+// update changes the entry if it still is ours. It is not cut short by a stop. When the lease is over and nobody
+// has taken the entry since, what we learned still counts.
+func (j *job) update(ctx context.Context, change func(now time.Time, e *Entry)) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), j.h.opts.Lease/3)
+	defer cancel()
+	return j.h.gate.Update(ctx, j.e.Object, func(now time.Time, e *Entry) error {
+		if e.Holder != j.h.holder || e.Fence != j.fence {
+			return fmt.Errorf("%s: %w", e.Object, errLost)
+		}
+		change(now, e)
+		written := *e
+		j.e, j.now = &written, now
+		return nil
+	})
+}

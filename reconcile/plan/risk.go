@@ -1,0 +1,30 @@
+package plan
+
+// Risk groups actions by what they can break.
+type Risk string
+
+// The risks, each but the first with a bound of its own.
+const (
+	Harmless Risk = ""        // nothing, look, resume, adopt, review: no document is made, changed or undone
+	Create   Risk = "create"  // a document is made
+	Update   Risk = "update"  // a document that stands is changed
+	Destroy  Risk = "destroy" // what stands is undone
+)
+
+// Risks are those that have a bound, the worst first.
+var Risks = []Risk{Destroy, Create, Update}
+
+// Risk returns what carrying out the finding can break. What runs a work anew makes a document where none stands, and
+// changes it where one does.
+func (f *Finding) Risk() Risk {
+	switch {
+	case f.Do == Withdraw:
+		return Destroy
+	case f.Do == Start, (f.Do == Revise || f.Do == Again) && len(f.Documents) == 0:
+		return Create
+	case f.Do == Revise, f.Do == Again, f.Do == Adopt && len(f.Changes) > 0: // it is brought up to date at once
+		return Update
+	default:
+		return Harmless
+	}
+}

@@ -1,0 +1,246 @@
+package scan
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/amends-dev/amends/reconcile/inbox"
+)
+
+// cursor is the state of an incremental sweep: how far it has come, and the pass under way. All times but Asked,
+// Began, Wanted.At and Blank are by the source's clock. Its methods decide; they neither ask nor store.
+type cursor struct {
+	High   time.Time     `json:"watermarkAt,omitzero"`            // the newest change of a pass that came to its end; it never goes back
+	Ahead  time.Duration `json:"clockAheadNanos,string,omitzero"` // how far ahead of ours the source's clock was seen
+	Tie    time.Time     `json:"tiedAt,omitzero"`                 // more objects of this time than a page can have
+	Floor  time.Time     `json:"listedFromAt,omitzero"`           // what is older was seen by a full sweep
+	Blank  time.Time     `json:"emptyAt,omitzero"`                // when a pass last found nothing where something was
+	Wanted *wanted       `json:"fullScanWanted,omitempty"`
+	Pass   *pass         `json:"sync,omitempty"`
+
+	By string `json:"writer,omitempty"` // who wrote it, so that two who write the same are told apart
+}
+
+// pass is one way through what changed since a time.
+type pass struct {
+	Began  time.Time    `json:"startedAt"`
+	Since  time.Time    `json:"changedFromAt,omitzero"`
+	Until  time.Time    `json:"changedUntil"`
+	Cursor string       `json:"cursor,omitempty"`         // the provider's, of the next page
+	Limit  int          `json:"pageLimit,omitempty"`      // of the next page, where a page was too small to get past one time
+	Page   inbox.Digest `json:"pageDigest,omitzero"`      // the page before
+	Last   time.Time    `json:"lastChangedAt,omitzero"`   // the change of the last object, in an ordered listing
+	Newest time.Time    `json:"newestChangedAt,omitzero"` // the newest change that is believed, up to Until
+	Seen   int64        `json:"seen,omitempty"`
+
+	Disorder bool `json:"unordered,omitempty"`  // it is not in the order of changes
+	Failed   int  `json:"failedRuns,omitempty"` // runs in a row that ended at Cursor
+}
+
+// wanted is a reason why a full sweep is wanted.
+type wanted struct {
+	Why string    `json:"reason"`
+	At  time.Time `json:"wantedAt"`
+}
+
+// want notes that only a full sweep can tell that begins after a time.
+func (c *cursor) want(why string, after time.Time) {
+	if c.Wanted == nil {
+		c.Wanted = &wanted{Why: why, At: after}
+	}
+	c.Wanted.At = later(c.Wanted.At, after)
+}
+
+// covered takes note of a full sweep that has come to its end: what was wanted before it began is done. Where no page
+// got past one time the next pass begins right behind it, because everything of that time was seen.
+func (c *cursor) covered(full *Complete) {
+	if c.Wanted == nil || full == nil || !full.Started.After(c.Wanted.At) {
+		return
+	}
+	c.Wanted = nil
+	if !c.Tie.IsZero() {
+		c.Floor, c.Tie, c.Pass = c.Tie.Add(1), time.Time{}, nil
+	}
+}
+
+// giveUp is how many runs may end at one cursor of the provider's until it is taken for expired.
+const giveUp = 3
+
+// begin goes on with the pass under way, or begins one.
+func (c *cursor) begin(now time.Time, o *Config) {
+	switch p := c.Pass; {
+	case p == nil:
+		c.Pass = &pass{Began: now, Until: now.Add(c.Ahead - o.Safety)}
+		if !c.High.IsZero() {
+			high := c.High
+			if now.Before(high) { // one wrong stamp is not to eat the overlap
+				high = now
+			}
+			c.Pass.Since = high.Add(-o.Overlap)
+		}
+		c.Pass.Since = later(later(c.Pass.Since, c.Floor), o.Begin)
+	case p.Failed >= giveUp && p.Cursor != "":
+		c.expire()
+	}
+}
+
+// expire goes on without the provider's cursor: from the last object that was listed, if the listing is in order.
+func (c *cursor) expire() {
+	p := c.Pass
+	if !p.Last.IsZero() && !p.Disorder {
+		p.Since = p.Last
+	}
+	p.Cursor, p.Page, p.Limit, p.Failed = "", inbox.Digest{}, 0, 0
+	p.Last = time.Time{}
+}
+
+func (c *cursor) query(o *Config) Query {
+	p := c.Pass
+	return Query{Since: p.Since, Until: p.Until, Cursor: p.Cursor, Limit: max(p.Limit, o.Page)}
+}
+
+// next is what to do behind a page.
+type next int
+
+const (
+	more   next = iota // store it and ask for the next
+	wider              // leave it: ask for it once more, wider
+	finish             // store it: the pass has come to its end
+	broken             // leave it: the listing makes no sense
+)
+
+// outcome is what a page means.
+type outcome struct {
+	next       next
+	why        string // broken: what is wrong
+	violations int64
+}
+
+// page takes a page in.
+func (c *cursor) page(q Query, p *Page, now time.Time, o *Config) outcome {
+	pass := c.Pass
+	digest := digestOf(p.Objects)
+	if what, ok := noProgress(q, p.Next, len(p.Objects), digest == pass.Page && len(p.Objects) > 0); ok {
+		return c.standing(q, p, what, now, o)
+	}
+	pass.Page, pass.Limit, pass.Failed = digest, 0, 0
+	var out outcome
+	beyond := len(p.Objects) > 0
+	for i := range p.Objects {
+		changed := p.Objects[i].Changed
+		if !c.object(&p.Objects[i], now, o) {
+			out.violations++
+		}
+		beyond = beyond && changed.After(pass.Until)
+	}
+	pass.Cursor = p.Next
+	if p.Next == "" || beyond && !pass.Disorder {
+		c.end(now)
+		out.next = finish
+	}
+	return out
+}
+
+// noProgress recognises a page that leads nowhere (I8).
+func noProgress(q Query, next string, objects int, same bool) (what string, ok bool) {
+	switch {
+	case objects == 0 && next != "":
+		return "a page is empty, and yet there is said to be a next one", true
+	case next != "" && next == q.Cursor:
+		return "the cursor of the next page is that of this one", true
+	case same:
+		return "the same page was given twice", true
+	}
+	return "", false
+}
+
+// widest is how many times wider than usual a page may be asked for.
+const widest = 16
+
+// standing decides about a page that leads nowhere. If all its objects changed at one time it may only be too small:
+// it is asked for wider (I5). A time is never stepped over.
+func (c *cursor) standing(q Query, p *Page, what string, now time.Time, o *Config) outcome {
+	pass := c.Pass
+	tie := len(p.Objects) > 0
+	for i := range p.Objects {
+		tie = tie && p.Objects[i].Changed.Equal(p.Objects[0].Changed)
+	}
+	if tie && q.Limit*2 <= o.Page*widest {
+		pass.Limit = q.Limit * 2
+		return outcome{next: wider}
+	}
+	pass.Limit = 0
+	if !tie {
+		return outcome{next: broken, why: what, violations: 1}
+	}
+	c.Tie = p.Objects[0].Changed
+	why := fmt.Sprintf("more than %d objects changed at %s, and the source's pages do not get past that time; a full sweep has to see them",
+		len(p.Objects), c.Tie.UTC().Format(time.RFC3339Nano))
+	c.want(why, later(now, c.Tie.Add(o.Overlap))) // when all of that time is shown
+	return outcome{next: broken, why: why, violations: 1}
+}
+
+// object takes an object in. It reports whether the object is what a listing promises. What is not is stored all the
+// same, because the gate can judge it; it only moves no cursor.
+func (c *cursor) object(o *Object, now time.Time, conf *Config) bool {
+	p, changed := c.Pass, o.Changed
+	p.Seen++
+	if changed.IsZero() || changed.After(now.Add(conf.Skew)) {
+		return false
+	}
+	inOrder := !changed.Before(p.Last)
+	if p.Last = later(p.Last, changed); !inOrder {
+		p.Disorder = true
+	}
+	if ahead := changed.Sub(now); ahead > c.Ahead {
+		c.Ahead = ahead
+	}
+	if !changed.After(p.Until) {
+		p.Newest = later(p.Newest, changed)
+	}
+	inBounds := p.Since.IsZero() || !changed.Before(p.Since.Add(-max(o.Version.Step, time.Second)))
+	return inBounds && inOrder
+}
+
+// end ends a pass.
+func (c *cursor) end(now time.Time) {
+	p := c.Pass
+	blank := p.Seen == 0 && !c.High.IsZero()
+	if blank && now.Sub(c.Blank) > 24*time.Hour {
+		c.Blank = now
+		c.want(fmt.Sprintf("the source lists nothing from %s on, where the newest change was at %s: its clock went back, or what changed last was deleted",
+			p.Since.UTC().Format(time.RFC3339), c.High.UTC().Format(time.RFC3339)), now)
+	}
+	c.High, c.Pass = later(c.High, p.Newest), nil
+}
+
+// fail takes note of a run that ended early.
+func (c *cursor) fail() {
+	if c.Pass != nil {
+		c.Pass.Failed++
+	}
+}
+
+// String is where the sweep stands, for people.
+func (c *cursor) String() string {
+	if c.High.IsZero() {
+		return "the beginning"
+	}
+	return c.High.UTC().Format(time.RFC3339Nano)
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// digestOf tells pages apart.
+func digestOf(objects []Object) inbox.Digest {
+	parts := make([]string, 0, 2*len(objects))
+	for i := range objects {
+		parts = append(parts, objects[i].ID, stamp(objects[i].Changed))
+	}
+	return inbox.DigestOf(parts...)
+}

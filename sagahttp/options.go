@@ -1,0 +1,209 @@
+package sagahttp
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Options tunes a client. The zero value of every field means its default.
+type Options struct {
+	// KeyHeader carries Request.Key. Default: Idempotency-Key.
+	KeyHeader string
+	// UserAgent names the caller to the destination. Default: amends-effect.
+	UserAgent string
+	// Header goes with every request, for example a static API token.
+	Header http.Header
+	// Authorize adds credentials to a request that is otherwise complete. It may read the body and add headers
+	// and query values; it must leave method and address alone. Its context carries the deadline but not the
+	// attempt's gate, so it may fetch a token. When it fails, nothing was sent.
+	Authorize func(*http.Request) error
+
+	// NotExecuted lists the statuses by which this destination promises that it did nothing. Nil means 429. A
+	// list replaces the default: []int{429, 503} trusts both, an empty list that is not nil trusts none.
+	NotExecuted []int
+
+	// CheckResponse finds the errors that the destination puts into answers: GraphQL's errors in a 200, the error of
+	// JSON-RPC, {"ok":false}. It is asked about every answer that came whole, and before Request.Into is decoded. Nil: the
+	// status counts, as the table says. An error: its class counts ([saga.Permanent], [saga.NotSent], else unknown) and its
+	// [saga.RetryAfter], up to an hour, and [saga.HoldBack]; one line of its text, at most 200 bytes, is shown and kept as
+	// Explain's is. It must not call anything not sent that was sent: see NotExecutedCodes.
+	CheckResponse func(*Response) error
+	// NotExecutedCodes lists the words by which this destination promises, in the JSON of an answer, that it did nothing:
+	// THROTTLED. Where CheckResponse says saga.NotSent of a request that writes, one of them has to be a string or number of
+	// the body, or the status has to be one of NotExecuted, or 401, 403, 407, 421, 423 or 425. Otherwise it is unknown.
+	NotExecutedCodes []string
+
+	// Explain tells the words of an answer that errors show, and with them logs, the ledger and `amends show`: of its
+	// result one line is shown, at most 200 bytes. The ledger keeps it, so answer "" where a destination repeats personal
+	// data in its errors. Default: the message, detail, error or title of a JSON answer, else its first line, or that of
+	// plain text.
+	Explain func(*StatusError) string
+
+	// Timeout bounds a request whose context has no deadline. Default: 30 s.
+	Timeout time.Duration
+	// ConnectTimeout bounds dialling and the TLS handshake. Default: 10 s.
+	ConnectTimeout time.Duration
+	// IdleTimeout closes an unused connection. Keep it below the server's own. Default: 4 s.
+	IdleTimeout time.Duration
+	// MaxConns bounds the connections, and so the requests in flight. Others wait; when their deadline passes
+	// meanwhile they were not sent. Default: 32.
+	MaxConns int
+
+	// MaxRequest bounds a request's body in bytes. Default: 1 MiB.
+	MaxRequest int
+	// MaxAnswer bounds the part of an answer's body that is read. Default: 1 MiB.
+	MaxAnswer int
+	// MaxHeader bounds an answer's header. Default: 64 KiB.
+	MaxHeader int
+
+	// WrapTransport puts a RoundTripper of yours around the one that sends: for tracing, or for OAuth where Authorize does not
+	// do. It has to send by the RoundTripper it is given, once, with the request's context, method and address: see the
+	// package comment. For mTLS, TLS is enough.
+	WrapTransport func(http.RoundTripper) http.RoundTripper
+	// TLS configures https. It is cloned; TLS 1.2 is the least version accepted, and ALPN offers HTTP/1.1 only.
+	TLS *tls.Config
+	// Dial opens connections: the place for an address check, a tunnel or a pinned address. Default: net.Dialer.
+	// Its connections must report honestly how many bytes a failed Write took.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+}
+
+func (o *Options) withDefaults() Options {
+	var d Options
+	if o != nil {
+		d = *o
+	}
+	orElse(&d.KeyHeader, "Idempotency-Key")
+	orElse(&d.UserAgent, "amends-effect")
+	orElse(&d.Timeout, 30*time.Second)
+	orElse(&d.ConnectTimeout, 10*time.Second)
+	orElse(&d.IdleTimeout, 4*time.Second)
+	orElse(&d.MaxConns, 32)
+	orElse(&d.MaxRequest, 1<<20)
+	orElse(&d.MaxAnswer, 1<<20)
+	orElse(&d.MaxHeader, 64<<10)
+	if d.NotExecuted == nil {
+		d.NotExecuted = []int{http.StatusTooManyRequests}
+	}
+	if d.Explain == nil {
+		d.Explain = explain
+	}
+	if d.Dial == nil {
+		d.Dial = new(net.Dialer).DialContext
+	}
+	d.Header = d.Header.Clone()
+	d.NotExecuted = slices.Clone(d.NotExecuted)
+	d.NotExecutedCodes = slices.Clone(d.NotExecutedCodes)
+	return d
+}
+
+func orElse[T comparable](field *T, fallback T) {
+	var zero T
+	if *field == zero {
+		*field = fallback
+	}
+}
+
+// validate reports everything that is wrong, in one error.
+func (o *Options) validate() error {
+	errs := []error{
+		positive("Timeout", o.Timeout),
+		positive("ConnectTimeout", o.ConnectTimeout),
+		positive("IdleTimeout", o.IdleTimeout),
+		positive("MaxConns", o.MaxConns),
+		positive("MaxRequest", o.MaxRequest),
+		positive("MaxAnswer", o.MaxAnswer),
+		positive("MaxHeader", o.MaxHeader),
+	}
+	if !isToken(o.KeyHeader) || isReserved(o.KeyHeader) {
+		errs = append(errs, fmt.Errorf("KeyHeader is %q: it must be a header name that HTTP leaves to applications", o.KeyHeader))
+	}
+	if !isHeaderValue(o.UserAgent) {
+		errs = append(errs, errors.New("UserAgent holds a line break or another control character"))
+	}
+	for _, status := range o.NotExecuted {
+		if status < 300 || status > 599 {
+			errs = append(errs, fmt.Errorf("NotExecuted lists %d: only answers from 300 to 599 can say that nothing was done", status))
+		}
+	}
+	if slices.Contains(o.NotExecutedCodes, "") {
+		errs = append(errs, errors.New("NotExecutedCodes lists an empty code"))
+	}
+	if len(o.NotExecutedCodes) > 0 && o.CheckResponse == nil {
+		errs = append(errs, errors.New("NotExecutedCodes says what CheckResponse may call not sent, and there is no CheckResponse"))
+	}
+	return errors.Join(append(errs, checkHeader("Header", o.Header, o.KeyHeader))...)
+}
+
+func positive[T int | time.Duration](field string, value T) error {
+	if value < 0 {
+		return fmt.Errorf("%s is %v: it must not be negative", field, value)
+	}
+	return nil
+}
+
+// checkHeader refuses what would break the framing of a request or hide its key. It never prints a value.
+func checkHeader(field string, h http.Header, keyHeader string) error {
+	var errs []error
+	for name, values := range h {
+		switch {
+		case !isToken(name):
+			errs = append(errs, fmt.Errorf("%s names %q, which is not a header name", field, name))
+		case isReserved(name):
+			errs = append(errs, fmt.Errorf("%s sets %s, which the client sets itself", field, name))
+		case strings.EqualFold(name, keyHeader):
+			errs = append(errs, fmt.Errorf("%s sets %s: give the key as Request.Key", field, name))
+		case !allFunc(values, isHeaderValue):
+			errs = append(errs, fmt.Errorf("%s: the value of %s holds a line break or another control character", field, name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func isReserved(header string) bool {
+	switch http.CanonicalHeaderKey(header) {
+	case "Connection", "Content-Length", "Expect", "Host", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "User-Agent":
+		return true
+	}
+	return false
+}
+
+func isToken(s string) bool {
+	return s != "" && strings.IndexFunc(s, func(r rune) bool {
+		return r <= ' ' || r >= 0x7f || strings.ContainsRune(`()<>@,;:\"/[]?={}`, r)
+	}) < 0
+}
+
+func isHeaderValue(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool { return (r < ' ' && r != '\t') || r == 0x7f }) < 0
+}
+
+func allFunc(values []string, ok func(string) bool) bool {
+	return !slices.ContainsFunc(values, func(v string) bool { return !ok(v) })
+}
+
+// parseBase reads the address that every request of a client goes to.
+func parseBase(base string) (*url.URL, error) {
+	u, err := url.Parse(base)
+	if err != nil {
+		return nil, errors.New("the base URL cannot be parsed") // its text may hold a password
+	}
+	switch {
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, errors.New("the base URL must begin with http:// or https://")
+	case u.Hostname() == "":
+		return nil, errors.New("the base URL names no host")
+	case u.User != nil:
+		return nil, errors.New("the base URL holds a user or password: give credentials by Options.Authorize or Options.Header")
+	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		return nil, errors.New("the base URL holds a query or fragment: give query values by Request.Query")
+	}
+	return u, nil
+}

@@ -1,0 +1,65 @@
+package sagahttp
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/amends-dev/amends/saga"
+)
+
+var (
+	// ErrTooLarge says that the answer is a success whose body is larger than Options.MaxAnswer. The effect happened.
+	ErrTooLarge = errors.New("the body is larger than Options.MaxAnswer")
+	// ErrNotJSON says that the answer is a success whose body is not the JSON that Request.Into asked for.
+	ErrNotJSON = errors.New("the body is not the JSON that was asked for")
+)
+
+// Response is an answer, read to its end.
+type Response struct {
+	Status int
+	Header http.Header `json:"-"`
+	// Body holds at most Options.MaxAnswer bytes. It may be personal data: do not log it.
+	Body []byte `json:"-"`
+}
+
+// String names the status only, so that printing a response does not print its body.
+func (r *Response) String() string { return fmt.Sprintf("%d %s", r.Status, http.StatusText(r.Status)) }
+
+// GoString is String, for %#v.
+func (r *Response) GoString() string { return r.String() }
+
+// read takes the answer's body and judges the answer.
+func (c *Client) read(this call, answer *http.Response) (*Response, error) {
+	body, err := io.ReadAll(io.LimitReader(answer.Body, int64(c.opts.MaxAnswer)+1))
+	tooLarge := len(body) > c.opts.MaxAnswer
+	if tooLarge {
+		body = body[:c.opts.MaxAnswer]
+	}
+	resp := &Response{Status: answer.StatusCode, Header: answer.Header, Body: body}
+	success, whole := resp.Status >= 200 && resp.Status <= 299, err == nil && !tooLarge
+	if whole {
+		if found := c.check(resp); found != nil {
+			return resp, c.statusError(this, resp, found)
+		}
+	}
+	switch {
+	case !success:
+		return resp, c.statusError(this, resp, nil) // the status says it all, even if the body was cut
+	case err != nil:
+		return resp, this.unusable(&sendError{state: "answered " + resp.String() + ", but its body was cut", err: err})
+	case tooLarge:
+		return resp, this.unusable(&sendError{state: "answered " + resp.String(), err: ErrTooLarge, ours: true})
+	case this.Into != nil && json.Unmarshal(body, this.Into) != nil: // its error may quote the body
+		return resp, this.unusable(&sendError{state: "answered " + resp.String(), err: ErrNotJSON, ours: true})
+	}
+	return resp, nil
+}
+
+// unusable is a success whose body cannot be used: of class unknown, so that it is not taken for a refusal.
+func (c call) unusable(err *sendError) error {
+	err.request = c.Request
+	return c.mark(saga.Unknown, err)
+}
