@@ -146,16 +146,14 @@ func (s *stage) watch(ctx context.Context, progress func() (done int, finished b
 			if over {
 				s.disaster = disaster{}
 			} else {
-				s.killNext(done)
+				s.killNext(false, done)
 			}
 		case ended && !finished:
 			return fmt.Errorf("the %s process ended before its work did; its log is %s", s.procs.role, s.procs.log.Name())
 		case ended, finished && len(s.killAt) == 0 && !s.procs.once:
 			return nil
-		case finished:
-			s.killNext(s.config.Orders)
 		default:
-			s.killNext(done)
+			s.killNext(finished, done)
 		}
 		// Looking must not be what keeps the machine busy.
 		if err := pause(ctx, max(4*time.Since(began), time.Duration(10+s.random.IntN(60))*time.Millisecond)); err != nil {
@@ -164,9 +162,9 @@ func (s *stage) watch(ctx context.Context, progress func() (done int, finished b
 	}
 }
 
-// killNext kills a process when as many orders are done as was chosen for the next kill, and one is alive.
-func (s *stage) killNext(done int) {
-	if len(s.killAt) > 0 && done >= s.killAt[0] && s.procs.kill(s.random) {
+// killNext kills a process when as many orders are done as was chosen for the next kill, or all are, and one is alive.
+func (s *stage) killNext(all bool, done int) {
+	if len(s.killAt) > 0 && (all || done >= s.killAt[0]) && s.procs.kill(s.random) {
 		s.killAt = s.killAt[1:]
 	}
 }
