@@ -35,14 +35,14 @@ func (db *DB) claim(ctx context.Context, c sqlstore.ClaimArgs) (a sqlstore.Claim
 // look runs claimText, unless nothing was there the last time and restText says that nothing is. While a dead session holds works
 // it takes nothing, unless told to.
 func (db *DB) look(ctx context.Context, c sqlstore.ClaimArgs, anyway bool) (a sqlstore.ClaimAnswer, lost bool, err error) {
-	if db.quiet.Load() {
+	if db.quiet.Load() && !anyway {
 		var still struct {
 			Live, Lost, Busy sqlstore.Flag
 			Controls         sqlstore.Number
 		}
 		err := db.rest.GetContext(ctx, &still, db.now(), c.Known, c.Limit, c.Token, anyway, c.Rooms)
-		if err != nil || !bool(still.Lost || still.Busy) {
-			return sqlstore.ClaimAnswer{Live: bool(still.Live), Controls: int64(still.Controls)}, false, err
+		if err != nil || bool(still.Lost || !still.Busy) {
+			return sqlstore.ClaimAnswer{Live: bool(still.Live), Controls: int64(still.Controls)}, bool(still.Lost), err
 		}
 	}
 	var all []claimRow
@@ -77,11 +77,11 @@ func (db *DB) post(ctx context.Context, p sqlstore.PostArgs) (found bool, err er
 // lookText is where a look finds works, and how the session stands. The parameters: $1 the clock, $2 known versions, $3 limit,
 // $4 the session, $5 whether works are taken while a dead session still holds some, $6 the rooms.
 //
-// A place is one range of the index of what is due: a saga, a version, a class. Ranges are found by leaps, so that an empty
-// look takes a few pages however many definitions are known; works that are not known here are never met. What waits for a
-// destination is of places of its own, one for each destination with room, saga and version; destinations for which nothing
-// waits are put aside with one look at each, a join with LIMIT, because EXISTS leaves the server free to read the whole index
-// from its other side.
+// A place is one range of the index of what is due: a saga, a version, a class. The places of each known saga are found by
+// leaps, so that a look takes a few pages for each, and works of other sagas are never met. What waits for a destination is of
+// places of its own, one for each destination with room, saga and version; destinations for which nothing waits are put aside
+// with one look at each, a join with LIMIT, because EXISTS leaves the server free to read the whole index from its other side.
+// OFFSET 0 keeps it from reading what is known before it has seen that anything waits.
 const lookText = `WITH RECURSIVE ` + sqlstore.Holders + `,
 	clock AS MATERIALIZED (SELECT ` + clock + ` AS now),
 	buried AS (
@@ -98,17 +98,20 @@ const lookText = `WITH RECURSIVE ` + sqlstore.Holders + `,
 		FROM state CROSS JOIN jsonb_array_elements($2::jsonb) AS value
 		WHERE $3 > 0 AND state.live AND ($5::boolean OR NOT state.lost)),
 	present (saga, version, class) AS (
-		(SELECT h.saga, h.version, h.class FROM amends_instances AS h WHERE ` + released + ` ORDER BY h.saga, h.version, h.class LIMIT 1)
+		SELECT h.saga, h.version, h.class FROM (SELECT DISTINCT saga FROM known) AS mine CROSS JOIN LATERAL (
+			SELECT h.saga, h.version, h.class FROM amends_instances AS h WHERE h.saga = mine.saga AND ` + released + `
+			ORDER BY h.version, h.class LIMIT 1) AS h
 		UNION ALL
 		SELECT h.saga, h.version, h.class FROM present CROSS JOIN LATERAL (
 			SELECT h.saga, h.version, h.class FROM amends_instances AS h
-			WHERE (h.saga, h.version, h.class) > (present.saga, present.version, present.class) AND ` + released + `
-			ORDER BY h.saga, h.version, h.class LIMIT 1) AS h),
+			WHERE h.saga = present.saga AND (h.version, h.class) > (present.version, present.class) AND ` + released + `
+			ORDER BY h.version, h.class LIMIT 1) AS h),
 	place AS MATERIALIZED (
 		SELECT present.saga, present.version, present.class
-		FROM present CROSS JOIN LATERAL (SELECT FROM known WHERE known.saga = present.saga AND known.version = present.version LIMIT 1) AS one),
+		FROM present CROSS JOIN LATERAL (SELECT FROM known WHERE known.saga = present.saga AND known.version = present.version LIMIT 1) AS one
+		WHERE present.class BETWEEN 0 AND 2),
 	ended (saga) AS (
-		SELECT (SELECT h.saga FROM amends_instances AS h WHERE ` + unread + ` ORDER BY h.saga LIMIT 1)
+		SELECT (SELECT h.saga FROM amends_instances AS h WHERE ` + unread + ` ORDER BY h.saga LIMIT 1) WHERE EXISTS (SELECT FROM known)
 		UNION ALL
 		SELECT (SELECT h.saga FROM amends_instances AS h WHERE h.saga > ended.saga AND ` + unread + ` ORDER BY h.saga LIMIT 1)
 		FROM ended WHERE ended.saga IS NOT NULL),
@@ -118,7 +121,7 @@ const lookText = `WITH RECURSIVE ` + sqlstore.Holders + `,
 		WHERE one.version IS NOT NULL),
 	room AS MATERIALIZED (
 		SELECT value ->> 0 AS destination, least((value ->> 1)::integer, $3) AS places
-		FROM state CROSS JOIN json_array_elements($6::json) AS value
+		FROM state CROSS JOIN jsonb_array_elements($6::jsonb) AS value
 			CROSS JOIN LATERAL (SELECT FROM amends_instances AS h WHERE h.waits_for = value ->> 0 LIMIT 1) AS one
 		WHERE $3 > 0 AND state.live AND ($5::boolean OR NOT state.lost))`
 

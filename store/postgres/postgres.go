@@ -82,7 +82,7 @@ type DB struct {
 	now      func() any  // nil but in tests: the server's clock
 	most     int         // statementBytes but in tests
 	shard    int64       // of the inbox's counts
-	quiet    atomic.Bool // the last claim found nothing
+	quiet    atomic.Bool // a hint, the last claim found nothing: restText is asked first
 }
 
 var (

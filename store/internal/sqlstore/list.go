@@ -116,10 +116,10 @@ func (s *chains) walk(f *ledger.Filter, at ledger.Position) *listing {
 const unfinished = "h.finished_at IS NULL AND h.status <> 'running'"
 
 // moving are instances that go on: each is held, due, or in the line of a destination. A claim touches their rows, so an index
-// of them by their status would cost each claim a tenth; these three it pays for anyway.
+// of them by their status would cost each claim a tenth; these three it pays for anyway. A page reads all that goes on, and sorts it.
 const moving = `(SELECT * FROM amends_instances WHERE session IS NOT NULL
 	UNION ALL SELECT * FROM amends_instances WHERE session IS NULL AND due_at IS NOT NULL AND finished_at IS NULL AND waits_for IS NULL
-	UNION ALL SELECT * FROM amends_instances WHERE waits_for IS NOT NULL)`
+	UNION ALL SELECT * FROM amends_instances WHERE waits_for IS NOT NULL AND session IS NULL)`
 
 // behind sets the order, and begins the range where the page before ended.
 func (l *listing) behind(f *ledger.Filter, at ledger.Position, buckets int) {
