@@ -21,9 +21,15 @@ func (s *chains) List(ctx context.Context, f ledger.Filter) (ledger.Page, error)
 	if err != nil {
 		return ledger.Page{}, s.failed(ctx, err, "list works")
 	}
-	l := s.walk(&f, at)
 	var found, last []HeadRow
 	err = s.db.View(ctx, func(ctx context.Context, q Queries) error {
+		crowded := false
+		if f.Status == saga.Running {
+			if err := q.QueryRowxContext(ctx, crowd).Scan(&crowded); err != nil {
+				return err
+			}
+		}
+		l := s.walk(&f, at, crowded)
 		found, last = found[:0], last[:0]
 		if err := sqlx.SelectContext(ctx, q, &found, l.page(f.PageSize()+1), l.args...); err != nil || len(found) > f.PageSize() {
 			return err
@@ -69,8 +75,8 @@ type listing struct {
 }
 
 // walk chooses the index that a listing goes along. What it is led by is a condition on the range, the rest is looked at
-// row by row.
-func (s *chains) walk(f *ledger.Filter, at ledger.Position) *listing {
+// row by row. What runs is gathered and sorted unless it is a crowd, of which many are met along the numbers.
+func (s *chains) walk(f *ledger.Filter, at ledger.Position, crowded bool) *listing {
 	l, rest := &listing{from: "amends_instances"}, *f
 	switch {
 	case f.InOrderOfWork(): // amends_instances_work
@@ -90,6 +96,7 @@ func (s *chains) walk(f *ledger.Filter, at ledger.Position) *listing {
 	case f.WaitsFor != "": // amends_instances_waiting
 		l.few = true
 		l.add("h.waits_for = ", f.WaitsFor)
+	case f.Status == saga.Running && crowded:
 	case f.Status == saga.Running: // the indexes of claims
 		l.few, l.from = true, moving
 		l.add("h.status = ", string(saga.Running))
@@ -116,10 +123,13 @@ func (s *chains) walk(f *ledger.Filter, at ledger.Position) *listing {
 const unfinished = "h.finished_at IS NULL AND h.status <> 'running'"
 
 // moving are instances that go on: each is held, due, or in the line of a destination. A claim touches their rows, so an index
-// of them by their status would cost each claim a tenth; these three it pays for anyway. A page reads all that goes on, and sorts it.
+// of them by their status would cost each claim a tenth; these three it pays for anyway.
 const moving = `(SELECT * FROM amends_instances WHERE session IS NOT NULL
 	UNION ALL SELECT * FROM amends_instances WHERE session IS NULL AND due_at IS NOT NULL AND finished_at IS NULL AND waits_for IS NULL
 	UNION ALL SELECT * FROM amends_instances WHERE waits_for IS NOT NULL AND session IS NULL)`
+
+// crowd reports whether more instances go on than a page looks at.
+var crowd = fmt.Sprintf("SELECT count(*) > %[1]d FROM (SELECT 1 AS one FROM %[2]s AS h LIMIT %[1]d + 1) AS h", walked, moving)
 
 // behind sets the order, and begins the range where the page before ended.
 func (l *listing) behind(f *ledger.Filter, at ledger.Position, buckets int) {

@@ -100,7 +100,7 @@ func TestListingsOnPostgres(t *testing.T) {
 			db.MustExecContext(t.Context(), statement)
 		}
 		for _, look := range looks {
-			l := (&chains{db: &Dialect{Moment: moment, Buckets: c.buckets}}).walk(&look.f, ledger.Position{})
+			l := (&chains{db: &Dialect{Moment: moment, Buckets: c.buckets}}).walk(&look.f, ledger.Position{}, false)
 			for what, text := range map[string]string{"page": l.page(50), "end": l.end()} {
 				args := l.args
 				if what == "end" {
@@ -122,6 +122,7 @@ func TestListingsOnPostgres(t *testing.T) {
 		}
 		walks(t, db, moment, c.buckets)
 	}
+	crowded(t, db, moment, `now()`, 64)
 }
 
 // spread puts the works of fill into 64 buckets.
@@ -132,12 +133,7 @@ const spread = `UPDATE amends_instances SET ref = ref % 64 << 57 | ref; UPDATE a
 // pages have nothing.
 func walks(t *testing.T, db *sqlx.DB, moment func(time.Time) any, buckets int) {
 	t.Helper()
-	s := &chains{db: &Dialect{
-		Moment:  moment,
-		Buckets: buckets,
-		View:    func(ctx context.Context, fn func(context.Context, Queries) error) error { return fn(ctx, db) },
-		Explain: func(_ context.Context, err error) error { return err },
-	}}
+	s := lister(db, moment, buckets)
 	for _, look := range []struct {
 		f             ledger.Filter
 		found, silent int // works, and pages without any
@@ -182,6 +178,55 @@ func walks(t *testing.T, db *sqlx.DB, moment func(time.Time) any, buckets int) {
 	}
 }
 
+// crowded makes many works run. What runs is gathered and sorted while a page can hold it all; more is met along the numbers.
+func crowded(t *testing.T, db *sqlx.DB, moment func(time.Time) any, at string, buckets int) {
+	t.Helper()
+	is := func(want bool) {
+		var many bool
+		if err := db.GetContext(t.Context(), &many, crowd); err != nil || many != want {
+			t.Errorf("a crowd: %t, %v, want %t", many, err, want)
+		}
+	}
+	is(false)
+	defer is(true)
+	db.MustExecContext(t.Context(), fmt.Sprintf(`
+		WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 15000)
+		INSERT INTO amends_instances (ref, saga, work_id, version, status, due_at, created_at, updated_at)
+		SELECT 400000 + n, 'order-to-0', 'crowd:' || n, 1, 'running', %[1]s, %[1]s, %[1]s FROM n`, at))
+	f := ledger.Filter{Status: saga.Running, Newest: true, Limit: 1000}
+	if l := lister(db, moment, buckets).walk(&f, ledger.Position{}, true); l.from != "amends_instances" || l.few {
+		t.Errorf("a crowd is gathered from %s", l.from)
+	}
+	if n := along(t, db, moment, buckets, f); n != 15_110 {
+		t.Errorf("listed %d works that run, want 15,110", n)
+	}
+}
+
+// along counts what all pages of a listing have.
+func along(t *testing.T, db *sqlx.DB, moment func(time.Time) any, buckets int, f ledger.Filter) (n int) {
+	t.Helper()
+	s := lister(db, moment, buckets)
+	for {
+		page, err := s.List(t.Context(), f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += len(page.Heads)
+		if f.After = page.Next; f.After == "" {
+			return n
+		}
+	}
+}
+
+func lister(db *sqlx.DB, moment func(time.Time) any, buckets int) *chains {
+	return &chains{db: &Dialect{
+		Moment:  moment,
+		Buckets: buckets,
+		View:    func(ctx context.Context, fn func(context.Context, Queries) error) error { return fn(ctx, db) },
+		Explain: func(_ context.Context, err error) error { return err },
+	}}
+}
+
 // pages are those of the node that has all others below it.
 func pages(t *testing.T, plan string) (pages int) {
 	t.Helper()
@@ -210,7 +255,7 @@ func TestListingsOnSQLite(t *testing.T) {
 	db.MustExecContext(t.Context(), fmt.Sprintf(fill, `1000000 + n`, `zeroblob(16)`))
 	moment := func(t time.Time) any { return t.UnixMicro() }
 	for _, look := range looks {
-		l := (&chains{db: &Dialect{Moment: moment}}).walk(&look.f, ledger.Position{})
+		l := (&chains{db: &Dialect{Moment: moment}}).walk(&look.f, ledger.Position{}, false)
 		for what, text := range map[string]string{"page": l.page(50), "end": l.end()} {
 			args := l.args
 			if what == "end" {
@@ -228,4 +273,5 @@ func TestListingsOnSQLite(t *testing.T) {
 		}
 	}
 	walks(t, db, moment, 1)
+	crowded(t, db, moment, `1000000`, 1)
 }
