@@ -15,6 +15,9 @@ RACE = $(shell scripts/deps.sh -have gcc && echo -race -gcflags=modernc.org/sqli
 # Much of what the tests do is wait, for processes and disks: two cores have room for more than two at a time.
 PARALLEL := -p 3 -parallel 4
 
+# Properties of which each check is a whole world: the race detector does not stand so many goroutines.
+WORLDS := ^TestRebuildAfterAnyHistory$$|^TestReconcilerBringsHome$$
+
 # Starts a PostgreSQL for the command and stops it afterwards, unless
 # AMENDS_TEST_POSTGRES names one.
 WITH_POSTGRES := bin/withpostgres
@@ -62,8 +65,8 @@ unit: $(WITH_POSTGRES) ## The Go tests, with the race detector and a PostgreSQL.
 .PHONY: nightly
 nightly: export AMENDS_MODEL = full
 nightly: deps fmt vet model lint $(WITH_POSTGRES) ## Tests again and again in random order, fuzzing, soak.
-	RAPID_CHECKS=10000 $(WITH_POSTGRES) go test $(RACE) $(PARALLEL) -count=2 -shuffle=on -skip '^TestModel' -timeout 2h $$(go list ./... | grep -v /reconcile/works$$)
-	RAPID_CHECKS=500 go test -count=2 -shuffle=on -timeout 2h ./reconcile/works # each a whole world; the race detector does not stand so many goroutines
+	RAPID_CHECKS=10000 $(WITH_POSTGRES) go test $(RACE) $(PARALLEL) -count=2 -shuffle=on -skip '^TestModel|$(WORLDS)' -timeout 2h ./...
+	RAPID_CHECKS=500 go test -count=2 -shuffle=on -timeout 2h -run '$(WORLDS)' ./reconcile
 	AMENDS_NIGHTLY=1 $(WITH_POSTGRES) go test $(RACE) -parallel=2 -timeout 2h ./coordinator
 	AMENDS_NIGHTLY=1 $(WITH_POSTGRES) go test $(RACE) -parallel=2 -timeout 1h -run TestKilled ./reconcile/schedule ./reconcile/scan
 	AMENDS_NIGHTLY=1 $(WITH_POSTGRES) go test $(RACE) -parallel=8 -timeout 1h -run 'TestVariants|TestConformanceCatches' ./store/...

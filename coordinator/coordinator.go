@@ -79,6 +79,9 @@ func New(l ledger.Ledger, opts *Options) (*Coordinator, error) {
 	return c, nil
 }
 
+// Ledger returns the ledger that c was made over.
+func (c *Coordinator) Ledger() ledger.Ledger { return c.Operator.ledger }
+
 // newDestination gives a line no more than a quarter of the places in hand, so that others find room beside it.
 func (c *Coordinator) newDestination(name string, l Limit) *destination {
 	wake := func() {

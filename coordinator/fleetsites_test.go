@@ -186,7 +186,7 @@ func (w *sites) send(ctx context.Context, r *request, to string, settle time.Dur
 	}
 	leave := sync.OnceFunc(func() { w.leave(s) })
 	defer leave()
-	if s.think > 0 { // else the race detector of Go 1.26 may fall over two of them, see package works
+	if s.think > 0 { // else the race detector of Go 1.26 may fall over two of them, see package reconcile
 		<-time.After(s.think)
 	}
 	switch {

@@ -11,11 +11,11 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/reconcile/plan"
-	"github.com/amends-dev/amends/reconcile/repair"
 	"github.com/amends-dev/amends/reconcile/scan"
-	"github.com/amends-dev/amends/reconcile/works"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store"
 )
@@ -31,9 +31,9 @@ type Job struct {
 	n      int64
 	world  world
 	db     store.DB
-	works  *works.Works
+	runs   *coordinator.Coordinator // of the saga, which is never run
 	sweep  *scan.Sweep
-	repair *repair.Reconciler
+	repair *reconcile.Reconciler
 }
 
 // Open opens a job on a database that is empty, or was filled with as many objects.
@@ -74,14 +74,14 @@ func (j *Job) wire(ctx context.Context) error {
 		return err
 	}
 	fields := func(input json.RawMessage) (f plan.Fields, err error) { return f, json.Unmarshal(input, &f) }
-	var faults [3]error
-	j.works, faults[0] = works.New(works.Config{Saga: sagaName, Document: "invoice", Coordinator: c, Ledger: j.db, Fields: fields})
-	j.sweep, faults[1] = scan.New(scan.Config{Name: job, Source: j.world.source(), Destination: j.world.destination(), Store: j.db, Mapping: "1"})
-	j.repair, faults[2] = repair.New(repair.Config{
-		Sweep: j.sweep, Works: j.works, Plans: j.db, Drifts: j.db,
+	j.runs = c
+	source, destination := j.world.source(), j.world.destination()
+	var faults [2]error
+	j.sweep, faults[0] = scan.New(scan.Config{Name: job, Source: source, Destination: destination, Store: j.db, Mapping: "1"})
+	j.repair, faults[1] = reconcile.New(j.db, reconcile.Config{
+		Name: job, Source: source, Destination: destination, Mapping: "1", Coordinator: c, Saga: sagaName, Step: "invoice", Fields: fields,
 		Deliver: func(context.Context, inbox.Change) error { return errors.New("nothing is done here") },
-		Effects: func(_ *scan.Object, _, _ []plan.Document) (map[string]repair.Effect, error) { return nil, nil },
-	})
+	}, nil)
 	return errors.Join(faults[:]...)
 }
 
@@ -93,7 +93,7 @@ func (j *Job) Fill(ctx context.Context, db *sqlx.DB, database string, progress f
 		}
 	}
 	progress("adopting works")
-	var batch []repair.Adoption
+	var batch []coordinator.Adoption
 	for n := int64(0); n < j.n; n += each {
 		if matter(n) == stale {
 			batch = append(batch, adoption(n))
@@ -108,21 +108,19 @@ func (j *Job) Fill(ctx context.Context, db *sqlx.DB, database string, progress f
 	return fill(ctx, db, database, j.n, progress)
 }
 
-func adoption(n int64) repair.Adoption {
-	o := object(n)
-	o.Body, _ = json.Marshal(content(n, then)) //nolint:errchkjson // strings always marshal
-	return repair.Adoption{
-		Key:     prefix + numbered(n),
-		Change:  inbox.Change{Object: inbox.Object{Source: "shop", Type: "order", ID: numbered(n)}, Version: version(then), Revision: revision(then), Body: o.Body},
-		Effects: map[string]repair.Effect{"invoice": {ExternalID: "inv_" + numbered(n)}},
+func adoption(n int64) coordinator.Adoption {
+	return coordinator.Adoption{
+		Saga: sagaName, Work: prefix + numbered(n), Input: content(n, then), Revision: revision(then),
+		Effects: map[string]coordinator.Effect{"invoice": {ExternalID: "inv_" + numbered(n)}},
+		By:      coordinator.By{Actor: "bench", Reason: "to have something that is stale"},
 	}
 }
 
-func (j *Job) adopt(ctx context.Context, as []repair.Adoption) error {
+func (j *Job) adopt(ctx context.Context, as []coordinator.Adoption) error {
 	if len(as) == 0 {
 		return nil
 	}
-	answers, err := j.works.Adopt(ctx, as, repair.By{Actor: "bench", Reason: "to have something that is stale"})
+	answers, err := j.runs.Adopt(ctx, as)
 	for _, a := range answers {
 		err = errors.Join(err, a.Err)
 	}
@@ -152,11 +150,22 @@ func (j *Job) Compare(ctx context.Context, bare bool) error {
 	defer destination.Close()
 	heads := plan.Pages(5000, func(last *plan.Head, limit int) ([]plan.Head, error) {
 		if last == nil {
-			return j.works.Heads(ctx, "", limit)
+			return j.heads(ctx, "", limit)
 		}
-		return j.works.Heads(ctx, last.Key, limit)
+		return j.heads(ctx, last.Key, limit)
 	})
 	return j.compare(ctx, plan.Sides{Source: source.Seen, Destination: destination.Seen, Ledger: heads}, bare)
+}
+
+// heads reads where instances stand, as a reconciler does.
+func (j *Job) heads(ctx context.Context, after string, limit int) ([]plan.Head, error) {
+	heads, err := ledger.Heads(ctx, j.db, ledger.Filter{Saga: sagaName, ByWork: true, AfterWork: after, Limit: limit})
+	known := make([]plan.Head, len(heads))
+	for i := range heads {
+		h := &heads[i]
+		known[i] = plan.Head{Key: h.ID.Work, Known: plan.Known{Works: 1, Status: h.Status, Reason: h.Reason, Revision: h.Revision}}
+	}
+	return known, err
 }
 
 func (j *Job) compare(ctx context.Context, sides plan.Sides, bare bool) error {

@@ -13,8 +13,8 @@ import (
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/examples/orders-to-accounting/faults"
+	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/inbox"
-	"github.com/amends-dev/amends/reconcile/repair"
 	"github.com/amends-dev/amends/sagahttp"
 )
 
@@ -45,15 +45,15 @@ var destinations = map[string]coordinator.Limit{
 	"mail":  {Concurrent: 4},
 }
 
-// runSync is one sync process: it hears of paid orders, starts a work for each and runs them, and distrusts what it
-// heard, until ctx ends. It may be killed at any moment.
+// runSync is one sync process: it hears of paid orders, starts a work for each and runs them, and compares by the
+// clock, until ctx ends. It may be killed at any moment.
 func runSync(ctx context.Context, p place, number int, log logrus.FieldLogger) error {
 	return withSync(ctx, p, log, func(s *syncProcess) error {
 		group, ctx := errgroup.WithContext(ctx)
 		group.Go(func() error { return s.works.Run(ctx) })
 		group.Go(func() error { return s.ear.hear(ctx, p.Doors[number], p.Secret, s.records.journal) })
 		if p.Sweep {
-			group.Go(func() error { return s.distrust.run(ctx) })
+			group.Go(func() error { return s.clock.run(ctx) })
 		}
 		return group.Wait()
 	})
@@ -63,8 +63,8 @@ func runSync(ctx context.Context, p place, number int, log logrus.FieldLogger) e
 func runRebuild(ctx context.Context, p place, log logrus.FieldLogger) error {
 	return withSync(ctx, p, log, func(s *syncProcess) error {
 		for {
-			rep, err := s.distrust.everything.Rebuild(ctx, p.Lost, repair.By{Actor: "the example", Reason: "the ledger was lost"})
-			if err == nil && rep.Verdict == repair.OK {
+			rep, err := s.clock.reconciler.Rebuild(ctx, p.Lost, coordinator.By{Actor: "the example", Reason: "the ledger was lost"})
+			if err == nil && rep.Verdict == reconcile.OK {
 				return nil
 			}
 			log.WithError(err).WithField("verdict", rep.Verdict).Warn("the rebuild goes on: " + rep.Words)
@@ -77,10 +77,10 @@ func runRebuild(ctx context.Context, p place, log logrus.FieldLogger) error {
 
 // syncProcess is what a sync process is made of.
 type syncProcess struct {
-	records  *records
-	works    *coordinator.Coordinator
-	ear      *ear
-	distrust *distrustful
+	records *records
+	works   *coordinator.Coordinator
+	ear     *ear
+	clock   *byTheClock
 }
 
 // withSync puts a sync process together, lets do work with it, and takes it apart.
@@ -113,11 +113,11 @@ func withSync(ctx context.Context, p place, log logrus.FieldLogger, do func(*syn
 	shop := job.orders()
 	shop.Quota = inbox.NewQuota(inbox.Limits{PerSecond: 200})
 	hears := &ear{shop: shop, works: c, log: log, forgetful: !p.Lost.IsZero()}
-	distrust, err := newDistrustful(job, c, hears, rec, log)
+	clock, err := newByTheClock(job, c, hears, rec, log)
 	if err != nil {
 		return err
 	}
-	return do(&syncProcess{records: rec, works: c, ear: hears, distrust: distrust})
+	return do(&syncProcess{records: rec, works: c, ear: hears, clock: clock})
 }
 
 // givesUp tells the network of this machine until when a request is awaited, so that it carries none for longer than real

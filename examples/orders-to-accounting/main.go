@@ -4,8 +4,8 @@
 // process that is killed again and again. An audit that reads only shop, books and mailbox then says what became of it,
 // beside the same orders moved by a sync without a ledger.
 //
-// Read sync.go first: it is the job. hear.go hears of orders; sides.go and jobs.go distrust what was heard; job.go is the
-// process that runs all three. play.go is what happens from the first order to the audit, distrust.go its last scenes,
+// Read sync.go first: it is the job. hear.go hears of orders; sides.go and jobs.go compare by the clock; job.go is the
+// process that runs all three. play.go is what happens from the first order to the audit, tamper.go its last scenes,
 // process.go kills and restarts, operator.go is the person who is asked, and the folders below are the outer world.
 package main
 

@@ -38,7 +38,7 @@ func (p *play) acts(ctx context.Context) error {
 		return err
 	}
 	p.Unconfirmed, p.Resolved = len(unconfirmed), resolved
-	if err := p.distrust(ctx); err != nil {
+	if err := p.tamper(ctx); err != nil {
 		return err
 	}
 	if p.asked, p.undone, err = examples(ctx, p.records.ledger, unconfirmed); err != nil {

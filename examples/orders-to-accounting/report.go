@@ -125,7 +125,7 @@ func (r *report) text(w io.Writer) error {
 		list(w, oneOfEach(r.Naive.Findings))
 	}
 	r.heard(w)
-	r.distrusted(w)
+	r.reconciled(w)
 	return r.further(w)
 }
 
@@ -138,8 +138,8 @@ func (r *report) heard(w io.Writer) {
 	fmt.Fprintf(w, "Of %s, %d refused and %d believed.\n", amount(h.Forged, "forged one", "forged ones"), h.Refused, h.Believed)
 }
 
-// distrusted says what the reconciler found, and what became of a ledger that was lost.
-func (r *report) distrusted(w io.Writer) {
+// reconciled says what the reconciler found, and what became of a ledger that was lost.
+func (r *report) reconciled(w io.Writer) {
 	if r.Outage != nil {
 		r.Outage.told(w)
 	}

@@ -1,5 +1,5 @@
 // Command reconcile shows what becomes of lost webhooks, of invoices that people edit and delete, and of a lost ledger:
-// shop, ledger and books are compared, what is safe is repaired, and the rest is a list for a person. distrust.go is
+// shop, ledger and books are compared, what is safe is repaired, and the rest is a list for a person. jobs.go is
 // what a program of your own needs.
 package main
 

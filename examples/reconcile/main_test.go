@@ -12,7 +12,7 @@ import (
 )
 
 const said = `Five orders are in the shop, and no webhook has come. A new job only plans.
-  orders-compared: refused, 5 seen, 5 planned, 0 applied; nobody has approved the job: it only plans until somebody approves it, or applies a plan of it; 5 left for the next run
+  orders-compared: refused, 5 seen, 5 planned, 0 applied; the job is not approved yet: it only plans until a person approves it, or applies a plan of it; 5 left for the next run
   books: 0 mails sent
 Anna has read the plan, and approves the job.
   orders-compared: ok, 5 seen, 5 planned, 5 applied
@@ -101,19 +101,19 @@ func TestSchedulesCanBeRead(t *testing.T) {
 	}
 }
 
-// The README shows distrust.go from its first function on, and what the program prints: word for word.
-func TestReadmeShowsDistrust(t *testing.T) {
+// The README shows jobs.go from its first function on, and what the program prints: word for word.
+func TestReadmeShowsJobs(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	program, err := os.ReadFile("distrust.go")
+	program, err := os.ReadFile("jobs.go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, shown, _ := strings.Cut(string(program), "// jobs are")
-	for what, text := range map[string]string{"distrust.go of examples/reconcile": "```go\n// jobs are" + shown + "```\n", "what it prints": "```\n" + said + "```\n"} {
+	for what, text := range map[string]string{"jobs.go of examples/reconcile": "```go\n// jobs are" + shown + "```\n", "what it prints": "```\n" + said + "```\n"} {
 		if !strings.Contains(string(readme), text) {
 			t.Errorf("README.md does not show %s", what)
 		}

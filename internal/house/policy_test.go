@@ -29,7 +29,7 @@ const policy = `
 	github.com/jmoiron/sqlx, golang.org/x/sync/... < store/internal/...
 	github.com/lib/pq/..., golang.org/x/sys/unix < store/internal/... # TCP_USER_TIMEOUT
 	modernc.org/sqlite/..., github.com/gofrs/flock < store/sqlite
-	coordinator, reconcile/webhook, reconcile/repair, reconcile/works, reconcile/jobs !< store/internal/..., store/memory, store/sqlite, store/postgres, store
+	coordinator, reconcile, reconcile/webhook !< store/internal/..., store/memory, store/sqlite, store/postgres, store
 	store/sqlite, store/postgres < store
 
 	# The coordinator runs sagas over whichever ledger it is given: no driver.
@@ -43,18 +43,16 @@ const policy = `
 	golang.org/x/sync/semaphore < reconcile/webhook
 	STD < reconcile/simulation, reconcile/simulation/whole # only tests
 	coordinator, ledger !< reconcile/inbox
-	reconcile/scan, github.com/sirupsen/logrus, golang.org/x/sync/... < reconcile/repair
-	reconcile/repair, coordinator < reconcile/works # the ledger as a reconciler sees it
 	saga < reconcile/plan # pure, like the machine
 	reconcile/inbox, reconcile/plan < reconcile/scan
 	STD, github.com/sirupsen/logrus, github.com/robfig/cron/v3 < reconcile/schedule # cron for parsing only: one process cannot know what ran
-	reconcile/repair, reconcile/schedule < reconcile/jobs # runs by the clock what knows of no clock
+	coordinator, reconcile/scan, reconcile/schedule, github.com/sirupsen/logrus, golang.org/x/sync/... < reconcile
 	coordinator !< reconcile/webhook
 
 	# Programs wire; nobody imports them.
 	ANY, coordinator, sagahttp, store/memory, store < cmd/..., examples/..., bench/...
-	reconcile/webhook, reconcile/works, reconcile/jobs < examples/...
-	reconcile/repair, reconcile/works, internal/pgtest/... < bench/...
+	reconcile, reconcile/webhook < examples/...
+	reconcile, internal/pgtest/... < bench/...
 
 	# Test kits alone import testing, and no program contains one.
 	testing/..., coordinator, store/memory < sagatest/...

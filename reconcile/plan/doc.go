@@ -46,7 +46,7 @@
 //
 // Listings are minutes old, so what Compare yields is no plan. Its counts are judged first: a source that shrank
 // ([Bounds.Shrunk]), a mapping that changed under everything ([Bounds.Diagnose]). Then each finding is looked at
-// once more (package repair), and what remains goes to a [Planner] in the order of keys. It holds none of them: the
+// once more (package reconcile), and what remains goes to a [Planner] in the order of keys. It holds none of them: the
 // findings lie in a store ([Drafts]), the plan has their tallies and a digest over all of them, its id. Equal findings
 // under equal bounds make an equal plan, byte for byte, so an approval names an id and nothing else.
 //

@@ -20,9 +20,3 @@ func Proceed(ctx context.Context) error {
 	}
 	return context.Cause(ctx)
 }
-
-// Approved reports whether somebody has approved the job whose run ctx was made for. Without a run nobody has.
-func Approved(ctx context.Context) (bool, error) {
-	r := Of(ctx)
-	return r != nil && r.Approved, nil
-}

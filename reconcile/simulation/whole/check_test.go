@@ -9,9 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/reconcile/plan"
-	"github.com/amends-dev/amends/reconcile/repair"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
@@ -49,10 +51,7 @@ func (s *scene) settled(t *testing.T, p *process, told func(*order) bool) {
 	t.Helper()
 	var one, mails, risen []string
 	for _, o := range s.shop.orders {
-		k, err := p.works.Known(t.Context(), o.key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		k := p.known(t, o.key)
 		live := s.books.totals(o.key)
 		switch {
 		case !told(o):
@@ -145,8 +144,8 @@ func (s *scene) gate(t *testing.T, told func(*order) bool) {
 func (s *scene) dry(t *testing.T, p *process) {
 	t.Helper()
 	writes, papers, mails := p.writes.Load(), s.books.writes, s.post.calls
-	r, err := p.repair.Plan(t.Context())
-	if err != nil || r.Verdict == repair.Partial || r.Verdict == repair.Failed {
+	r, err := p.reconciler.Plan(t.Context())
+	if err != nil || r.Verdict == reconcile.Partial || r.Verdict == reconcile.Failed {
 		t.Fatalf("seed %d, %s: plan: %+v, %v", s.seed, s.mode.name, r, err)
 	}
 	if r.Planned != 0 {
@@ -176,7 +175,7 @@ func (s *scene) vanished(t *testing.T, p *process) {
 	writes := s.books.writes
 	s.shop.empty = true
 	for range 4 {
-		r, err := p.repair.Run(t.Context())
+		r, err := p.reconciler.Run(t.Context(), approved())
 		latest, failed := s.db.Latest(t.Context(), "orders")
 		if err = errors.Join(err, failed); err != nil {
 			t.Fatalf("seed %d, %s: I-9: %+v, %v", s.seed, s.mode.name, r, err)
@@ -198,8 +197,8 @@ func (s *scene) rebuilt(t *testing.T) {
 	s.db = memory.New(nil)
 	p := s.quiet(t)
 	writes, mails := s.books.writes, s.post.calls
-	r, err := p.repair.Rebuild(t.Context(), time.Now(), repair.By{Actor: "anna", Reason: "what if"})
-	if err != nil || r.Verdict != repair.OK || r.Failed > 0 {
+	r, err := p.reconciler.Rebuild(t.Context(), time.Now(), coordinator.By{Actor: "anna", Reason: "what if"})
+	if err != nil || r.Verdict != reconcile.OK || r.Failed > 0 {
 		t.Fatalf("seed %d, %s: I-8: rebuild: %+v, %v", s.seed, s.mode.name, r, err)
 	}
 	if s.books.writes != writes || s.post.calls != mails {
@@ -207,11 +206,7 @@ func (s *scene) rebuilt(t *testing.T) {
 	}
 	var differ []string
 	for _, o := range s.shop.orders {
-		was, err := before.works.Known(t.Context(), o.key)
-		is, failed := p.works.Known(t.Context(), o.key)
-		if err = errors.Join(err, failed); err != nil {
-			t.Fatal(err)
-		}
+		was, is := before.known(t, o.key), p.known(t, o.key)
 		if why := s.unlike(o, was, is); why != "" {
 			differ = append(differ, fmt.Sprintf("%s: %s: it was %+v, and is %v; the shop has %+v", o.key, why, was, is, o.states))
 		}
@@ -219,9 +214,30 @@ func (s *scene) rebuilt(t *testing.T) {
 	broken(t, s, "I-8: the rebuilt ledger differs", differ)
 }
 
+// known is what the ledger says of an order; nil when it has none.
+func (p *process) known(t *testing.T, key string) *saga.Summary {
+	t.Helper()
+	s, err := p.coordinator.Show(t.Context(), saga.ID{Saga: sagaName, Work: key})
+	if errors.Is(err, ledger.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &s
+}
+
+// applied is the newest version that it has taken note of.
+func applied(s *saga.Summary) string {
+	if s.Newer == "" && saga.CompareRevisions(s.Heard, s.Revision) > 0 {
+		return s.Heard
+	}
+	return s.Revision
+}
+
 // unlike says how a rebuilt work differs from what it was.
-func (s *scene) unlike(o *order, was, is *plan.Known) string {
-	stands := func(k *plan.Known) bool { return k != nil && k.Status == saga.Completed }
+func (s *scene) unlike(o *order, was, is *saga.Summary) string {
+	stands := func(k *saga.Summary) bool { return k != nil && k.Status == saga.Completed }
 	switch {
 	case was != nil && !was.Status.Terminal():
 		return "it had not ended"
@@ -234,9 +250,9 @@ func (s *scene) unlike(o *order, was, is *plan.Known) string {
 			return "nothing stood"
 		}
 		return ""
-	case was.Made != is.Made:
+	case was.Steps["invoice"].ExternalID != is.Steps["invoice"].ExternalID:
 		return "another invoice"
-	case !s.sameVersion(o, was.Revision, is.Revision):
+	case !s.sameVersion(o, applied(was), applied(is)):
 		return "another revision"
 	}
 	return ""

@@ -62,6 +62,13 @@ func planning[T any](p *power, f func() (T, error)) (v T, err error) {
 	return v, err
 }
 
+// call is around, for a question to the shop or the books.
+func call[Q, A any](p *power, ask func(context.Context, Q) (A, error)) func(context.Context, Q) (A, error) {
+	return func(ctx context.Context, q Q) (A, error) {
+		return planning(p, func() (A, error) { return ask(ctx, q) })
+	}
+}
+
 func void(f func() error) func() (struct{}, error) {
 	return func() (struct{}, error) { return struct{}{}, f() }
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/reconcile/plan"
-	"github.com/amends-dev/amends/reconcile/repair"
 	"github.com/amends-dev/amends/reconcile/scan"
-	"github.com/amends-dev/amends/reconcile/works"
+	"github.com/amends-dev/amends/reconcile/schedule"
 )
 
 // mode is who brings news, and what goes wrong.
@@ -34,9 +34,7 @@ type process struct {
 
 	coordinator *coordinator.Coordinator
 	hearer      *inbox.Hearer
-	sweep       *scan.Sweep
-	repair      *repair.Reconciler
-	works       *works.Works
+	reconciler  *reconcile.Reconciler
 
 	over <-chan struct{} // it was crashed or told to stop
 	done chan struct{}   // nothing of it moves any more
@@ -62,7 +60,7 @@ func (s *scene) boot(ctx context.Context, n int64) (context.Context, *process, e
 	silent.SetOutput(io.Discard)
 	quota := inbox.NewQuota(inbox.Limits{PerSecond: 1000})
 
-	var err, err2, err3, err4, err5 error
+	var err, err2, err3 error
 	p.coordinator, err = coordinator.New(ledger, &coordinator.Options{Log: silent, Poll: 10 * time.Second, Lease: time.Minute})
 	if err != nil {
 		return ctx, p, err
@@ -72,19 +70,13 @@ func (s *scene) boot(ctx context.Context, n int64) (context.Context, *process, e
 		return ctx, p, err
 	}
 	err = p.coordinator.Register(ctx, program)
-	p.works, err2 = works.New(works.Config{Saga: sagaName, Document: "invoice", Coordinator: p.coordinator, Ledger: ledger, Fields: fields})
-	p.sweep, err3 = scan.New(scan.Config{
-		Name: "orders", Source: s.shop.source(quota), Store: store, Mapping: "1", Page: max(20, s.size.orders/20), Proceed: func(context.Context) error { return p.boundary() },
-		Destination: s.books.destination(inbox.NewQuota(inbox.Limits{PerSecond: 1000})),
-	})
 	all := plan.Bound{Count: 1_000_000, Percent: 100}
-	p.repair, err4 = repair.New(repair.Config{
-		Sweep: p.sweep, Works: p.works, Effects: effects, Plans: store, Drifts: store, Log: silent, Grace: grace,
-		Deliver:  func(ctx context.Context, c inbox.Change) error { return deliver(ctx, p.coordinator, &c) },
-		Bounds:   plan.Bounds{Create: all, Update: all, Destroy: all},
-		Approved: func(context.Context) (bool, error) { return true, nil },
-	})
-	p.hearer, err5 = inbox.New(store, inbox.Options{
+	p.reconciler, err2 = reconcile.New(store, reconcile.Config{
+		Name: "orders", Source: s.sourceOf(p, quota), Destination: s.destinationOf(p), Mapping: "1",
+		Coordinator: p.coordinator, Saga: sagaName, Step: "invoice", Fields: fields, Effects: effects,
+		Deliver: func(ctx context.Context, c inbox.Change) error { return deliver(ctx, p.coordinator, &c) },
+	}, &reconcile.Options{Log: silent, Grace: grace, Bounds: plan.Bounds{Create: all, Update: all, Destroy: all}})
+	p.hearer, err3 = inbox.New(store, inbox.Options{
 		Poll: 10 * time.Second, Workers: 32, Log: silent,
 		Sources: map[string]inbox.Source{"shop": {
 			// Whoever has lost what he had heard believes nobody: an old webhook of an order that is gone would make it anew.
@@ -93,7 +85,28 @@ func (s *scene) boot(ctx context.Context, n int64) (context.Context, *process, e
 			Deliver: func(ctx context.Context, c inbox.Change) error { return deliver(ctx, p.coordinator, &c) },
 		}},
 	})
-	return ctx, p, errors.Join(err, err2, err3, err4, err5)
+	return ctx, p, errors.Join(err, err2, err3)
+}
+
+// sourceOf is the shop as the reconciler of a process asks it, in pages of a twentieth.
+func (s *scene) sourceOf(p *process, quota *inbox.Quota) scan.Source {
+	source := s.shop.source(quota)
+	source.Get = call(&p.power, source.Get)
+	for _, list := range []*func(context.Context, scan.Query) (scan.Page, error){&source.All, &source.Changed} {
+		one := call(&p.power, *list)
+		*list = func(ctx context.Context, q scan.Query) (scan.Page, error) {
+			q.Limit = min(q.Limit, max(20, s.size.orders/20))
+			return one(ctx, q)
+		}
+	}
+	return source
+}
+
+// destinationOf are the books as the reconciler of a process asks them.
+func (s *scene) destinationOf(p *process) scan.Destination {
+	books := s.books.destination(inbox.NewQuota(inbox.Limits{PerSecond: 1000}))
+	books.Marked, books.Find = call(&p.power, books.Marked), call(&p.power, books.Find)
+	return books
 }
 
 // hear is a question of the hearer's.
@@ -104,6 +117,9 @@ func (s *shop) hear(ctx context.Context, o inbox.Object) (inbox.Fetched, error) 
 	}
 	return inbox.Fetched{Version: known.Version, Body: known.Body, Fingerprint: known.Fingerprint}, nil
 }
+
+// approved is a run that the schedule wants, of a job that a person has approved.
+func approved() *schedule.Run { return &schedule.Run{At: time.Now(), Approved: true} }
 
 // run runs a process until ctx ends or it dies.
 func (p *process) run(ctx context.Context, s *scene) {
@@ -125,16 +141,16 @@ func (p *process) rounds(ctx context.Context, s *scene) {
 		calm := s.shop.isCalm() && s.books.isCalm()
 		var err error
 		if s.mode.sweeps {
-			var r scan.Report
-			if r, err = p.sweep.Changed(ctx); err == nil && r.Verdict != scan.OK {
+			var r schedule.Outcome
+			if r, err = p.reconciler.SyncChanges(ctx, nil); err == nil && r.Verdict != schedule.OK {
 				err = fmt.Errorf("sweep: %+v", r)
 			}
 		}
 		if s.mode.compares && !time.Now().Before(next) {
 			next = time.Now().Add(compareEvery)
-			r, failed := p.repair.Run(ctx)
-			again := strings.Contains(r.Words, "it is listed again") // what was made a moment ago is counted, and not shown yet
-			if err = errors.Join(err, failed); err == nil && (r.Verdict == repair.Partial && !again || r.Verdict == repair.Failed) {
+			r, failed := p.reconciler.Run(ctx, approved())
+			again := strings.Contains(r.Note, "it is listed again") // what was made a moment ago is counted, and not shown yet
+			if err = errors.Join(err, failed); err == nil && (r.Verdict == schedule.Partial && !again || r.Verdict == schedule.Failed) {
 				err = fmt.Errorf("reconcile: %+v", r)
 			}
 		}

@@ -10,7 +10,6 @@ import (
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/reconcile/plan"
-	"github.com/amends-dev/amends/reconcile/repair"
 	"github.com/amends-dev/amends/reconcile/scan"
 	"github.com/amends-dev/amends/saga"
 )
@@ -108,10 +107,10 @@ func deliver(ctx context.Context, c *coordinator.Coordinator, change *inbox.Chan
 }
 
 // effects says what an invoice shows. Of the mail nobody can tell.
-func effects(_ *scan.Object, live, _ []plan.Document) (map[string]repair.Effect, error) {
-	es := map[string]repair.Effect{}
+func effects(_ *scan.Object, live, _ []plan.Document) (map[string]coordinator.Effect, error) {
+	es := map[string]coordinator.Effect{}
 	for i := range live {
-		es["invoice"] = repair.Effect{ExternalID: live[i].ID, Output: paper{live[i].ID, live[i].Fields["total"]}}
+		es["invoice"] = coordinator.Effect{ExternalID: live[i].ID, Output: paper{live[i].ID, live[i].Fields["total"]}}
 	}
 	return es, nil
 }

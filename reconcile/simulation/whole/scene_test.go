@@ -13,8 +13,8 @@ import (
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/plan"
-	"github.com/amends-dev/amends/reconcile/repair"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
@@ -170,12 +170,12 @@ func (s *scene) lose(ctx context.Context, chance *rand.Rand) {
 	s.mu.Unlock()
 	for dies := 1 + chance.Int64N(60); ctx.Err() == nil; dies = 0 {
 		running, p, err := s.boot(ctx, dies)
-		r := repair.Report{}
+		r := reconcile.Report{}
 		if err == nil {
 			s.rebuilds++
-			r, err = p.repair.Rebuild(running, since, repair.By{Actor: "anna", Reason: "the ledger is lost"})
+			r, err = p.reconciler.Rebuild(running, since, coordinator.By{Actor: "anna", Reason: "the ledger is lost"})
 		}
-		if p.kill(); err == nil && r.Verdict == repair.OK && r.Failed == 0 {
+		if p.kill(); err == nil && r.Verdict == reconcile.OK && r.Failed == 0 {
 			return
 		}
 		for _, m := range []*mood{&s.shop.mood, &s.books.mood} {

@@ -1,0 +1,121 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/reconcile/plan"
+)
+
+// act carries one action out, if everything it rests on is still so, and says on the row what became of it. A row
+// that it leaves pending was not tried.
+func (r *Reconciler) act(ctx context.Context, row *plan.Row, planID string) {
+	s := sight{item: plan.Item{Key: row.Key, Looked: plan.Looks}} // when it was planned; this is one more look
+	r.look(ctx, &s, false)
+	err := s.err
+	if err == nil {
+		if now := &s.finding; !rests(now, &row.Finding) {
+			row.Outcome, row.Error = plan.Superseded, "it is not so any more: "+inWords(now)
+			return
+		}
+		if err = r.proceed(ctx); err != nil { // the look may have waited long for its turn
+			row.Error = err.Error()
+			return
+		}
+		err = guard(func() error { return r.carryOut(ctx, &s, planID) })
+	}
+	switch {
+	case err == nil:
+		row.Outcome = plan.Applied
+	case errors.Is(err, errKnown):
+		row.Outcome, row.Error = plan.Superseded, err.Error()
+	case untried(ctx, err):
+		row.Error = err.Error()
+	default:
+		row.Outcome, row.Error = plan.Failed, err.Error()
+	}
+}
+
+// untried reports whether an error says nothing about the action: its time has not come.
+func untried(ctx context.Context, err error) bool {
+	return ctx.Err() != nil || errors.Is(err, inbox.ErrSpent)
+}
+
+// rests reports whether what is found now is what was planned for: the same difference, to be treated in the same
+// way, on the same versions and documents.
+func rests(now, planned *plan.Finding) bool {
+	return now.Class == planned.Class && now.Do == planned.Do &&
+		now.Revision == planned.Revision && now.Applied == planned.Applied &&
+		slices.Equal(now.Documents, planned.Documents) && slices.Equal(now.Changes, planned.Changes)
+}
+
+func inWords(f *plan.Finding) string { return fmt.Sprintf("%s, %s", f.Class, f.Why) }
+
+// errKnown says that an adoption came late.
+var errKnown = errors.New("the ledger knows it meanwhile")
+
+// carryOut does what was found to be done. Everything it calls may be told the same twice.
+func (r *Reconciler) carryOut(ctx context.Context, s *sight, planID string) error {
+	f := &s.finding
+	by := coordinator.By{Actor: "reconcile " + r.name, Reason: "plan " + planID + ": " + f.Why}
+	switch f.Do {
+	case plan.Start, plan.Revise, plan.Withdraw:
+		return r.deliver(ctx, s.change(r.source.Object))
+	case plan.Again:
+		return r.instances.Rerun(ctx, f.Key, planID, by)
+	case plan.Resume:
+		return r.instances.Resume(ctx, f.Key, by)
+	case plan.Adopt:
+		a, err := r.adoption(s)
+		if err != nil {
+			return err
+		}
+		done, err := r.adopt(ctx, []adoption{a}, by)
+		switch {
+		case err != nil:
+			return err
+		case done[0].Known:
+			return errKnown
+		default:
+			return done[0].Err
+		}
+	default:
+		return fmt.Errorf("nobody carries out %q by itself", f.Do)
+	}
+}
+
+// readBack looks at a key whose action was carried out, until its work has come to rest. It returns what is wrong,
+// or nothing.
+func (r *Reconciler) readBack(ctx context.Context, key string) (wrong string, err error) {
+	again := false // it was wrong once: the destination may not have settled
+	for waited, wait := time.Duration(0), r.settle/16; ; waited, wait = waited+wait, min(2*wait, r.settle) {
+		s := sight{item: plan.Item{Key: key, Looked: plan.Looks}}
+		r.look(ctx, &s, false)
+		f := &s.finding
+		k := s.item.Known
+		switch {
+		case ctx.Err() != nil:
+			return "", ctx.Err()
+		case s.err != nil: // the answer is that there is none
+			return fmt.Sprintf("%s could not be read back: %v", key, s.err), nil //nolint:nilerr // it is in the answer
+		case f.Do == plan.Nothing && k != nil && k.Status.Live(): // also while a lost answer is looked for
+			if waited >= r.patience {
+				return fmt.Sprintf("%s is still %s after %s", key, k.Status, waited), nil
+			}
+		case f.Class == plan.InSync || f.Class == plan.DivergedForeign:
+			return "", nil
+		case again || f.Do == plan.Ask && k != nil && k.Reason != "":
+			return fmt.Sprintf("%s was done, and is %s", key, inWords(f)), nil
+		default:
+			again, wait = true, r.settle
+		}
+		if err := pause(ctx, wait); err != nil {
+			return "", err
+		}
+	}
+}

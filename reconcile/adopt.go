@@ -1,0 +1,107 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/saga"
+)
+
+// adoption is what stands of one object, as far as source and destination tell. See [coordinator.Adoption].
+type adoption struct {
+	key        string       // the work id
+	change     inbox.Change // the object as the source has it
+	effects    map[string]coordinator.Effect
+	cancelled  bool
+	quarantine string
+}
+
+// adopt records what stands. It answers each at its own index, also one whose input cannot be told.
+func (r *Reconciler) adopt(ctx context.Context, as []adoption, by coordinator.By) ([]coordinator.Adopted, error) {
+	out := make([]coordinator.Adopted, len(as))
+	var known []coordinator.Adoption
+	var at []int // the index in as of each
+	for i := range as {
+		a := &as[i]
+		input, err := r.input(a.change)
+		if err != nil {
+			out[i].Err = fmt.Errorf("adopt %s: its input: %w", a.key, err)
+			continue
+		}
+		known, at = append(known, coordinator.Adoption{
+			Work: a.key, Input: input, Revision: a.change.Revision, Effects: a.effects,
+			Cancelled: a.cancelled, Quarantine: a.quarantine, By: by,
+		}), append(at, i)
+	}
+	answers, err := r.instances.Adopt(ctx, known)
+	if err != nil {
+		return nil, err
+	}
+	for i := range answers {
+		out[at[i]] = answers[i]
+	}
+	return out, nil
+}
+
+// adoption is what stands of the object of s, to be recorded.
+func (r *Reconciler) adoption(s *sight) (adoption, error) {
+	live, void := apart(s.item.Documents)
+	a := adoption{key: s.item.Key, change: s.change(r.source.Object)}
+	err := guard(func() (err error) {
+		a.effects, err = r.effects(s.object, live, void)
+		return err
+	})
+	if err != nil {
+		return a, fmt.Errorf("tell the effects that stand: %w", err)
+	}
+	if len(live) == 1 {
+		a.date(live[0].Revision, len(s.finding.Changes) == 0)
+	}
+	return a, nil
+}
+
+// idOf is the external id of an effect.
+func idOf(e *coordinator.Effect) string {
+	if made, ok := e.Output.(saga.Identified); ok && e.ExternalID == "" {
+		return made.ExternalID()
+	}
+	return e.ExternalID
+}
+
+// date says of which version of the object the effects are. What is unknown or was not done has none. A document that
+// says what it should is up to date, whichever version wrote it; only one that was made once more at the present version
+// ("17+1") says so, so that the keys of that run are not used again.
+func (a *adoption) date(revision string, exact bool) {
+	newer := saga.CompareRevisions(revision, a.change.Revision)
+	again := newer > 0 && saga.CompareRevisions(saga.BaseRevision(revision), saga.BaseRevision(a.change.Revision)) == 0
+	if revision == "" || !again && (exact || newer >= 0) {
+		return
+	}
+	for step, e := range a.effects {
+		if e.Revision == "" && !e.Unknown && !e.NotDone {
+			e.Revision = revision
+			a.effects[step] = e
+		}
+	}
+}
+
+// livingOf returns the documents that count.
+func livingOf(docs []plan.Document) []plan.Document {
+	live, _ := apart(docs)
+	return live
+}
+
+// apart returns the documents that count, and those that are void.
+func apart(docs []plan.Document) (live, void []plan.Document) {
+	for _, d := range docs {
+		if d.Void {
+			void = append(void, d)
+		} else {
+			live = append(live, d)
+		}
+	}
+	return live, void
+}

@@ -1,0 +1,367 @@
+package reconcile_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/reconcile/scan"
+	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/store/memory"
+)
+
+const orderSaga = "order-to-invoice"
+
+var (
+	anna    = coordinator.By{Actor: "anna", Reason: "test"}
+	errAway = errors.New("connection reset by peer")
+)
+
+// world is a shop, its books and its mails.
+type sagaWorld struct {
+	mu     sync.Mutex
+	orders map[string]*order
+	docs   []*invoice
+	mails  map[string]int
+	faults []string // of the next calls to the books and the mail: "", "cut" (it happened), "lost" (it did not), "refused"
+	writes int
+	slow   time.Duration // how long writing an invoice takes
+}
+
+// invoice is a document. Written is what we wrote, as its mark keeps it.
+type invoice struct {
+	ID       string `json:"id"`
+	Key      string `json:"key"`
+	Total    string `json:"total"`
+	Revision string `json:"revision"`
+	Written  string `json:"written"`
+	Void     bool   `json:"void,omitempty"`
+}
+
+func (i invoice) ExternalID() string { return i.ID }
+
+type letter struct{ ID string }
+
+func (l letter) ExternalID() string { return l.ID }
+
+func newSagaWorld() *sagaWorld {
+	return &sagaWorld{orders: map[string]*order{}, mails: map[string]int{}}
+}
+
+func (w *sagaWorld) lock() func() {
+	w.mu.Lock()
+	return w.mu.Unlock
+}
+
+// pass lets virtual time go by.
+func pass(d time.Duration) {
+	if time.Now().Year() > 2020 {
+		panic("pass is for virtual time: wait for what you wait for")
+	}
+	time.Sleep(d) //nolint:forbidigo // virtual
+	synctest.Wait()
+}
+
+// request is one call to a destination. It says whether it takes effect and what is answered.
+func (w *sagaWorld) request() (effect bool, err error) {
+	w.writes++
+	fault := ""
+	if len(w.faults) > 0 {
+		fault, w.faults = w.faults[0], w.faults[1:]
+	}
+	switch fault {
+	case "cut":
+		return true, errAway
+	case "lost":
+		return false, errAway
+	case "refused":
+		return false, saga.Permanent(errors.New("422"))
+	default:
+		return true, nil
+	}
+}
+
+// live are the documents of a key that count.
+func (w *sagaWorld) live(key string) (live []*invoice) {
+	for _, d := range w.docs {
+		if d.Key == key && !d.Void {
+			live = append(live, d)
+		}
+	}
+	return live
+}
+
+func (w *sagaWorld) program(t *testing.T) saga.Program {
+	t.Helper()
+	d, err := saga.Define(orderSaga, 1,
+		saga.Identity(func(o order) any { return o.Total }),
+		saga.Do("invoice", w.write).Find(w.find).UndoMaybe(w.void).Timeout(max(saga.DefaultTimeout, 2*w.slow)),
+		saga.Do("receipt", w.mail).AtMostOnce().NoUndo("the shop tells the customer"),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func (w *sagaWorld) write(_ context.Context, c saga.Call[order]) (invoice, error) {
+	if err := c.Sending(); err != nil {
+		return invoice{}, err
+	}
+	if w.slow > 0 { // timers of a bubble that are over at once, on two threads, are more than the race detector of Go 1.26 stands
+		<-time.After(w.slow)
+	}
+	defer w.lock()()
+	effect, err := w.request()
+	made := &invoice{ID: fmt.Sprintf("inv_%d", len(w.docs)+1), Key: c.Work}
+	for _, d := range w.docs {
+		if d.ID == c.PreviousID() && !d.Void {
+			made = d
+		}
+	}
+	if effect {
+		made.Total, made.Written, made.Revision = c.Input.Total, c.Input.Total, c.Revision
+		if !slices.Contains(w.docs, made) {
+			w.docs = append(w.docs, made)
+		}
+	}
+	return *made, err
+}
+
+func (w *sagaWorld) find(_ context.Context, c saga.Call[order]) (saga.Finding[invoice], error) {
+	defer w.lock()()
+	var found []invoice
+	for _, d := range w.live(c.Work) {
+		if d.Revision == c.Revision || d.ID != c.PreviousID() {
+			found = append(found, *d)
+		}
+	}
+	return saga.Found(found...), nil
+}
+
+func (w *sagaWorld) void(_ context.Context, c saga.Call[order], made *invoice) error {
+	if err := c.Sending(); err != nil {
+		return err
+	}
+	id := c.ExternalID(c.Step)
+	if made != nil {
+		id = made.ID
+	}
+	defer w.lock()()
+	for _, d := range w.docs {
+		d.Void = d.Void || d.ID == id
+	}
+	w.writes++
+	return nil
+}
+
+func (w *sagaWorld) mail(_ context.Context, c saga.Call[order]) (letter, error) {
+	if err := c.Sending(); err != nil {
+		return letter{}, err
+	}
+	defer w.lock()()
+	effect, err := w.request()
+	if effect {
+		w.mails[c.Work]++
+	}
+	return letter{ID: "mail-" + c.Work}, err
+}
+
+// process is a coordinator over a ledger, and the job that reconciles it.
+type process struct {
+	*coordinator.Coordinator
+	*reconcile.Reconciler
+	plans *memory.DB
+	world *sagaWorld
+	t     *testing.T
+	stop  func() error // once it runs
+}
+
+// wiring is how the reconciler of a process is made. Tests change it.
+type wiring struct {
+	reconcile.Config
+	reconcile.Options
+}
+
+// boot makes a process. It does not run yet.
+func (w *sagaWorld) boot(t *testing.T, l ledger.Ledger, plans *memory.DB, mailed bool) *process {
+	t.Helper()
+	return w.bootWith(t, l, plans, func(c *wiring) { c.Effects = w.effects(mailed) })
+}
+
+func (w *sagaWorld) bootWith(t *testing.T, l ledger.Ledger, plans *memory.DB, change func(*wiring)) *process {
+	t.Helper()
+	silent := logrus.New()
+	silent.SetLevel(logrus.PanicLevel)
+	c, err := coordinator.New(l, &coordinator.Options{Log: silent, Poll: 5 * time.Second, Lease: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Register(t.Context(), w.program(t)); err != nil {
+		t.Fatal(err)
+	}
+	p := &process{Coordinator: c, plans: plans, world: w, t: t}
+	all := plan.Bound{Count: 1000, Percent: 100}
+	how := wiring{
+		Config: reconcile.Config{
+			Name: "orders", Source: w.source(), Destination: w.destination(), Mapping: "1", Coordinator: c, Saga: orderSaga, Step: "invoice",
+			Deliver: p.deliver, Effects: w.effects(false),
+		},
+		Options: reconcile.Options{Bounds: plan.Bounds{Create: all, Update: all, Destroy: all}},
+	}
+	change(&how)
+	if p.Reconciler, err = reconcile.New(plans, how.Config, &how.Options); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// begin runs the coordinator.
+func (p *process) begin() *process {
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- p.Coordinator.Run(ctx) }()
+	p.stop = func() error { stop(); return <-done }
+	synctest.Wait()
+	return p
+}
+
+// halt stops the coordinator.
+func (p *process) halt() {
+	p.t.Helper()
+	if err := p.stop(); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *process) deliver(ctx context.Context, c inbox.Change) error {
+	var o order
+	if err := json.Unmarshal(c.Body, &o); err != nil {
+		return inbox.Permanent(err)
+	}
+	if o.Cancelled {
+		err := p.Withdraw(ctx, orderSaga, c.String(), c.Revision, coordinator.By{Actor: "shop", Reason: "cancelled"})
+		if errors.Is(err, ledger.ErrNotFound) {
+			return nil
+		}
+		return err
+	}
+	_, err := p.Start(ctx, orderSaga, c.String(), o, &coordinator.StartOptions{Revision: c.Revision, Source: "test"})
+	return err
+}
+
+// hears is a webhook that came.
+func (p *process) hears(id string) {
+	p.t.Helper()
+	if err := p.deliver(p.t.Context(), p.world.change(id)); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (w *sagaWorld) change(id string) inbox.Change {
+	defer w.lock()()
+	o := w.object(id)
+	return inbox.Change{
+		Object: inbox.Object{Source: "shop", Type: "order", ID: id}, Version: o.Version, Revision: o.Version.Revision(), Body: o.Body,
+	}
+}
+
+func (w *sagaWorld) object(id string) *scan.Object {
+	o := w.orders[id]
+	body, err := json.Marshal(o)
+	if err != nil {
+		panic(err)
+	}
+	return &scan.Object{ID: id, Version: inbox.Counter(o.Version), Body: body}
+}
+
+func (w *sagaWorld) source() scan.Source {
+	return scan.Source{
+		Object: inbox.Object{Source: "shop", Type: "order"}, Quota: fast(),
+		All: func(context.Context, scan.Query) (scan.Page, error) {
+			defer w.lock()()
+			var p scan.Page
+			for _, id := range slices.Sorted(maps.Keys(w.orders)) {
+				p.Objects = append(p.Objects, *w.object(id))
+			}
+			return p, nil
+		},
+		Get: func(_ context.Context, id string) (*scan.Object, error) {
+			defer w.lock()()
+			if w.orders[id] == nil {
+				return nil, nil
+			}
+			return w.object(id), nil
+		},
+		Want: func(o *scan.Object) (plan.Truth, error) {
+			var ord order
+			err := json.Unmarshal(o.Body, &ord)
+			return plan.Truth{
+				Key: keyNamed(o.ID), Revision: strconv.FormatInt(ord.Version, 10), Wanted: !ord.Cancelled, Fields: plan.Fields{"total": ord.Total},
+			}, err
+		},
+	}
+}
+
+func (w *sagaWorld) destination() scan.Destination {
+	list := func(key string) []plan.Document {
+		defer w.lock()()
+		var docs []plan.Document
+		for _, d := range w.docs {
+			if key == "" || d.Key == key {
+				body, err := json.Marshal(d)
+				if err != nil {
+					panic(err)
+				}
+				docs = append(docs, plan.Document{
+					ID: d.ID, Key: d.Key, Fields: plan.Fields{"total": d.Total}, Void: d.Void, Revision: d.Revision, Intact: d.Total == d.Written, Body: body,
+				})
+			}
+		}
+		return docs
+	}
+	return scan.Destination{
+		Quota: fast(),
+		Marked: func(context.Context, scan.Query) (scan.Documents, error) {
+			return scan.Documents{Documents: list("")}, nil
+		},
+		Find: func(_ context.Context, key string) ([]plan.Document, error) { return list(key), nil },
+	}
+}
+
+// effects says what stands: the invoice, and the mail where the mail server keeps a record of what it has sent.
+func (w *sagaWorld) effects(mailed bool) func(*scan.Object, []plan.Document, []plan.Document) (map[string]coordinator.Effect, error) {
+	return func(o *scan.Object, live, _ []plan.Document) (map[string]coordinator.Effect, error) {
+		es := map[string]coordinator.Effect{}
+		for _, d := range live {
+			var made invoice
+			if err := json.Unmarshal(d.Body, &made); err != nil {
+				return nil, err
+			}
+			es["invoice"] = coordinator.Effect{Output: made}
+		}
+		if mailed {
+			defer w.lock()()
+			es["receipt"] = coordinator.Effect{NotDone: true}
+			if w.mails[keyNamed(o.ID)] > 0 {
+				es["receipt"] = coordinator.Effect{ExternalID: "mail-" + keyNamed(o.ID)}
+			}
+		}
+		return es, nil
+	}
+}

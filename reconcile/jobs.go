@@ -1,0 +1,68 @@
+package reconcile
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/reconcile/scan"
+	"github.com/amends-dev/amends/reconcile/schedule"
+)
+
+// What a person can ask a job for, as amends reconcile does. An apply names the plan behind it.
+const (
+	AskPlan    = "plan"
+	AskApply   = "apply"
+	AskRebuild = "rebuild"
+)
+
+// SyncChanges is the work of a job: it stores what changed at the source since the last time in the inbox, like a
+// webhook.
+func (r *Reconciler) SyncChanges(ctx context.Context, _ *schedule.Run) (schedule.Outcome, error) {
+	rep, err := r.sweep.Changed(ctx)
+	if r.wake != nil {
+		r.wake()
+	}
+	return synced(&rep), err
+}
+
+// Run is the work of a job: it compares everything, and does what follows within bounds; or what a person asked for: a
+// plan, an apply, a rebuild. Before a person has approved the job it only plans, and a plan may be applied by its id.
+func (r *Reconciler) Run(ctx context.Context, run *schedule.Run) (schedule.Outcome, error) {
+	rep, err := r.asked(ctx, run)
+	return outcome(&rep), err
+}
+
+// asked does what was asked for: nothing in particular, which is a plan and what follows from it, a plan, "apply 5f3a…",
+// or a rebuild. run.At is when it was asked for, the same for every attempt: a rebuild takes it for the time since when
+// nothing is sent any more.
+func (r *Reconciler) asked(ctx context.Context, run *schedule.Run) (Report, error) {
+	what, plan, _ := strings.Cut(run.Ask, " ")
+	switch {
+	case run.Ask == "":
+		return r.planAndApply(ctx, run.Approved)
+	case run.Ask == AskPlan:
+		return r.Plan(ctx)
+	case what == AskApply && plan != "":
+		return r.Apply(ctx, plan)
+	case run.Ask == AskRebuild:
+		return r.Rebuild(ctx, run.At, coordinator.By{Actor: cmp.Or(run.By, "schedule"), Reason: cmp.Or(run.Why, "it was due")})
+	default:
+		return Report{Job: r.name, Verdict: Failed}, fmt.Errorf("reconcile %s: %q is unknown; ask for %s, %s PLAN or %s", r.name, run.Ask, AskPlan, AskApply, AskRebuild)
+	}
+}
+
+func synced(r *scan.Report) schedule.Outcome {
+	return schedule.Outcome{
+		Verdict: schedule.Verdict(r.Verdict), Before: r.Before, After: r.After, Seen: r.Seen, Calls: r.Calls, Note: r.Why,
+	}
+}
+
+func outcome(r *Report) schedule.Outcome {
+	return schedule.Outcome{
+		Verdict: schedule.Verdict(r.Verdict), Seen: r.Seen, Planned: r.Planned, Applied: r.Applied,
+		Refused: r.Withheld, Errors: r.Failed, Plan: r.Plan, Note: r.Words,
+	}
+}

@@ -1,0 +1,209 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/reconcile/scan"
+	"github.com/amends-dev/amends/saga"
+)
+
+// sight is one natural key as the three sides have it now.
+type sight struct {
+	item    plan.Item
+	object  *scan.Object // nil: the source has none, or was not asked
+	gone    int          // how often the source was asked, and had none
+	finding plan.Finding
+	err     error // why nobody could look; the rest is then not to be used
+}
+
+// change is the object as a Hearer would deliver it.
+func (s *sight) change(of inbox.Object) inbox.Change {
+	of.ID = s.object.ID
+	return inbox.Change{
+		Object: of, Version: s.object.Version, Revision: s.item.Truth.Revision, Deleted: s.object.Deleted, Body: s.object.Body,
+	}
+}
+
+// look asks the three sides about s. The ledger is read first: what the other two say then is at least as new, and a
+// work that began meanwhile refuses a second start by itself. Where the ledger alone decides, nobody else is asked.
+func (r *Reconciler) look(ctx context.Context, s *sight, proven bool) {
+	key := s.item.Key
+	s.err = guard(func() (err error) {
+		if s.item.Known, err = r.instances.Known(ctx, key); err != nil {
+			return fmt.Errorf("ask the ledger: %w", err)
+		}
+		if decides(s.item.Known) {
+			return nil
+		}
+		if err = r.get(ctx, s, proven); err != nil {
+			return fmt.Errorf("ask the source: %w", err)
+		}
+		if err = r.find(ctx, s); err != nil {
+			return fmt.Errorf("ask the destination: %w", err)
+		}
+		return nil
+	})
+	if s.err == nil {
+		s.classify(&r.policy)
+	}
+}
+
+// classify says what there is to say about the three sides. Two treatments are left to a person. A saga takes nothing
+// over that is not newer than what it has applied, so a withdrawal at that very version, or an older one, would be
+// planned for ever. And a void document under our mark shows that a work was there which the ledger has lost: a new one
+// would send its mail once more.
+func (s *sight) classify(p *plan.Policy) {
+	s.finding = plan.Classify(&s.item, p)
+	f := &s.finding
+	switch {
+	case f.Do == plan.Withdraw && saga.CompareRevisions(f.Revision, f.Applied) <= 0:
+		f.Do, f.Why = plan.Ask, fmt.Sprintf("the source cancelled it at %s, and the saga has applied %s: it would not hear of it", f.Revision, f.Applied)
+		f.Propose = "undo it by hand, or change the object at the source so that its version grows"
+	case f.Do == plan.Start && len(s.item.Documents) > 0:
+		f.Do, f.Why = plan.Ask, fmt.Sprintf("%s is void and carries our mark, and the ledger knows no work: it was lost", s.item.Documents[0].ID)
+		f.Propose = "amends reconcile rebuild records what was undone; then a newer version is made without a second mail"
+	}
+}
+
+// decides reports whether the ledger has the last word on a key: the saga is not done with it.
+func decides(k *plan.Known) bool {
+	return k != nil && (k.Works > 1 || k.InDoubt || k.Overdue || k.Status.Parked() || k.Status.Live())
+}
+
+// get asks the source for the object.
+func (r *Reconciler) get(ctx context.Context, s *sight, proven bool) error {
+	key := s.item.Key
+	id := r.id(key)
+	var o *scan.Object
+	err := r.ask(ctx, r.source.Quota, func(ctx context.Context) (err error) {
+		o, err = r.source.Get(ctx, id)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	s.object = o
+	if o == nil {
+		s.gone++
+		s.item.Truth = r.absent(key, proven) // it is asked once more
+		return nil
+	}
+	s.gone = 0
+	s.item.Truth = r.truth(key, o)
+	return nil
+}
+
+// absent is what the source says by having no such object. It says nothing where it would not show it.
+func (r *Reconciler) absent(key string, proven bool) *plan.Truth {
+	if r.source.Visible != nil && !r.source.Visible(key) {
+		return nil
+	}
+	return &plan.Truth{Key: key, Proven: proven}
+}
+
+// truth is what the source says about an object. One that cannot be read is a truth as well.
+func (r *Reconciler) truth(key string, o *scan.Object) *plan.Truth {
+	var t plan.Truth
+	err := guard(func() (err error) {
+		t, err = r.source.Want(o)
+		return err
+	})
+	if t.Revision == "" {
+		t.Revision = o.Version.Revision()
+	}
+	switch {
+	case err != nil:
+	case t.Key != key:
+		err = fmt.Errorf("the object %s that was asked for has the key %s", o.ID, t.Key)
+	case t.Revision == "":
+		err = errors.New("it has no version, and Want gave it no revision: nobody could tell a newer state from an older one")
+	default:
+		err = saga.CheckRevision(t.Revision)
+	}
+	if err != nil {
+		return &plan.Truth{Key: key, Revision: t.Revision, Unreadable: err.Error()}
+	}
+	t.Wanted = t.Wanted && !o.Deleted
+	t.Proven = t.Proven || !t.Wanted // it says so itself
+	return &t
+}
+
+// find asks the destination for everything that carries the mark.
+func (r *Reconciler) find(ctx context.Context, s *sight) error {
+	err := r.ask(ctx, r.destination.Quota, func(ctx context.Context) (err error) {
+		s.item.Documents, err = r.destination.Find(ctx, s.item.Key)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if len(livingOf(s.item.Documents)) == 0 {
+		s.item.Looked++
+	} else {
+		s.item.Looked = 0
+	}
+	return nil
+}
+
+// again reports whether one look proves nothing: somebody has none, which the next look may deny.
+func (s *sight) again() bool {
+	return s.err == nil && (s.finding.Do == plan.Look || s.gone > 0 && s.gone < plan.Looks && s.item.Truth != nil)
+}
+
+// lookAt looks at keys, as many at once as there are workers. What one side does not have is looked at twice, apart by
+// the time in which the destination settles; that wait is one for all of them. proven says of which keys the source's
+// silence has been proven otherwise.
+func (r *Reconciler) lookAt(ctx context.Context, l *looks, sights []*sight, proven func(key string) bool) error {
+	look := func(s *sight) { r.look(ctx, s, proven(s.item.Key)) }
+	l.each(ctx, r.workers, sights, look)
+	var again []*sight
+	for _, s := range sights {
+		if s.again() {
+			again = append(again, s)
+		}
+	}
+	if len(again) == 0 || ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err := pause(ctx, r.settle); err != nil {
+		return err
+	}
+	l.each(ctx, r.workers, again, look)
+	return ctx.Err()
+}
+
+// id is the source's id of the object with a natural key.
+func (r *Reconciler) id(key string) string {
+	if r.source.ID != nil {
+		return r.source.ID(key)
+	}
+	return key[strings.LastIndexByte(key, ':')+1:]
+}
+
+// pause waits for d, or for the end of ctx.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// guard calls functions of the user's. A panic is an error of that one key.
+func guard(call func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return call()
+}

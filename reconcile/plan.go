@@ -1,0 +1,305 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/reconcile/plan"
+)
+
+// Plan lists both systems, compares them with the ledger, looks at every difference anew, and stores what it would do.
+// It does nothing of it: it writes to the tables of listings, plans and drift, and nowhere else. A listing that could
+// not be ended in this run goes on in the next one; there is no plan until it is whole.
+func (r *Reconciler) Plan(ctx context.Context) (Report, error) {
+	rep := Report{Job: r.name}
+	l, err := r.list(ctx)
+	if err != nil {
+		return broken(rep), fmt.Errorf("plan of %s: %w", r.name, err)
+	}
+	if l.missing != "" {
+		rep.Verdict = Partial
+		rep.conclude("there is no plan yet: " + l.missing)
+		return rep, nil
+	}
+	p := &planning{Reconciler: r, listing: l}
+	plan, err := p.plan(ctx)
+	if err != nil {
+		return broken(rep), fmt.Errorf("plan of %s: %w", r.name, err)
+	}
+	if p.unseen > 0 {
+		l.short = append(l.short, fmt.Sprintf("%d could not be looked at%s", p.unseen, p.spent()))
+	}
+	rep = reportOf(r.name, plan)
+	rep.short = l.short
+	for _, w := range plan.Withheld {
+		rep.Withheld += w.Count
+	}
+	switch {
+	case plan.Refused != "":
+		rep.Verdict = Refused
+	case len(l.short) > 0 && rep.Withheld == 0:
+		rep.Verdict = Partial
+	}
+	rep.conclude(append(plan.Words(), l.short...)...)
+	rep.Failed = p.unseen
+	r.tell("planned", &rep)
+	return rep, nil
+}
+
+// spent says that, and why, one of the systems could not be asked for the rest.
+func (p *planning) spent() string {
+	if p.looks.spent == nil {
+		return ""
+	}
+	return " (" + p.looks.spent.Error() + ")"
+}
+
+func broken(r Report) Report {
+	r.Verdict = Failed
+	return r
+}
+
+// reportOf is what a plan alone says.
+func reportOf(job string, p *plan.Plan) Report {
+	return Report{
+		Job: job, Plan: p.ID, Seen: p.Census.Keys,
+		Planned: p.Count(func(t plan.Tally) bool { return t.Do.Acts() }),
+		Person:  p.Count(func(t plan.Tally) bool { return t.Do == plan.Ask || t.Do == plan.Halt }),
+	}
+}
+
+// planning is one plan in the making.
+type planning struct {
+	*Reconciler
+	listing *listing
+	into    plan.Ref // the draft
+	last    plan.Ref // the plan before; zero: there is none
+	looks   *looks
+	unseen  int64 // keys that nobody could look at
+	silent  bool  // nothing may be concluded from what the source does not have
+}
+
+// batchSize is how many findings are looked at with one wait, and stored with one write.
+const batchSize = 500
+
+// plan writes what the listings differ in into a draft, judges it as a whole, and replaces it by what is so now.
+func (p *planning) plan(ctx context.Context) (*plan.Plan, error) {
+	head := plan.Plan{Job: p.name, Mapping: p.sweep.Mapping, Generation: p.listing.source.Generation}
+	before, err := p.plans.Latest(ctx, p.name)
+	if err != nil && !errors.Is(err, plan.ErrNotFound) {
+		return nil, err
+	}
+	if head.Before = before.Mapping; before.Refused != "" && before.Before != "" { // nobody has acted by that mapping
+		head.Before = before.Before
+	}
+	p.last = before.Ref()
+	if p.into, err = p.plans.Draft(ctx, p.name); err != nil {
+		return nil, err
+	}
+	counts, err := p.draft(ctx)
+	if err != nil {
+		return nil, err
+	}
+	head.Census, head.Spread = counts.Census, counts.Spread
+	head.Census.Before = p.listing.before
+	p.silent = p.bounds.Shrunk(&head.Census) != ""
+	planner := plan.NewPlanner(&head, counts.Tallies)
+	if p.bounds.Diagnose(&head) != "" {
+		err = p.asListed(ctx, planner) // it would be a million calls for a fault of our own
+	} else {
+		err = p.refine(ctx, planner)
+	}
+	if err != nil {
+		return nil, err
+	}
+	plan, err := planner.Plan(&p.bounds)
+	if err != nil {
+		return nil, err
+	}
+	_, err = p.plans.Finish(ctx, p.into, plan)
+	return plan, err
+}
+
+// draft writes what the listings differ in into the draft.
+func (p *planning) draft(ctx context.Context) (*plan.Counts, error) {
+	batch := make([]plan.Finding, 0, batchSize)
+	flush := func() error {
+		if len(batch) == 0 {
+			return nil
+		}
+		if err := p.proceed(ctx); err != nil {
+			return err
+		}
+		err := p.plans.Find(ctx, p.into, batch)
+		batch = batch[:0]
+		return err
+	}
+	counts, err := p.compare(ctx, p.listing, func(f *plan.Finding) error {
+		batch = append(batch, *f)
+		if len(batch) < batchSize {
+			return nil
+		}
+		return flush()
+	})
+	if err != nil {
+		return nil, err
+	}
+	return counts, flush()
+}
+
+// drafted calls do with the findings of the draft, in the order of their keys.
+func (p *planning) drafted(ctx context.Context, do func(fs []plan.Finding, last bool) error) error {
+	for after := ""; ; {
+		rows, err := p.plans.Findings(ctx, plan.FindingQuery{Plan: p.into, After: after, Limit: batchSize})
+		if err != nil {
+			return err
+		}
+		fs := make([]plan.Finding, len(rows))
+		for i := range rows {
+			fs[i] = rows[i].Finding
+			after = fs[i].Key
+		}
+		if err := p.proceed(ctx); err != nil {
+			return err
+		}
+		last := len(rows) < batchSize
+		if err := do(fs, last); err != nil || last {
+			return err
+		}
+	}
+}
+
+// asListed plans with what the listings say: the plan will be refused.
+func (p *planning) asListed(ctx context.Context, planner *plan.Planner) error {
+	return p.drafted(ctx, func(fs []plan.Finding, _ bool) error { return add(planner, fs) })
+}
+
+// refine looks at everything that differs anew, and remembers since when it does.
+func (p *planning) refine(ctx context.Context, planner *plan.Planner) error {
+	p.looks = newLooks(&p.bounds)
+	from := ""
+	return p.drafted(ctx, func(fs []plan.Finding, last bool) error {
+		now, unheard, err := p.looked(ctx, fs)
+		if err != nil {
+			return err
+		}
+		if err := p.doubt(ctx, from, now); err != nil {
+			return err
+		}
+		part := plan.Part{From: from}
+		if !last {
+			part.Until = fs[len(fs)-1].Key
+			from = part.Until
+		}
+		if err := p.plans.Find(ctx, p.into, now); err != nil {
+			return err
+		}
+		if err := p.drifts.Remember(ctx, p.into, part, differing(now, unheard)); err != nil {
+			return err
+		}
+		return add(planner, now)
+	})
+}
+
+func add(planner *plan.Planner, fs []plan.Finding) error {
+	for i := range fs {
+		if err := planner.Add(&fs[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// differing are the findings that are remembered: what differs, but for orphans that nobody has ever asked about.
+func differing(fs []plan.Finding, unheard map[string]bool) []plan.Finding {
+	var differ []plan.Finding
+	for _, f := range fs {
+		if f.Class != plan.InSync && !unheard[f.Key] {
+			differ = append(differ, f)
+		}
+	}
+	return differ
+}
+
+// looked returns what is so now of findings that a listing gave. What nobody could look at stays as it was listed, and
+// nothing is done about it. unheard are the orphans among that which no earlier run has asked about, either: their object
+// may have come between the two listings, so their grace has not begun.
+func (p *planning) looked(ctx context.Context, fs []plan.Finding) (now []plan.Finding, unheard map[string]bool, err error) {
+	sights := make([]*sight, len(fs))
+	for i := range fs {
+		sights[i] = &sight{item: plan.Item{Key: fs[i].Key}}
+	}
+	orphans, err := p.orphansAmong(ctx, fs)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := p.lookAt(ctx, p.looks, sights, func(key string) bool { return orphans[key] }); err != nil {
+		return nil, nil, err
+	}
+	now, unheard = make([]plan.Finding, len(fs)), map[string]bool{}
+	for i := range sights {
+		s := sights[i]
+		now[i] = s.finding
+		if s.err == nil {
+			continue
+		}
+		p.unseen++
+		now[i] = fs[i]
+		now[i].Do, now[i].Why = plan.Nothing, "nobody could look at it: "+s.err.Error()
+		if _, heard := orphans[fs[i].Key]; fs[i].Class == plan.Orphan && !heard {
+			unheard[fs[i].Key] = true
+		}
+		if !errors.Is(s.err, inbox.ErrSpent) {
+			p.log.WithField("work", fs[i].Key).WithError(s.err).Warn("nobody could look at it; the next run does")
+		}
+	}
+	return now, unheard, p.looks.failed()
+}
+
+// orphansAmong returns the keys that an earlier run found to be without an object, and whether that was longer than the
+// grace ago. Together with the complete listing and two looks by the id that proves that the object is gone (U3). What the
+// listing made of a key does not matter, as long as it has no version for it: a head in the ledger may be all that is left
+// of an adoption that was cut off, and the look passes over it.
+func (p *planning) orphansAmong(ctx context.Context, fs []plan.Finding) (map[string]bool, error) {
+	orphans := map[string]bool{}
+	for _, f := range fs {
+		if f.Revision != "" {
+			continue
+		}
+		ds, err := p.drifts.Drifts(ctx, plan.DriftQuery{Job: p.name, Key: f.Key, Class: plan.Orphan, Limit: 1})
+		if err != nil {
+			return nil, err
+		}
+		if len(ds) == 1 {
+			orphans[f.Key] = !p.silent && time.Since(ds[0].First) >= p.grace
+		}
+	}
+	return orphans, nil
+}
+
+// planAndApply plans, and applies the plan within its bounds if the job or the plan is approved.
+func (r *Reconciler) planAndApply(ctx context.Context, approved bool) (Report, error) {
+	before, err := r.past(ctx)
+	if err != nil {
+		return Report{Job: r.name, Verdict: Failed}, fmt.Errorf("run %s: read the last plan: %w", r.name, err)
+	}
+	rep, err := r.Plan(ctx)
+	if err != nil || rep.Plan == "" || rep.Planned == 0 {
+		return rep, err
+	}
+	plan, err := r.plans.Plan(ctx, rep.Plan)
+	if err != nil {
+		return broken(rep), fmt.Errorf("run %s: %w", r.name, err)
+	}
+	if !approved && plan.Approved.Actor == "" {
+		rep.Verdict, rep.Left = Refused, rep.Planned-rep.Withheld
+		rep.conclude("the job is not approved yet: it only plans until a person approves it, or applies a plan of it")
+		return rep, nil
+	}
+	done, err := r.apply(ctx, plan, before)
+	done.follow(&rep)
+	return done, err
+}

@@ -1,0 +1,212 @@
+package reconcile_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/reconcile/scan"
+	"github.com/amends-dev/amends/saga"
+)
+
+// mess is a world with a difference of every kind that three sides can have. Most of it is well.
+func mess() *world {
+	w := newWorld()
+	for n := range 60 {
+		w.done(keyOf(n))
+	}
+	w.sold("shop:order:missing")
+	w.done("shop:order:lost")
+	delete(w.works, "shop:order:lost")
+	w.done("shop:order:mismatch")
+	delete(w.works, "shop:order:mismatch")
+	w.live("shop:order:mismatch")[0].Fields["total"] = "11.00"
+	w.done("shop:order:doubt")
+	w.works["shop:order:doubt"].Status, w.works["shop:order:doubt"].Reason = saga.Review, saga.ReasonInDoubt
+	w.done("shop:order:phantom")
+	w.live("shop:order:phantom")[0].Void = true
+	w.done("shop:order:stale")
+	w.changed("shop:order:stale", "12.00")
+	w.done("shop:order:edited")
+	w.live("shop:order:edited")[0].Fields["total"] = "9.00"
+	w.done("shop:order:posted")
+	w.live("shop:order:posted")[0].Locked = true
+	w.changed("shop:order:posted", "12.00")
+	w.done("shop:order:twice")
+	w.make("shop:order:twice", "10.00", "1")
+	w.done("shop:order:cancelled")
+	w.orders["shop:order:cancelled"] = &order{Version: 2, Total: "10.00", Cancelled: true}
+	w.done("shop:order:gone")
+	delete(w.orders, "shop:order:gone")
+	w.done("shop:order:stuck")
+	w.works["shop:order:stuck"].Status, w.works["shop:order:stuck"].Overdue = saga.Running, true
+	w.done("shop:order:unreadable")
+	w.orders["shop:order:unreadable"].Total = ""
+	w.done("shop:order:live")
+	w.works["shop:order:live"].Status = saga.Running
+	w.changed("shop:order:live", "12.00")
+	return w
+}
+
+// P1: a plan is data: what was found of each key, what would be done, why, from what to what, and on what it rests.
+func TestPlanSaysWhatAndWhy(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		j := mess().job(t, nil)
+		r := j.mustPlan()
+		type treatment struct {
+			class plan.Class
+			do    plan.Verb
+		}
+		want := map[string]treatment{
+			"missing": {plan.Missing, plan.Start}, "lost": {plan.LedgerLost, plan.Adopt}, "mismatch": {plan.AdoptMismatch, plan.Ask},
+			"doubt": {plan.InDoubt, plan.Ask}, "phantom": {plan.PhantomDone, plan.Ask}, "stale": {plan.Stale, plan.Revise},
+			"edited": {plan.Diverged, plan.Ask}, "posted": {plan.Locked, plan.Ask}, "twice": {plan.Duplicate, plan.Ask},
+			"cancelled": {plan.SourceGone, plan.Withdraw}, "gone": {plan.Orphan, plan.Nothing}, "stuck": {plan.Stuck, plan.Resume},
+			"unreadable": {plan.Unreadable, plan.Ask},
+		}
+		for _, row := range j.rows() {
+			name := idOf(row.Key)
+			if got := (treatment{row.Class, row.Do}); got != want[name] {
+				t.Errorf("%s: %s, %s (%s); want %v", name, row.Class, row.Do, row.Why, want[name])
+			}
+			if row.Why == "" {
+				t.Errorf("%s: nothing says why", name)
+			}
+			delete(want, name)
+		}
+		for name := range want {
+			t.Errorf("%s was not found", name)
+		}
+		stale := j.row("shop:order:stale")
+		if len(stale.Changes) != 1 || stale.Changes[0] != (plan.Change{Field: "total", Is: "10.00", Want: "12.00"}) || stale.Revision != "2" || stale.Applied != "1" || len(stale.Documents) != 1 {
+			t.Errorf("the stale one: %+v", stale.Finding)
+		}
+		if r.Planned != 5 || r.Person != 7 || r.Seen != 74 || r.Verdict != reconcile.OK || r.Plan == "" {
+			t.Errorf("report: %+v", r)
+		}
+	})
+}
+
+// P2, I-7: planning writes nothing to the source, the destination, the ledger, the inbox or an incremental cursor.
+func TestPlanWritesNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := mess()
+		w.frozen = errors.New("somebody wrote")
+		before := w.snapshot(t)
+		j := w.job(t, nil)
+		positions := func() (names []string) {
+			ps, err := j.store.Positions(t.Context(), "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, p := range ps {
+				names = append(names, p.Name)
+			}
+			return names
+		}
+		j.mustPlan()
+		if w.broke || !bytes.Equal(before, w.snapshot(t)) {
+			t.Error("planning changed the world")
+		}
+		if ds, err := j.store.Deliveries(t.Context(), inbox.DeliveryFilter{}); err != nil || len(ds) > 0 {
+			t.Errorf("planning put %d events into the inbox (%v)", len(ds), err)
+		}
+		for _, name := range positions() {
+			if strings.HasSuffix(name, "/changed") {
+				t.Errorf("planning moved the cursor of %s", name)
+			}
+		}
+		w.broke = false
+		if _, err := j.Run(t.Context()); err != nil || !w.broke { // the wrapper does catch
+			t.Errorf("a run wrote nothing, so the test proves nothing (%v)", err)
+		}
+	})
+}
+
+// snapshot is everything that is outside.
+func (w *world) snapshot(t *testing.T) []byte {
+	t.Helper()
+	defer w.lock()()
+	s, err := json.Marshal([]any{w.orders, w.docs, w.works, w.mails, w.delivered})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// P6: the same three sides give the same plan, byte for byte, whoever looks and when.
+func TestPlansAreEqual(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		plan := func(workers int) (plan.Plan, []plan.Row) {
+			j := mess().job(t, func(c *settings) { c.Workers = workers })
+			j.pass(time.Duration(workers) * time.Hour)
+			j.mustPlan()
+			p, err := j.store.Latest(t.Context(), "orders")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return p.Plan, j.rows()
+		}
+		p, rows := plan(1)
+		q, same := plan(7)
+		if !reflect.DeepEqual(p, q) || !reflect.DeepEqual(rows, same) {
+			t.Errorf("two plans of one world:\n%+v\n%+v", p, q)
+		}
+	})
+}
+
+// X8: when the mapping makes everything look different, the plan is refused with that diagnosis, and nobody is asked
+// about ten thousand documents first.
+func TestMappingIsDiagnosed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		for n := range 100 {
+			w.done(keyOf(n))
+		}
+		j := w.job(t, nil)
+		j.mustRun()
+		asked := w.asked
+		j = w.jobOver(t, j.store, func(c *settings) {
+			c.sweep.Mapping = "2"
+			c.Policy.Fields = map[string]plan.Rule{"total": plan.Enforce}
+			c.sweep.Source.Want = func(o *scan.Object) (plan.Truth, error) {
+				truth, err := want(o)
+				truth.Fields["total"] += " EUR"
+				return truth, err
+			}
+		})
+		r := j.mustRun()
+		if r.Verdict != reconcile.Refused || !strings.Contains(r.Words, `"total"`) || !strings.Contains(r.Words, `"1" and is "2"`) {
+			t.Errorf("report: %+v", r)
+		}
+		if len(w.delivered) > 0 || w.asked-asked > 10 {
+			t.Errorf("%d delivered, %d calls", len(w.delivered), w.asked-asked)
+		}
+		if r := j.must(j.Apply(t.Context(), r.Plan)); r.Verdict != reconcile.Refused || r.Applied > 0 {
+			t.Errorf("applied all the same: %+v", r)
+		}
+	})
+}
+
+// Everything that is wrong with a configuration is said at once.
+func TestFaultsAreSaidAtOnce(t *testing.T) {
+	t.Parallel()
+	_, err := reconcile.New(nil, reconcile.Config{}, &reconcile.Options{Grace: -1, Bounds: plan.Bounds{Create: plan.Bound{Count: -1}}})
+	for _, what := range []string{"Store", "no Get", "no All", "no Want", "no Marked", "no Find", "Coordinator", "Saga", "Step", "Deliver", "Grace", "Create.Count"} {
+		if err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("nothing is said about %s: %v", what, err)
+		}
+	}
+}

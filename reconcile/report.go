@@ -1,0 +1,90 @@
+package reconcile
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/sirupsen/logrus"
+)
+
+// Verdict sums up a run.
+type Verdict string
+
+// The verdicts, from the best to the worst.
+const (
+	OK      Verdict = "ok"      // everything that was to be done is done
+	Partial Verdict = "partial" // something failed, or is left for the next run
+	Refused Verdict = "refused" // something waits for an approval: it is over a bound, or there is a diagnosis
+	Failed  Verdict = "failed"  // the run itself broke off
+)
+
+// Report is what came of a run, for the runs table and for people.
+type Report struct {
+	Job     string  `json:"job"`
+	Plan    string  `json:"plan,omitempty"` // its id
+	Verdict Verdict `json:"result"`
+	Words   string  `json:"message,omitempty"` // why it is not ok, or what is left to whom
+
+	Seen       int64 `json:"seen"`         // keys that any side has
+	Planned    int64 `json:"planned"`      // actions in the plan
+	Applied    int64 `json:"applied"`      // of those, done
+	Superseded int64 `json:"superseded"`   // it was not so any more, and nothing was done
+	Withheld   int64 `json:"overLimit"`    // over a bound
+	Failed     int64 `json:"failed"`       // tried in vain, or not looked at
+	Person     int64 `json:"needsReview"`  // for a person to decide
+	Left       int64 `json:"notAttempted"` // not tried: the breaker, a first action that came back wrong, a pause
+
+	short []string // what the plan could not take into account
+}
+
+// conclude finds the verdict in the counts, and puts words to it.
+func (r *Report) conclude(why ...string) {
+	say := func(n int64, what string) {
+		if n > 0 {
+			why = append(why, fmt.Sprintf("%d %s", n, what))
+		}
+	}
+	say(r.Withheld, "withheld until the plan is approved")
+	say(r.Failed, "failed")
+	say(r.Left, "left for the next run")
+	say(r.Person, "for a person to decide")
+	switch {
+	case r.Verdict != "":
+	case r.Withheld > 0:
+		r.Verdict = Refused
+	case r.Failed > 0 || r.Left > 0:
+		r.Verdict = Partial
+	default:
+		r.Verdict = OK
+	}
+	r.Words = strings.Join(why, "; ")
+}
+
+// tell logs what came of a run, in one line. Its error is for the caller to log.
+func (r *Reconciler) tell(what string, rep *Report) {
+	log := r.log.WithFields(logrus.Fields{
+		"job": rep.Job, "plan": rep.Plan, "verdict": string(rep.Verdict), "seen": rep.Seen, "planned": rep.Planned, "applied": rep.Applied,
+		"superseded": rep.Superseded, "withheld": rep.Withheld, "failed": rep.Failed, "left": rep.Left, "person": rep.Person, "words": rep.Words,
+	})
+	if rep.Verdict == OK {
+		log.Info(what)
+	} else {
+		log.Warn(what)
+	}
+}
+
+// follow adds what the plan behind an apply could not take into account.
+func (r *Report) follow(plan *Report) {
+	why := plan.short
+	if len(why) == 0 {
+		return
+	}
+	r.Failed += plan.Failed
+	if r.Verdict == OK {
+		r.Verdict = Partial
+	}
+	if r.Words != "" {
+		why = append(why, r.Words)
+	}
+	r.Words = strings.Join(why, "; ")
+}

@@ -1,0 +1,54 @@
+package reconcile
+
+import (
+	"context"
+	"strings"
+
+	"github.com/amends-dev/amends/reconcile/plan"
+)
+
+// inVain begins the words about an action that changed nothing. It is how the next plan knows it again.
+const inVain = "an earlier run did what there is to do, and nothing came of it: "
+
+// doubt leaves to a person what the last plan did already, if everything it rests on is as it was then: to do it every
+// night would look like success. fs are the findings behind a key, in their order. Once a version, a document or a
+// field changes, it is done again.
+func (p *planning) doubt(ctx context.Context, from string, fs []plan.Finding) error {
+	acting := map[string]*plan.Finding{}
+	last := ""
+	for i := range fs {
+		if fs[i].Do.Acts() {
+			acting[fs[i].Key], last = &fs[i], fs[i].Key
+		}
+	}
+	if len(acting) == 0 || p.last == (plan.Ref{}) {
+		return nil
+	}
+	for row, err := range plan.Each(ctx, p.plans, plan.FindingQuery{Plan: p.last, After: from}) {
+		if err != nil {
+			return err
+		}
+		if row.Key > last {
+			break
+		}
+		if f := acting[row.Key]; f != nil && vain(f, &row) {
+			f.Do, f.Why = plan.Ask, inVain+f.Why
+			f.Propose = "amends show " + f.Key + "; see that a coordinator runs and that Deliver acts on this state of the object, then do it by hand or let the object's version grow"
+		}
+	}
+	return nil
+}
+
+// vain reports whether a row of the last plan was for the same as what is found now, and was done, or is known to be in
+// vain since then.
+func vain(now *plan.Finding, row *plan.Row) bool {
+	was := row.Finding
+	switch {
+	case row.Outcome == plan.Applied:
+	case was.Do == plan.Ask && strings.HasPrefix(was.Why, inVain):
+		was.Do = now.Do
+	default:
+		return false
+	}
+	return rests(now, &was)
+}
