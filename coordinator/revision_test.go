@@ -2,6 +2,7 @@ package coordinator_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/ledger/ledgertest"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
@@ -188,6 +190,42 @@ func TestWithdraw(t *testing.T) {
 		pass(time.Second)
 		p.want("o1", saga.Completed, "")
 		b.wants(t, `inv-1 says one (revision "1")`, "mail about inv-1", "inv-1 is void", `inv-2 says restored (revision "3")`)
+		ledgertest.MustCheck(t, l)
+	})
+}
+
+// Apply makes an instance what its source says, however often it is said: it runs, runs again for a newer revision, and is
+// undone; a state that wants nothing changes nothing, and what was never started is withdrawn by doing nothing.
+func TestApply(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, b := memory.New(nil), &paper{invoices: map[string]string{}}
+		p := office(t, l, b, 1, false)
+		apply := func(work string, want saga.Want, revision, says string) {
+			t.Helper()
+			for range 2 {
+				if err := p.Apply(t.Context(), saga.Change{ID: idOf(work), Want: want, Revision: revision, Input: order{Memo: says}, Actor: "webhook"}); err != nil {
+					t.Fatal(err)
+				}
+				pass(time.Second)
+			}
+		}
+		apply("unknown", saga.WantWithdrawn, "1", "")
+		apply("unknown", saga.WantNothing, "1", "")
+		if _, err := p.Show(t.Context(), idOf("unknown")); !errors.Is(err, ledger.ErrNotFound) {
+			t.Errorf("what was never started is there: %v", err)
+		}
+		apply("o1", saga.WantRun, "1", "one")
+		apply("o1", saga.WantNothing, "2", "")
+		p.want("o1", saga.Completed, "")
+		apply("o1", saga.WantRun, "3", "three")
+		p.want("o1", saga.Completed, "")
+		apply("o1", saga.WantWithdrawn, "4", "")
+		p.want("o1", saga.Compensated, "")
+		b.wants(t, `inv-1 says one (revision "1")`, "mail about inv-1", `inv-1 says three (revision "3")`, "inv-1 is void")
+		if err := p.Apply(t.Context(), saga.Change{ID: idOf("o1"), Want: "cancelled"}); err == nil {
+			t.Error("a Want that there is not is taken")
+		}
 		ledgertest.MustCheck(t, l)
 	})
 }

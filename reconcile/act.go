@@ -65,7 +65,9 @@ func (r *Reconciler) carryOut(ctx context.Context, s *sight, planID string) erro
 	by := coordinator.By{Actor: "reconcile " + r.name, Reason: "plan " + planID + ": " + f.Why}
 	switch f.Do {
 	case plan.Start, plan.Revise, plan.Withdraw:
-		return r.deliver(ctx, s.change(r.source.Object))
+		state := s.change(r.source.Object)
+		state.Cause = "plan " + planID
+		return r.deliver(ctx, state)
 	case plan.Again:
 		return r.instances.Rerun(ctx, f.Key, planID, by)
 	case plan.Resume:

@@ -19,31 +19,16 @@ type adoption struct {
 	quarantine string
 }
 
-// adopt records what stands. It answers each at its own index, also one whose input cannot be told.
+// adopt records what stands. It answers each at its own index.
 func (r *Reconciler) adopt(ctx context.Context, as []adoption, by coordinator.By) ([]coordinator.Adopted, error) {
-	out := make([]coordinator.Adopted, len(as))
-	var known []coordinator.Adoption
-	var at []int // the index in as of each
-	for i := range as {
-		a := &as[i]
-		input, err := r.input(a.change)
-		if err != nil {
-			out[i].Err = fmt.Errorf("adopt %s: its input: %w", a.key, err)
-			continue
-		}
-		known, at = append(known, coordinator.Adoption{
-			Work: a.key, Input: input, Revision: a.change.Revision, Effects: a.effects,
+	known := make([]coordinator.Adoption, len(as))
+	for i, a := range as {
+		known[i] = coordinator.Adoption{
+			Work: a.key, Input: r.input(a.change), Revision: a.change.Revision, Effects: a.effects,
 			Cancelled: a.cancelled, Quarantine: a.quarantine, By: by,
-		}), append(at, i)
+		}
 	}
-	answers, err := r.instances.Adopt(ctx, known)
-	if err != nil {
-		return nil, err
-	}
-	for i := range answers {
-		out[at[i]] = answers[i]
-	}
-	return out, nil
+	return r.instances.Adopt(ctx, known)
 }
 
 // adoption is what stands of the object of s, to be recorded.

@@ -24,33 +24,65 @@ type Config struct {
 	// Name of the job: of its listings, its plans and its drift. Without a slash.
 	Name string
 
-	// Source says what should be. It has Get, All and Want, and Changed for [Reconciler.SyncChanges].
-	Source scan.Source
-	// Destination is where documents are made. It has Marked and Find.
-	Destination scan.Destination
-	// Mapping is the version of what Want makes of objects. When it changes, a plan in which most documents differ is
-	// no surprise.
-	Mapping string
+	// Source is the one of the inbox: asked for an object by Fetch, it says by Decide what should be of it, and its Apply
+	// carries out what follows.
+	Source *inbox.Source
+	// Objects names source, tenant and type of the objects; its ID is empty.
+	Objects inbox.Object
+	// All lists every object, in an order that changes do not move (by creation or id), and by a cursor that is no place in
+	// the list: no offset, no page number.
+	All func(ctx context.Context, q Query) (Page, error)
+	// Changed lists objects that changed at or after q.Since, in the order of (Changed, ID), for [Reconciler.SyncChanges].
+	// The lower bound is inclusive. Nil: there is no SyncChanges.
+	Changed func(ctx context.Context, q Query) (Page, error)
+	// Partitions names the parts in which the source is listed whole, with what each holds if the provider counts: ranges of
+	// creation time, for example. An object never leaves its part. Nil: one part, without a count.
+	Partitions func(ctx context.Context) ([]Partition, error)
+	// Visible says whether a listing would show the object of a document, if it existed: providers hide what is archived,
+	// older than some age or of another account. Nil: everything. Silence about the others proves nothing.
+	Visible func(workID string) bool
 
+	// Destination is where documents are made. It has Marked and Find.
+	Destination Destination
 	// Coordinator runs the saga, or another process does: here it need not run. Its ledger is the third side.
 	Coordinator *coordinator.Coordinator
-	// Saga makes the documents, and Step is its step that makes one: the external id of the step is the document's.
-	Saga, Step string
-	// Deliver turns the state of an object into work, as [inbox.Source] has it: a start, a newer revision, a
-	// withdrawal. Told the same twice it changes nothing.
-	Deliver func(ctx context.Context, c inbox.Change) error
-	// Input turns a state of an object into the input of the saga. Nil: it is the object's body.
-	Input func(c inbox.Change) (any, error)
-
-	// Fields says what the document should say for an input of the saga, in the words of the source's Want. With it a
-	// newer version of an object that changed nothing of ours (our own mark at the source is one) is told from news.
-	// Nil: every newer version is news.
+	// Step of the Source's saga makes the document: its external id is the document's.
+	Step string
+	// Fields says what the document should say for an input of the saga; see [FieldsOf].
 	Fields func(input json.RawMessage) (plan.Fields, error)
+	// Mapping is the version of what Fields makes of inputs. When it changes, a plan in which most documents differ is no
+	// surprise.
+	Mapping string
 	// Effects says which steps' results the documents of an object show, by the names of the steps: those that count, and
 	// those that are void. What it does not name is as [coordinator.Adoption.Effects] has it; what it says is believed. A
 	// void document shows that the saga was undone before, so that a mail may have been sent: then say NotDone of it only
 	// with evidence that outlives an undo, such as the mail server's log. It is pure. Nil: [Made] by the Step.
-	Effects func(o *scan.Object, live, void []plan.Document) (map[string]coordinator.Effect, error)
+	Effects func(o *Object, live, void []plan.Document) (map[string]coordinator.Effect, error)
+}
+
+// What a user's functions list by. They are those of package scan.
+type (
+	// Query asks for one page.
+	Query = scan.Query
+	// Page is one page of objects.
+	Page = scan.Page
+	// Object is one object of the source.
+	Object = scan.Object
+	// Partition is one part of a whole listing.
+	Partition = scan.Partition
+	// Documents is one page of documents.
+	Documents = scan.Documents
+	// Destination is where documents are made.
+	Destination = scan.Destination
+)
+
+// FieldsOf is Config.Fields of a saga whose input is an I.
+func FieldsOf[I any](fields func(I) plan.Fields) func(json.RawMessage) (plan.Fields, error) {
+	return func(input json.RawMessage) (plan.Fields, error) {
+		var i I
+		err := json.Unmarshal(input, &i)
+		return fields(i), err
+	}
 }
 
 // Options are what a [Reconciler] may do, and its times. Zero fields take the default named at each.
@@ -104,7 +136,7 @@ type parts struct {
 	instances instances
 	deliver   func(context.Context, inbox.Change) error
 	effects   func(o *scan.Object, live, void []plan.Document) (map[string]coordinator.Effect, error)
-	input     func(c inbox.Change) (any, error)
+	input     func(c inbox.Change) any // of the saga, for a state of an object
 	policy    plan.Policy
 	bounds    plan.Bounds
 	plans     plan.Plans
@@ -126,16 +158,17 @@ func New(db Store, c Config, o *Options) (*Reconciler, error) {
 	if c.Effects == nil {
 		c.Effects = Made(c.Step, nil)
 	}
+	c.Source.Quota = cmp.Or(c.Source.Quota, inbox.NewQuota(inbox.Limits{})) // the source's inbox shares it
 	sweep, err := scan.New(scan.Config{
-		Name: c.Name, Source: c.Source, Destination: c.Destination, Store: db, Mapping: c.Mapping, Proceed: schedule.Proceed,
+		Name: c.Name, Source: c.side(), Destination: c.Destination, Store: db, Mapping: c.Mapping, Proceed: schedule.Proceed,
 		Begin: o.Begin, Overlap: o.Overlap, Safety: o.Safety, Timeout: o.Timeout, Attempts: o.Attempts,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("new reconciler %q: %w", c.Name, err)
 	}
 	return assemble(&parts{
-		name: c.Name, sweep: sweep, deliver: c.Deliver, effects: c.Effects, input: c.Input,
-		instances: &inLedger{saga: c.Saga, step: c.Step, ledger: c.Coordinator.Ledger(), coordinator: c.Coordinator, fields: c.Fields},
+		name: c.Name, sweep: sweep, deliver: c.deliver, effects: c.Effects, input: c.input,
+		instances: &inLedger{saga: c.Source.Saga, step: c.Step, ledger: c.Coordinator.Ledger(), coordinator: c.Coordinator, fields: c.Fields},
 		policy:    o.Policy, bounds: o.Bounds, plans: db, drifts: db, grace: o.Grace, wake: o.Wake, log: o.Log,
 	}), nil
 }
@@ -149,7 +182,7 @@ func assemble(p *parts) *Reconciler {
 	r.patience = cmp.Or(r.patience, time.Minute)
 	r.workers = cmp.Or(r.workers, 8)
 	if r.input == nil {
-		r.input = func(c inbox.Change) (any, error) { return c.Body, nil }
+		r.input = func(c inbox.Change) any { return c.Body }
 	}
 	if r.log == nil {
 		silent := logrus.New()
@@ -167,15 +200,19 @@ func (c *Config) validate(db Store, o *Options) error {
 		}
 	}
 	need(db != nil, "there is no Store: a plan needs a place")
-	need(c.Source.Get != nil, "the Source has no Get: what a listing tells is old, so there must be a way to ask")
-	need(c.Source.All != nil, "the Source has no All: only a whole listing shows what is missing")
-	need(c.Source.Want != nil, "the Source has no Want: what a document should be would be unknown")
+	need(c.Source != nil, "there is no Source: it says what should be")
+	if c.Source != nil {
+		need(c.Source.Fetch != nil, "the Source has no Fetch: what a listing tells is old, so there must be a way to ask")
+		need(c.Source.Decide != nil, "the Source has no Decide: what should be of an object would be unknown")
+		need(c.Source.Apply != nil, "the Source has no Apply: nothing could be repaired")
+		need(c.Source.Saga != "", "the Source has no Saga: there would be nothing to run")
+	}
+	need(c.All != nil, "it has no All: only a whole listing shows what is missing")
 	need(c.Destination.Marked != nil, "the Destination has no Marked: documents that the ledger does not know would never be found")
 	need(c.Destination.Find != nil, "the Destination has no Find: what a listing tells is old, so there must be a way to ask")
 	need(c.Coordinator != nil, "it has no Coordinator: its ledger is the third side")
-	need(c.Saga != "", "no Saga is named")
 	need(c.Step != "", "no Step is named: one step of the saga makes the document")
-	need(c.Deliver != nil, "it has no Deliver: nothing could be repaired")
+	need(c.Fields != nil, "it has no Fields: what a document should say would be unknown")
 	need(o.Grace >= 0, "the Grace is negative")
 	return errors.Join(append(faults, o.Bounds.Faults())...)
 }

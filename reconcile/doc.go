@@ -2,9 +2,9 @@
 //
 //	r, err := reconcile.New(db, reconcile.Config{
 //		Name: "orders", Mapping: "1",
-//		Source:      shop,  // what should be: it lists and gets orders, and says what an invoice of one should say
-//		Destination: books, // what is: it lists and finds invoices under our mark
-//		Coordinator: c, Saga: "invoice-order", Step: "invoice", Deliver: deliver, // what we did, and how to do it
+//		Source: source, Objects: inbox.Object{Source: "shop", Type: "order"}, All: shop.All, Changed: shop.Changed, // what should be
+//		Coordinator: c, Step: "invoice", Fields: fields, // what we did, and what the document of a step should say
+//		Destination: reconcile.Destination{Marked: books.Marked, Find: books.Find}, // what is
 //	}, nil)
 //	jobs := []schedule.Job{
 //		{Name: "orders-changed", Schedule: "*/5 * * * *", Approved: true, Work: r.SyncChanges},
@@ -43,7 +43,7 @@
 //
 // Silence is no proof. A document whose object the source does not have is an orphan once all of this holds: the
 // listing was whole, without an error and counted; its source did not shrink; the source would show the object if it
-// were there (Source.Visible); it was asked by id twice; and an earlier run found the same, longer than the
+// were there (Config.Visible); it was asked by id twice; and an earlier run found the same, longer than the
 // grace ago. Even then a person decides.
 //
 // # From a plan to actions
@@ -60,7 +60,7 @@
 //   - what the last run did already, and nothing came of it, is for a person until a version, a document or a field
 //     changes: done every night, it would look like success.
 //
-// Actions go the way of a webhook: [Config.Deliver] starts, revises or withdraws, and the saga does the rest with its own
+// Actions go the way of a webhook: what Decide says is applied: a start, a revision, a withdrawal, and the saga does the rest with its own
 // keys and lookups. A document is never touched from here.
 //
 // # What a run says

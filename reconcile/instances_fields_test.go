@@ -1,33 +1,13 @@
 package reconcile_test
 
 import (
-	"encoding/json"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/store/memory"
 )
-
-// reader is a process whose works can read what the document of an input should say.
-func (p *process) reader() *process {
-	p.t.Helper()
-	r, err := reconcile.New(p.plans, reconcile.Config{
-		Name: "orders", Source: p.world.source(), Destination: p.world.destination(), Mapping: "1",
-		Coordinator: p.Coordinator, Saga: orderSaga, Step: "invoice", Deliver: p.deliver, Effects: p.world.effects(false),
-		Fields: func(input json.RawMessage) (plan.Fields, error) {
-			var o order
-			err := json.Unmarshal(input, &o)
-			return plan.Fields{"total": o.Total}, err
-		},
-	}, nil)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	return &process{Coordinator: p.Coordinator, Reconciler: r, plans: p.plans, world: p.world, t: p.t, stop: p.stop}
-}
 
 // finding is what the newest plan says about an order; zero when it says nothing.
 func (p *process) finding(id string) plan.Row {
@@ -56,7 +36,7 @@ func TestNewerVersionsThatSayTheSame(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				w, l := newSagaWorld(), memory.New(nil)
-				p := w.boot(t, l, memory.New(nil), false).begin().reader()
+				p := w.boot(t, l, memory.New(nil), false).begin()
 				for _, id := range []string{"marked", "changed", "well"} {
 					w.sold(id)
 					p.hears(id)
@@ -94,7 +74,7 @@ func TestFieldsAreOfWhatWasApplied(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, l := newSagaWorld(), memory.New(nil)
-		p := w.boot(t, l, memory.New(nil), false).begin().reader()
+		p := w.boot(t, l, memory.New(nil), false).begin()
 		w.sold("1")
 		for n, total := range []string{"10", "12", "12"} {
 			w.orders["1"] = &order{Version: int64(n + 1), Total: total}

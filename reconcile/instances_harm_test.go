@@ -77,7 +77,8 @@ func TestRebuildBelievesOneMiss(t *testing.T) {
 				}
 				store := memory.New(nil)
 				p := w.bootWith(t, memory.New(nil), store, func(c *wiring) {
-					c.Source, c.Destination = source, destination
+					c.from(source)
+					c.Destination = destination
 				})
 				r, err := p.Rebuild(t.Context(), time.Time{}, anna)
 				t.Logf("rebuild: %+v, %v", r, err)
@@ -96,7 +97,7 @@ func TestRebuildFromAnEmptyDestination(t *testing.T) {
 		destination := w.destination()
 		destination.Marked = func(context.Context, scan.Query) (scan.Documents, error) { return scan.Documents{}, nil }
 		p := w.bootWith(t, memory.New(nil), store, func(c *wiring) {
-			c.Source, c.Destination = w.source(), destination
+			c.Destination = destination
 		})
 		r, err := p.Rebuild(t.Context(), time.Time{}, anna)
 		t.Logf("rebuild: %+v, %v", r, err)
@@ -116,7 +117,7 @@ func TestRebuildFromNothing(t *testing.T) {
 		destination.Find = func(context.Context, string) ([]plan.Document, error) { return nil, nil }
 		l := memory.New(nil)
 		p := w.bootWith(t, l, store, func(c *wiring) {
-			c.Source, c.Destination = w.source(), destination
+			c.Destination = destination
 		})
 		r, err := p.Rebuild(t.Context(), time.Time{}, anna)
 		if err != nil || r.Verdict != reconcile.Refused || r.Planned != 0 || !strings.Contains(r.Words, "nothing to rebuild from") {
@@ -134,16 +135,13 @@ func TestRebuildLeavesTheUnreadable(t *testing.T) {
 		w := newSagaWorld()
 		w.sale(t)
 		store := memory.New(nil)
-		source := w.source()
-		want := source.Want
-		source.Want = func(o *scan.Object) (plan.Truth, error) {
-			if o.ID == "3" {
-				return plan.Truth{}, errors.New("a currency nobody has mapped")
-			}
-			return want(o)
-		}
 		p := w.bootWith(t, memory.New(nil), store, func(c *wiring) {
-			c.Source, c.Destination = source, w.destination()
+			c.Source.Decide = func(o inbox.Change) (saga.Change, error) {
+				if o.ID == "3" {
+					return saga.Change{}, errors.New("a currency that is not mapped")
+				}
+				return decide(o)
+			}
 		})
 		r, err := p.Rebuild(t.Context(), time.Time{}, anna)
 		t.Logf("rebuild: %+v, %v", r, err)
@@ -176,16 +174,15 @@ func TestPartialRebuildRestartsTheSweeps(t *testing.T) {
 			}
 			return find(ctx, key)
 		}
-		s, err := scan.New(scan.Config{Name: "orders", Source: source, Destination: destination, Store: store, Mapping: "1"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := w.bootWith(t, memory.New(nil), store, func(c *wiring) {
+			c.from(source)
+			c.Destination = destination
+		})
 		// the ledger was restored from a backup; the cursor was not lost
-		if _, err := s.Changed(t.Context()); err != nil {
+		if _, err := p.SyncChanges(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
 		before, _ := store.Position(t.Context(), "orders/changed")
-		p := w.bootWith(t, memory.New(nil), store, func(c *wiring) { c.Source, c.Destination = source, destination })
 		r, err := p.Rebuild(t.Context(), time.Time{}, anna)
 		after, _ := store.Position(t.Context(), "orders/changed")
 		if r.Failed != 1 || before.Serial != after.Serial {

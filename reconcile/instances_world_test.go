@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -198,6 +197,21 @@ type wiring struct {
 	reconcile.Options
 }
 
+// orders are the objects of the shop.
+var orders = inbox.Object{Source: "shop", Type: "order"}
+
+// from takes another shop.
+func (c *wiring) from(s scan.Source) {
+	c.All, c.Changed, c.Source.Quota = s.All, s.Changed, s.Quota
+	c.Source.Fetch = func(ctx context.Context, o inbox.Object) (inbox.Fetched, error) {
+		known, err := s.Get(ctx, o.ID)
+		if err != nil || known == nil {
+			return inbox.Fetched{Gone: err == nil}, err
+		}
+		return inbox.Fetched{Version: known.Version, Body: known.Body, Fingerprint: known.Fingerprint}, nil
+	}
+}
+
 // boot makes a process. It does not run yet.
 func (w *sagaWorld) boot(t *testing.T, l ledger.Ledger, plans *memory.DB, mailed bool) *process {
 	t.Helper()
@@ -219,11 +233,13 @@ func (w *sagaWorld) bootWith(t *testing.T, l ledger.Ledger, plans *memory.DB, ch
 	all := plan.Bound{Count: 1000, Percent: 100}
 	how := wiring{
 		Config: reconcile.Config{
-			Name: "orders", Source: w.source(), Destination: w.destination(), Mapping: "1", Coordinator: c, Saga: orderSaga, Step: "invoice",
-			Deliver: p.deliver, Effects: w.effects(false),
+			Name: "orders", Source: &inbox.Source{Saga: orderSaga, Decide: decide, Apply: c.Apply}, Objects: orders,
+			Destination: w.destination(), Mapping: "1", Coordinator: c, Step: "invoice", Effects: w.effects(false),
+			Fields: reconcile.FieldsOf(func(o order) plan.Fields { return plan.Fields{"total": o.Total} }),
 		},
 		Options: reconcile.Options{Bounds: plan.Bounds{Create: all, Update: all, Destroy: all}},
 	}
+	how.from(w.source())
 	change(&how)
 	if p.Reconciler, err = reconcile.New(plans, how.Config, &how.Options); err != nil {
 		t.Fatal(err)
@@ -249,20 +265,22 @@ func (p *process) halt() {
 	}
 }
 
-func (p *process) deliver(ctx context.Context, c inbox.Change) error {
+// decide says what the instance of an order should be.
+func decide(c inbox.Change) (saga.Change, error) {
 	var o order
-	if err := json.Unmarshal(c.Body, &o); err != nil {
-		return inbox.Permanent(err)
-	}
+	err := json.Unmarshal(c.Body, &o)
 	if o.Cancelled {
-		err := p.Withdraw(ctx, orderSaga, c.String(), c.Revision, coordinator.By{Actor: "shop", Reason: "cancelled"})
-		if errors.Is(err, ledger.ErrNotFound) {
-			return nil
-		}
+		return saga.Change{Want: saga.WantWithdrawn, Input: o, Reason: "cancelled"}, err
+	}
+	return saga.Change{Input: o}, err
+}
+
+func (p *process) deliver(ctx context.Context, c inbox.Change) error {
+	ch, err := (&inbox.Source{Saga: orderSaga, Decide: decide}).Change(c)
+	if err != nil {
 		return err
 	}
-	_, err := p.Start(ctx, orderSaga, c.String(), o, &coordinator.StartOptions{Revision: c.Revision, Source: "test"})
-	return err
+	return p.Coordinator.Apply(ctx, ch)
 }
 
 // hears is a webhook that came.
@@ -307,13 +325,6 @@ func (w *sagaWorld) source() scan.Source {
 				return nil, nil
 			}
 			return w.object(id), nil
-		},
-		Want: func(o *scan.Object) (plan.Truth, error) {
-			var ord order
-			err := json.Unmarshal(o.Body, &ord)
-			return plan.Truth{
-				Key: keyNamed(o.ID), Revision: strconv.FormatInt(ord.Version, 10), Wanted: !ord.Cancelled, Fields: plan.Fields{"total": ord.Total},
-			}, err
 		},
 	}
 }

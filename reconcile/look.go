@@ -22,12 +22,9 @@ type sight struct {
 	err     error // why nobody could look; the rest is then not to be used
 }
 
-// change is the object as a Hearer would deliver it.
+// change is the object as an inbox hands it to Decide.
 func (s *sight) change(of inbox.Object) inbox.Change {
-	of.ID = s.object.ID
-	return inbox.Change{
-		Object: of, Version: s.object.Version, Revision: s.item.Truth.Revision, Deleted: s.object.Deleted, Body: s.object.Body,
-	}
+	return change(of, s.object, s.item.Truth.Revision)
 }
 
 // look asks the three sides about s. The ledger is read first: what the other two say then is at least as new, and a

@@ -203,8 +203,8 @@ func TestMappingIsDiagnosed(t *testing.T) {
 // Everything that is wrong with a configuration is said at once.
 func TestFaultsAreSaidAtOnce(t *testing.T) {
 	t.Parallel()
-	_, err := reconcile.New(nil, reconcile.Config{}, &reconcile.Options{Grace: -1, Bounds: plan.Bounds{Create: plan.Bound{Count: -1}}})
-	for _, what := range []string{"Store", "no Get", "no All", "no Want", "no Marked", "no Find", "Coordinator", "Saga", "Step", "Deliver", "Grace", "Create.Count"} {
+	_, err := reconcile.New(nil, reconcile.Config{Source: &inbox.Source{}}, &reconcile.Options{Grace: -1, Bounds: plan.Bounds{Create: plan.Bound{Count: -1}}})
+	for _, what := range []string{"Store", "no Fetch", "no Decide", "no Apply", "no Saga", "no All", "no Marked", "no Find", "Coordinator", "Step", "no Fields", "Grace", "Create.Count"} {
 		if err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("nothing is said about %s: %v", what, err)
 		}

@@ -2,7 +2,6 @@ package drifting
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -73,14 +72,14 @@ func (j *Job) wire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fields := func(input json.RawMessage) (f plan.Fields, err error) { return f, json.Unmarshal(input, &f) }
 	j.runs = c
 	source, destination := j.world.source(), j.world.destination()
 	var faults [2]error
 	j.sweep, faults[0] = scan.New(scan.Config{Name: job, Source: source, Destination: destination, Store: j.db, Mapping: "1"})
 	j.repair, faults[1] = reconcile.New(j.db, reconcile.Config{
-		Name: job, Source: source, Destination: destination, Mapping: "1", Coordinator: c, Saga: sagaName, Step: "invoice", Fields: fields,
-		Deliver: func(context.Context, inbox.Change) error { return errors.New("nothing is done here") },
+		Name: job, Objects: source.Object, All: source.All, Partitions: source.Partitions, Destination: destination, Mapping: "1",
+		Source:      &inbox.Source{Saga: sagaName, Fetch: fetch, Decide: decide, Apply: apply, Quota: plenty()},
+		Coordinator: c, Step: "invoice", Fields: reconcile.FieldsOf(func(f plan.Fields) plan.Fields { return f }),
 	}, nil)
 	return errors.Join(faults[:]...)
 }

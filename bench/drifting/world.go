@@ -11,6 +11,7 @@ import (
 	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/scan"
+	"github.com/amends-dev/amends/saga"
 )
 
 // each is of how many objects one differs.
@@ -77,6 +78,20 @@ func want(o *scan.Object) (plan.Truth, error) {
 	t := plan.Truth{Key: prefix + o.ID, Revision: o.Version.Revision(), Wanted: true}
 	return t, json.Unmarshal(o.Body, &t.Fields)
 }
+
+func fetch(_ context.Context, of inbox.Object) (inbox.Fetched, error) {
+	n, err := strconv.ParseInt(of.ID, 10, 64)
+	o := object(n)
+	return inbox.Fetched{Version: o.Version, Body: o.Body}, err
+}
+
+func decide(o inbox.Change) (saga.Change, error) {
+	var f plan.Fields
+	err := json.Unmarshal(o.Body, &f)
+	return saga.Change{Input: f}, err
+}
+
+func apply(context.Context, saga.Change) error { return errors.New("nothing is done here") }
 
 // documents is what the destination has at a number.
 func documents(n int64) []plan.Document {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/saga"
 )
 
 // inboxStore is what was heard, with all its sides.
@@ -116,16 +117,17 @@ func worked(ctx context.Context, s inbox.Gate) error {
 
 // hearUntilQuiet runs a process that hears until nothing is left to do now: every source has every order at version 20.
 func hearUntilQuiet(ctx context.Context, s inboxStore) error {
-	source := inbox.Source{
-		Policy: shopPolicy,
+	source := &inbox.Source{
+		Saga: "order-to-invoice", Policy: shopPolicy,
 		Fetch: func(_ context.Context, o inbox.Object) (inbox.Fetched, error) {
 			body := fmt.Appendf(nil, `{"id":%q,"version":20}`, o.ID)
 			return inbox.Fetched{Version: inbox.Counter(20), Body: body, Fingerprint: inbox.DigestOf(string(body))}, nil
 		},
-		Deliver: func(context.Context, inbox.Change) error { return nil },
+		Decide: func(c inbox.Change) (saga.Change, error) { return saga.Change{Input: c.Body}, nil },
+		Apply:  func(context.Context, saga.Change) error { return nil },
 	}
 	h, err := inbox.New(s, inbox.Options{
-		Poll: 10 * time.Millisecond, Sources: map[string]inbox.Source{"shop": source, "outlet": source},
+		Poll: 10 * time.Millisecond, Sources: map[string]*inbox.Source{"shop": source, "outlet": source},
 	})
 	if err != nil {
 		return err

@@ -14,10 +14,9 @@ import (
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/examples/orders-to-accounting/shop"
-	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/reconcile/inbox"
-	"github.com/amends-dev/amends/reconcile/scan"
 	"github.com/amends-dev/amends/reconcile/webhook"
+	"github.com/amends-dev/amends/saga"
 )
 
 // sourceName is what the shop is called in events, work ids and the path of its webhooks.
@@ -28,24 +27,26 @@ var volatile = []string{"version", "updatedAt", "invoiceId"}
 
 // ear hears the shop: it stores the webhooks that come to the door, and turns what they say into work.
 type ear struct {
-	shop  scan.Source // asked where a webhook proves nothing
-	works *coordinator.Coordinator
-	log   logrus.FieldLogger
-	// forgetful: what was heard is lost. A webhook that was on its way then may tell of an order that is no more, and
-	// nobody here would know better than the shop.
-	forgetful bool
+	source *inbox.Source
+	log    logrus.FieldLogger
+}
+
+// newSource is the shop, for the inbox and for the reconciler. forgetful: what was received is lost. A webhook that was on
+// its way then may tell of an order that is no more, and only the shop knows better.
+func newSource(job *Sync, c *coordinator.Coordinator, forgetful bool) *inbox.Source {
+	return &inbox.Source{
+		Saga: sagaName, Fetch: job.fetchOrder, Decide: decide, Apply: c.Apply, Quota: inbox.NewQuota(inbox.Limits{PerSecond: 200}),
+		// The shop is on this machine, and so are its faults; a real one is given more time.
+		Policy: inbox.Policy{AlwaysFetch: forgetful, Settle: time.Second, Dense: true, Volatile: volatile, Initial: 50 * time.Millisecond, Max: 2 * time.Second},
+	}
 }
 
 // hear listens at address until ctx ends. A webhook is answered once it is stored; what follows from it follows
 // later, and from what the gate says is newest.
 func (e *ear) hear(ctx context.Context, address, secret string, box journal) error {
 	hearer, err := inbox.New(box, inbox.Options{
-		Sources: map[string]inbox.Source{sourceName: {
-			Fetch: e.shop.Fetch, Deliver: e.deliver, Quota: e.shop.Quota,
-			// The shop is on this machine, and so are its faults; a real one is given more time.
-			Policy: inbox.Policy{AlwaysFetch: e.forgetful, Settle: time.Second, Dense: true, Volatile: volatile, Initial: 50 * time.Millisecond, Max: 2 * time.Second},
-		}},
-		Lease: 3 * time.Second, Poll: 100 * time.Millisecond, Log: e.log,
+		Sources: map[string]*inbox.Source{sourceName: e.source},
+		Lease:   3 * time.Second, Poll: 100 * time.Millisecond, Log: e.log,
 	})
 	if err != nil {
 		return err
@@ -95,26 +96,19 @@ func listen(ctx context.Context, address string, h http.Handler) error {
 	return nil
 }
 
-// deliver turns what the gate has accepted into work: a paid order is started, or begun again where it is known; a
-// cancelled one is undone. Being told twice changes nothing.
-func (e *ear) deliver(ctx context.Context, c inbox.Change) error {
+// decide says what the saga of an order should do: a paid order has its invoice, a cancelled one is undone, and what is not
+// paid yet waits.
+func decide(state inbox.Change) (saga.Change, error) {
 	var o shop.Order
-	if len(c.Body) > 0 {
-		if err := json.Unmarshal(c.Body, &o); err != nil {
-			return inbox.Permanent(fmt.Errorf("%s is no order: %w", c.Object, err))
-		}
+	if err := json.Unmarshal(state.Body, &o); err != nil {
+		return saga.Change{}, fmt.Errorf("%s is no order: %w", state.Object, err)
 	}
-	switch {
-	case c.Deleted || o.Status == shop.Cancelled:
-		err := e.works.Withdraw(ctx, sagaName, c.String(), c.Revision, coordinator.By{Actor: "webhook", Reason: "cancelled in the shop"})
-		if errors.Is(err, ledger.ErrNotFound) {
-			return nil // nothing was done for it
-		}
-		return err
-	case o.Status == shop.Paid:
-		_, err := e.works.Start(ctx, sagaName, c.String(), o, &coordinator.StartOptions{Revision: c.Revision, Source: "webhook", Cause: c.Cause})
-		return err
+	switch o.Status {
+	case shop.Paid:
+		return saga.Change{Input: o}, nil
+	case shop.Cancelled:
+		return saga.Change{Want: saga.WantWithdrawn, Input: o, Reason: "cancelled in the shop"}, nil
 	default:
-		return nil // nobody has paid it yet
+		return saga.Change{Want: saga.WantNothing, Input: o}, nil
 	}
 }

@@ -77,7 +77,7 @@ func rigUp(t *testing.T) *rig {
 	group, ctx := errgroup.WithContext(t.Context()) // which ends before the cleanups
 	group.Go(func() error { return works.Run(ctx) })
 	group.Go(func() error {
-		return (&ear{shop: (&Sync{shop: asks}).orders(), works: works, log: log}).hear(ctx, doors[0], secret, l)
+		return (&ear{source: newSource(&Sync{shop: asks}, works, false), log: log}).hear(ctx, doors[0], secret, l)
 	})
 	t.Cleanup(func() {
 		if err := errors.Join(group.Wait(), l.Close()); err != nil {
@@ -294,8 +294,8 @@ func TestFetchOrder(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			source := (&Sync{shop: client}).orders()
-			got, err := source.Fetch(t.Context(), inbox.Object{Source: sourceName, Type: "order", ID: "10001"})
+			source := &Sync{shop: client}
+			got, err := source.fetchOrder(t.Context(), inbox.Object{Source: sourceName, Type: "order", ID: "10001"})
 			if got.Gone != c.gone || (err != nil) != c.fails {
 				t.Errorf("got %+v, %v", got, err)
 			}

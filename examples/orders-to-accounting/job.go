@@ -14,7 +14,6 @@ import (
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/examples/orders-to-accounting/faults"
 	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/sagahttp"
 )
 
@@ -110,14 +109,12 @@ func withSync(ctx context.Context, p place, log logrus.FieldLogger, do func(*syn
 	if err := c.Register(ctx, definition); err != nil {
 		return err
 	}
-	shop := job.orders()
-	shop.Quota = inbox.NewQuota(inbox.Limits{PerSecond: 200})
-	hears := &ear{shop: shop, works: c, log: log, forgetful: !p.Lost.IsZero()}
-	clock, err := newByTheClock(job, c, hears, rec, log)
+	source := newSource(job, c, !p.Lost.IsZero())
+	clock, err := newByTheClock(job, c, source, rec, log)
 	if err != nil {
 		return err
 	}
-	return do(&syncProcess{records: rec, works: c, ear: hears, clock: clock})
+	return do(&syncProcess{records: rec, works: c, ear: &ear{source: source, log: log}, clock: clock})
 }
 
 // givesUp tells the network of this machine until when a request is awaited, so that it carries none for longer than real

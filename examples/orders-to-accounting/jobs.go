@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -14,7 +13,6 @@ import (
 	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/reconcile/plan"
-	"github.com/amends-dev/amends/reconcile/scan"
 	"github.com/amends-dev/amends/reconcile/schedule"
 )
 
@@ -34,11 +32,12 @@ type byTheClock struct {
 	log        logrus.FieldLogger
 }
 
-// newByTheClock puts it together. The source has the quota that the hearer of the same shop uses.
-func newByTheClock(job *Sync, c *coordinator.Coordinator, hears *ear, rec *records, log logrus.FieldLogger) (*byTheClock, error) {
+// newByTheClock puts it together. The source is the one of the inbox.
+func newByTheClock(job *Sync, c *coordinator.Coordinator, source *inbox.Source, rec *records, log logrus.FieldLogger) (*byTheClock, error) {
 	r, err := reconcile.New(rec.journal, reconcile.Config{
-		Name: jobAll, Source: hears.shop, Destination: job.invoices(), Mapping: mapping, Coordinator: c, Saga: sagaName, Step: "invoice",
-		Deliver: hears.deliver, Input: orderOfChange, Fields: fieldsOfInput, Effects: effects,
+		Name: jobAll, Source: source, Objects: inbox.Object{Source: sourceName, Type: "order"},
+		All: job.allOrders, Changed: job.changedOrders, Partitions: job.orderRanges, Destination: job.invoices(),
+		Coordinator: c, Step: "invoice", Fields: reconcile.FieldsOf(fieldsOf), Mapping: mapping, Effects: effects,
 	}, &reconcile.Options{Overlap: 5 * time.Second, Safety: sweepLag, Timeout: job.timeout, Attempts: 20, Log: log})
 	return &byTheClock{reconciler: r, records: rec, log: log}, err
 }
@@ -55,27 +54,10 @@ func (b *byTheClock) run(ctx context.Context) error {
 	return runner.Run(ctx)
 }
 
-// orderOfChange is the input of the saga for an accepted state of an order.
-func orderOfChange(c inbox.Change) (any, error) {
-	var o shop.Order
-	if err := json.Unmarshal(c.Body, &o); err != nil {
-		return nil, fmt.Errorf("%s is no order: %w", c.Object, err)
-	}
-	return o, nil
-}
-
-// fieldsOfInput is what the invoice should say for an input of the saga. That a newer version of an order is no news when
-// only our mark has moved, is seen by it.
-func fieldsOfInput(input json.RawMessage) (plan.Fields, error) {
-	var o shop.Order
-	err := json.Unmarshal(input, &o)
-	return fields(o.Customer.Ref(), invoiceLines(o)), err
-}
-
 // effects says which steps stand, as order and invoice show it. Neither shows whether a receipt went out: what is not named
 // here and cannot be asked for counts as sent. But before the mark there is none, unless a void invoice shows that the
 // mark may have been taken off again.
-func effects(o *scan.Object, live, void []plan.Document) (map[string]coordinator.Effect, error) {
+func effects(o *reconcile.Object, live, void []plan.Document) (map[string]coordinator.Effect, error) {
 	var order shop.Order
 	if err := json.Unmarshal(o.Body, &order); err != nil {
 		return nil, err

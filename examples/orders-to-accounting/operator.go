@@ -11,6 +11,7 @@ import (
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/examples/orders-to-accounting/mail"
 	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/saga"
 )
@@ -184,8 +185,8 @@ func orderOf(work string) string { return work[strings.LastIndex(work, ":")+1:] 
 // isDeleted looks into the shop for an order.
 func (s *Sync) isDeleted(ctx context.Context, order string) (gone bool, err error) {
 	return gone, insist(ctx, func() error {
-		o, err := s.getOrder(ctx, order)
-		gone = err == nil && o == nil
+		o, err := s.fetchOrder(ctx, inbox.Object{ID: order})
+		gone = o.Gone
 		return err
 	})
 }

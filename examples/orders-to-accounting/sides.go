@@ -12,9 +12,9 @@ import (
 
 	"github.com/amends-dev/amends/examples/orders-to-accounting/books"
 	"github.com/amends-dev/amends/examples/orders-to-accounting/shop"
+	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/reconcile/plan"
-	"github.com/amends-dev/amends/reconcile/scan"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/sagahttp"
 )
@@ -25,20 +25,8 @@ const mapping = "1"
 // mark is how the references of our invoices begin.
 const mark = "shop:order:"
 
-// orders is the shop as a sweep reads it.
-func (s *Sync) orders() scan.Source {
-	return scan.Source{
-		Object:     inbox.Object{Source: sourceName, Type: "order"},
-		Changed:    s.changedOrders,
-		Partitions: s.orderRanges,
-		All:        s.allOrders,
-		Get:        s.getOrder,
-		Want:       want,
-	}
-}
-
 // changedOrders lists what changed since a time.
-func (s *Sync) changedOrders(ctx context.Context, q scan.Query) (scan.Page, error) {
+func (s *Sync) changedOrders(ctx context.Context, q reconcile.Query) (reconcile.Page, error) {
 	return s.listOrders(ctx, q, map[string][]string{"changedSince": {q.Since.UTC().Format(time.RFC3339)}}, nil)
 }
 
@@ -47,17 +35,17 @@ func (s *Sync) changedOrders(ctx context.Context, q scan.Query) (scan.Page, erro
 var ranges = []string{"1970-01-01T00:00:00Z", "2026-01-01T00:00:00Z", "2026-07-01T00:00:00Z", "2027-01-01T00:00:00Z", "9999-01-01T00:00:00Z"}
 
 // orderRanges names the parts, and what each of them holds by the shop's word.
-func (s *Sync) orderRanges(ctx context.Context) ([]scan.Partition, error) {
-	var parts []scan.Partition
+func (s *Sync) orderRanges(ctx context.Context) ([]reconcile.Partition, error) {
+	var parts []reconcile.Partition
 	for _, from := range ranges[:len(ranges)-1] {
 		var total *int
-		if _, err := s.listOrders(ctx, scan.Query{Limit: 1}, createdIn(from), &total); err != nil {
+		if _, err := s.listOrders(ctx, reconcile.Query{Limit: 1}, createdIn(from), &total); err != nil {
 			return nil, err
 		}
 		if total == nil {
 			return nil, fmt.Errorf("the shop did not say how many orders it has from %s on", from)
 		}
-		parts = append(parts, scan.Partition{Name: from, Count: int64(*total)})
+		parts = append(parts, reconcile.Partition{Name: from, Count: int64(*total)})
 	}
 	return parts, nil
 }
@@ -67,7 +55,7 @@ func createdIn(part string) map[string][]string {
 }
 
 // allOrders lists one part, in the order in which its orders came in.
-func (s *Sync) allOrders(ctx context.Context, q scan.Query) (scan.Page, error) {
+func (s *Sync) allOrders(ctx context.Context, q reconcile.Query) (reconcile.Page, error) {
 	return s.listOrders(ctx, q, createdIn(q.Partition), nil)
 }
 
@@ -75,7 +63,7 @@ func (s *Sync) allOrders(ctx context.Context, q scan.Query) (scan.Page, error) {
 const mostOrders = 500
 
 // listOrders asks for one page. total gets what the shop says of a created range, if it is not nil.
-func (s *Sync) listOrders(ctx context.Context, q scan.Query, which map[string][]string, total **int) (scan.Page, error) {
+func (s *Sync) listOrders(ctx context.Context, q reconcile.Query, which map[string][]string, total **int) (reconcile.Page, error) {
 	limit := mostOrders
 	if q.Limit > 0 {
 		limit = min(q.Limit, mostOrders)
@@ -90,16 +78,16 @@ func (s *Sync) listOrders(ctx context.Context, q scan.Query, which map[string][]
 		Total  *int
 	}
 	if err := s.ask(ctx, s.shop, sagahttp.Path("orders"), which, &page); err != nil {
-		return scan.Page{}, err
+		return reconcile.Page{}, err
 	}
 	if total != nil {
 		*total = page.Total
 	}
-	var p scan.Page
+	var p reconcile.Page
 	for _, body := range page.Orders {
 		o, err := objectOf(body)
 		if err != nil {
-			return scan.Page{}, err
+			return reconcile.Page{}, err
 		}
 		p.Objects = append(p.Objects, o)
 	}
@@ -109,43 +97,35 @@ func (s *Sync) listOrders(ctx context.Context, q scan.Query, which map[string][]
 	return p, nil
 }
 
-// getOrder asks for one order.
-func (s *Sync) getOrder(ctx context.Context, id string) (*scan.Object, error) {
+// fetchOrder asks for one order.
+func (s *Sync) fetchOrder(ctx context.Context, of inbox.Object) (inbox.Fetched, error) {
 	var body json.RawMessage
-	answer, err := s.shop.Do(ctx, sagahttp.Request{Method: http.MethodGet, Path: sagahttp.Path("orders", id), Into: &body})
+	answer, err := s.shop.Do(ctx, sagahttp.Request{Method: http.MethodGet, Path: sagahttp.Path("orders", of.ID), Into: &body})
 	if answer != nil && answer.Status == http.StatusNotFound {
-		return nil, nil //nolint:nilnil // the shop answered, and has none
+		return inbox.Fetched{Gone: true}, nil
 	}
 	if err != nil {
-		return nil, heldBack(err)
+		return inbox.Fetched{}, heldBack(err)
 	}
 	o, err := objectOf(body)
-	return &o, err
+	return inbox.Fetched{Version: o.Version, Body: body, Fingerprint: o.Fingerprint}, err
 }
 
 // objectOf reads what the gate and a sweep need of an order, as the shop gave it.
-func objectOf(body json.RawMessage) (scan.Object, error) {
+func objectOf(body json.RawMessage) (reconcile.Object, error) {
 	var o shop.Order
 	if err := json.Unmarshal(body, &o); err != nil {
-		return scan.Object{}, fmt.Errorf("the shop sent an order that cannot be read: %w", err)
+		return reconcile.Object{}, fmt.Errorf("the shop sent an order that cannot be read: %w", err)
 	}
 	digest, err := inbox.Fingerprint(body, volatile...)
-	return scan.Object{
+	return reconcile.Object{
 		ID: o.ID, Version: inbox.Counter(o.Version), Created: o.CreatedAt, Changed: o.UpdatedAt, Body: body, Fingerprint: digest,
 	}, err
 }
 
-// want says what the invoice of an order should say. Only paid orders are to have one.
-func want(o *scan.Object) (plan.Truth, error) {
-	var order shop.Order
-	if err := json.Unmarshal(o.Body, &order); err != nil {
-		return plan.Truth{}, fmt.Errorf("order %s: %w", o.ID, err)
-	}
-	return plan.Truth{
-		Key: order.Ref(), Revision: o.Version.Revision(), Wanted: order.Status == shop.Paid && !o.Deleted,
-		Fields: fields(order.Customer.Ref(), invoiceLines(order)), Changed: order.UpdatedAt,
-	}, nil
-}
+// fieldsOf is what the invoice of an order should say. That a newer version of an order is no news when only our mark has
+// moved, is seen by it.
+func fieldsOf(o shop.Order) plan.Fields { return fields(o.Customer.Ref(), invoiceLines(o)) }
 
 // fields are what is ours on an invoice.
 func fields(customer string, lines []books.Line) plan.Fields {
@@ -157,18 +137,18 @@ func fields(customer string, lines []books.Line) plan.Fields {
 }
 
 // invoices is the books as a sweep reads them.
-func (s *Sync) invoices() scan.Destination {
-	return scan.Destination{Marked: s.ourInvoices, Find: s.invoicesOf, Settle: s.settle, Quota: inbox.NewQuota(inbox.Limits{PerSecond: 200})}
+func (s *Sync) invoices() reconcile.Destination {
+	return reconcile.Destination{Marked: s.ourInvoices, Find: s.invoicesOf, Settle: s.settle, Quota: inbox.NewQuota(inbox.Limits{PerSecond: 200})}
 }
 
 // ourInvoices lists what carries our mark, void and posted ones too.
-func (s *Sync) ourInvoices(ctx context.Context, q scan.Query) (scan.Documents, error) {
+func (s *Sync) ourInvoices(ctx context.Context, q reconcile.Query) (reconcile.Documents, error) {
 	const most = 200
 	list, err := s.listInvoices(ctx, map[string][]string{"mark": {mark}, "after": {q.Cursor}, "limit": {strconv.Itoa(most)}})
 	if err != nil {
-		return scan.Documents{}, err
+		return reconcile.Documents{}, err
 	}
-	d := scan.Documents{Documents: documents(list.Invoices)}
+	d := reconcile.Documents{Documents: documents(list.Invoices)}
 	if len(list.Invoices) == most {
 		d.Next = list.Next
 	}

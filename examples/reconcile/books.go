@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/plan"
-	"github.com/amends-dev/amends/reconcile/scan"
 )
 
 // Invoice is an invoice as the books have it.
@@ -91,8 +91,8 @@ func (b *Books) Under(which func(*Invoice) bool) (found []Invoice) {
 }
 
 // Marked lists what carries our mark: on one page, because the books are small.
-func (b *Books) Marked(context.Context, scan.Query) (scan.Documents, error) {
-	return scan.Documents{Documents: documents(b.Under(func(inv *Invoice) bool { return strings.HasPrefix(inv.Mark, mark) }))}, nil
+func (b *Books) Marked(context.Context, reconcile.Query) (reconcile.Documents, error) {
+	return reconcile.Documents{Documents: documents(b.Under(func(inv *Invoice) bool { return strings.HasPrefix(inv.Mark, mark) }))}, nil
 }
 
 // Find asks for everything under one mark.

@@ -1,13 +1,11 @@
 package main
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/reconcile/plan"
-	"github.com/amends-dev/amends/reconcile/scan"
 	"github.com/amends-dev/amends/reconcile/schedule"
 )
 
@@ -15,11 +13,13 @@ import (
 // night shop, ledger and books are compared, whole.
 func (p *process) jobs() ([]schedule.Job, error) {
 	r, err := reconcile.New(p.db, reconcile.Config{
-		Name: "orders", Source: p.source, Destination: scan.Destination{Marked: p.books.Marked, Find: p.books.Find, Settle: settle},
-		Mapping: "1", Coordinator: p.coordinator, Saga: "invoice-order", Step: "invoice", Deliver: p.deliver,
+		Name: "orders", Source: p.source, Objects: inbox.Object{Source: "shop", Type: "order"}, All: p.shop.All, Changed: p.shop.Changed,
+		Destination: reconcile.Destination{Marked: p.books.Marked, Find: p.books.Find, Settle: settle},
+		Coordinator: p.coordinator, Step: "invoice", Mapping: "1",
+		Fields: reconcile.FieldsOf(func(o Order) plan.Fields { return plan.Fields{"total": o.Total} }),
 	}, &reconcile.Options{
 		Begin: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC), // older orders are left to comparisons, which have bounds
-		Wake:  p.hearer.Nudge,
+		Wake:  p.processor.Nudge,
 	})
 	if err != nil {
 		return nil, err
@@ -30,17 +30,13 @@ func (p *process) jobs() ([]schedule.Job, error) {
 	}, nil
 }
 
-// source is the shop for sweeps and for the hearer. They share a rate, of which sweeps leave three tenths to what is live.
-func source(shop *Shop) scan.Source {
-	return scan.Source{
-		Object: inbox.Object{Source: "shop", Type: "order"}, Quota: inbox.NewQuota(inbox.Limits{PerSecond: 100}),
-		Changed: shop.Changed, All: shop.All, Get: shop.Get, Want: want,
+// processing takes in what the shop tells, and what it is asked for. The reconciler has the same source, and shares its
+// rate: it leaves three tenths to what is live.
+func (p *process) processing() (err error) {
+	p.source = &inbox.Source{
+		Saga: "invoice-order", Fetch: p.shop.Fetch, Decide: decide, Apply: p.coordinator.Apply,
+		Quota: inbox.NewQuota(inbox.Limits{PerSecond: 100}),
 	}
-}
-
-// want says what the invoice of an order should say.
-func want(o *scan.Object) (plan.Truth, error) {
-	var order Order
-	err := json.Unmarshal(o.Body, &order)
-	return plan.Truth{Key: mark + o.ID, Revision: o.Version.Revision(), Wanted: !order.Cancelled, Fields: plan.Fields{"total": order.Total}}, err
+	p.processor, err = inbox.New(p.db, inbox.Options{Sources: map[string]*inbox.Source{"shop": p.source}})
+	return err
 }

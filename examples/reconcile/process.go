@@ -11,19 +11,18 @@ import (
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/reconcile/inbox"
-	"github.com/amends-dev/amends/reconcile/scan"
 	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/store/sqlite"
 )
 
-// process is what runs beside the shop and the books: a coordinator, a hearer and the jobs, over one file.
+// process is what runs beside the shop and the books: a coordinator, a processor and the jobs, over one file.
 type process struct {
 	shop        *Shop
 	books       *Books
 	db          *sqlite.DB // the ledger, the inbox, plans and jobs
 	coordinator *coordinator.Coordinator
-	source      scan.Source
-	hearer      *inbox.Hearer
+	source      *inbox.Source
+	processor   *inbox.Hearer
 	running     *errgroup.Group
 	working     bool // the coordinator runs
 }
@@ -57,7 +56,7 @@ func during(ctx context.Context, file string, shop *Shop, books *Books, story fu
 	return errors.Join(err, p.running.Wait())
 }
 
-// assemble makes the coordinator and the hearer.
+// assemble makes the coordinator and the processor.
 func (p *process) assemble(ctx context.Context) (err error) {
 	quiet := logrus.New()
 	quiet.SetOutput(io.Discard)
@@ -72,16 +71,12 @@ func (p *process) assemble(ctx context.Context) (err error) {
 	if err := p.coordinator.Register(ctx, definition); err != nil {
 		return err
 	}
-	p.source = source(p.shop)
-	p.hearer, err = inbox.New(p.db, inbox.Options{Sources: map[string]inbox.Source{
-		"shop": {Fetch: p.source.Fetch, Quota: p.source.Quota, Deliver: p.deliver},
-	}})
-	return err
+	return p.processing()
 }
 
-// work runs works, and hears, too.
+// work runs sagas, and processes what comes in.
 func (p *process) work(ctx context.Context) {
 	p.working = true
 	p.running.Go(func() error { return p.coordinator.Run(ctx) })
-	p.running.Go(func() error { return p.hearer.Run(ctx) })
+	p.running.Go(func() error { return p.processor.Run(ctx) })
 }

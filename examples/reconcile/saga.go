@@ -3,10 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 
-	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/saga"
 )
@@ -40,19 +37,12 @@ func invoicing(books *Books) (*saga.Definition[Order], error) {
 	)
 }
 
-// deliver turns the state of an order into work, whoever has heard of it. Being told twice changes nothing.
-func (p *process) deliver(ctx context.Context, c inbox.Change) error {
-	var o Order
-	if err := json.Unmarshal(c.Body, &o); err != nil {
-		return inbox.Permanent(err)
+// decide says what the saga of an order should do, by whichever way a state of the order came.
+func decide(o inbox.Change) (saga.Change, error) {
+	var order Order
+	err := json.Unmarshal(o.Body, &order)
+	if order.Cancelled {
+		return saga.Change{Want: saga.WantWithdrawn, Input: order, Reason: "cancelled in the shop"}, err
 	}
-	if !c.Deleted && !o.Cancelled {
-		_, err := p.coordinator.Start(ctx, "invoice-order", c.String(), o, &coordinator.StartOptions{Revision: c.Revision, Source: "shop", Cause: c.Cause})
-		return err
-	}
-	err := p.coordinator.Withdraw(ctx, "invoice-order", c.String(), c.Revision, coordinator.By{Actor: "shop", Reason: "cancelled"})
-	if errors.Is(err, ledger.ErrNotFound) {
-		return nil // nothing was done for it
-	}
-	return err
+	return saga.Change{Input: order}, err
 }

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/inbox"
-	"github.com/amends-dev/amends/reconcile/scan"
 )
 
 // Order is an order as the shop has it.
@@ -46,18 +46,18 @@ func (s *Shop) Lose(id string) {
 }
 
 // Changed lists orders that changed since a time, the oldest change first.
-func (s *Shop) Changed(_ context.Context, q scan.Query) (scan.Page, error) {
+func (s *Shop) Changed(_ context.Context, q reconcile.Query) (reconcile.Page, error) {
 	return s.list(func(o Order) bool { return !o.changed.Before(q.Since) }, func(a, b Order) int {
 		return cmp.Or(a.changed.Compare(b.changed), cmp.Compare(a.ID, b.ID))
 	})
 }
 
 // All lists every order.
-func (s *Shop) All(_ context.Context, _ scan.Query) (scan.Page, error) {
+func (s *Shop) All(_ context.Context, _ reconcile.Query) (reconcile.Page, error) {
 	return s.list(func(Order) bool { return true }, func(a, b Order) int { return cmp.Compare(a.ID, b.ID) })
 }
 
-func (s *Shop) list(which func(Order) bool, order func(a, b Order) int) (p scan.Page, err error) {
+func (s *Shop) list(which func(Order) bool, order func(a, b Order) int) (p reconcile.Page, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var orders []Order
@@ -77,18 +77,19 @@ func (s *Shop) list(which func(Order) bool, order func(a, b Order) int) (p scan.
 	return p, nil
 }
 
-// Get asks for one order. nil: the shop has none.
-func (s *Shop) Get(_ context.Context, id string) (*scan.Object, error) {
+// Fetch asks for one order.
+func (s *Shop) Fetch(_ context.Context, of inbox.Object) (inbox.Fetched, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	o, ok := s.orders[id]
+	o, ok := s.orders[of.ID]
 	if !ok {
-		return nil, nil //nolint:nilnil // the shop answered, and has none
+		return inbox.Fetched{Gone: true}, nil
 	}
-	return objectOf(o)
+	body, err := json.Marshal(o)
+	return inbox.Fetched{Version: inbox.Counter(o.Version), Body: body}, err
 }
 
-func objectOf(o Order) (*scan.Object, error) {
+func objectOf(o Order) (*reconcile.Object, error) {
 	body, err := json.Marshal(o)
-	return &scan.Object{ID: o.ID, Version: inbox.Counter(o.Version), Changed: o.changed, Body: body}, err
+	return &reconcile.Object{ID: o.ID, Version: inbox.Counter(o.Version), Changed: o.changed, Body: body}, err
 }

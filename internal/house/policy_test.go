@@ -38,7 +38,7 @@ const policy = `
 	github.com/lib/pq/..., modernc.org/... !< coordinator
 
 	# The receiver verifies, stores and answers. Effects hang off the ledger.
-	STD, github.com/sirupsen/logrus, golang.org/x/time/... < reconcile/inbox
+	saga, github.com/sirupsen/logrus, golang.org/x/time/... < reconcile/inbox
 	reconcile/inbox < reconcile/webhook
 	golang.org/x/sync/semaphore < reconcile/webhook
 	STD < reconcile/simulation, reconcile/simulation/whole # only tests

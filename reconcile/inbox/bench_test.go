@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
 
@@ -30,11 +31,18 @@ func newBench(t *testing.T) *bench {
 	t.Helper()
 	b := &bench{t: t, store: memory.New(nil)}
 	b.source = inbox.Source{
-		Rate:    1000,
-		Fetch:   func(context.Context, inbox.Object) (inbox.Fetched, error) { return shown(1), nil },
-		Deliver: func(context.Context, inbox.Change) error { return nil },
+		Saga: "order-to-invoice", Quota: inbox.NewQuota(inbox.Limits{PerSecond: 1000}),
+		Fetch:  func(context.Context, inbox.Object) (inbox.Fetched, error) { return shown(1), nil },
+		Decide: func(c inbox.Change) (saga.Change, error) { return saga.Change{Input: c.Body}, nil },
+		Apply:  func(context.Context, saga.Change) error { return nil },
 	}
 	return b
+}
+
+// idOf is the id of the object that a change is about.
+func idOf(c saga.Change) string {
+	o, _ := inbox.ParseObject(c.ID.Work)
+	return o.ID
 }
 
 // run starts a hearer and returns how to stop it.
@@ -47,17 +55,17 @@ func (b *bench) run() (h *inbox.Hearer, stop func()) {
 		b.mu.Unlock()
 		return b.source.Fetch(ctx, o)
 	}
-	s.Deliver = func(ctx context.Context, c inbox.Change) error {
-		err := b.source.Deliver(ctx, c)
+	s.Apply = func(ctx context.Context, c saga.Change) error {
+		err := b.source.Apply(ctx, c)
 		if err == nil {
 			b.mu.Lock()
-			b.delivered = append(b.delivered, c.ID+"@"+c.Revision)
+			b.delivered = append(b.delivered, idOf(c)+"@"+c.Revision)
 			b.mu.Unlock()
 		}
 		return err
 	}
 	o := b.opts
-	o.Sources = map[string]inbox.Source{"shop": s}
+	o.Sources = map[string]*inbox.Source{"shop": &s}
 	o.Listener = inbox.Tee(b.told.listener(), o.Listener)
 	h, err := inbox.New(b.store, o)
 	if err != nil {

@@ -77,7 +77,7 @@
 //
 // An error of Fetch is never a deletion. It is tried again after a wait that grows to Policy.Max, with full
 // jitter; [Later] holds back the whole source; [Permanent] blocks the object. A panic is an error. The same goes
-// for Deliver: an event about something that we have not committed yet ourselves is an error there, never a
+// for Apply: an event about something that we have not committed yet ourselves is an error there, never a
 // reason to drop it.
 //
 // # Revisions

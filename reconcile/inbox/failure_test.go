@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/saga"
 )
 
 // G1: "exponential backoff with full jitter 1 s..1 h, attempts and last error on the row; other keys unaffected".
@@ -20,8 +21,8 @@ func TestFailureBacksOff(t *testing.T) {
 		b := newBench(t)
 		b.opts.Poll = 20 * time.Second
 		tries, began := 0, time.Now()
-		b.source.Deliver = func(_ context.Context, c inbox.Change) error {
-			if c.ID != "bad" {
+		b.source.Apply = func(_ context.Context, c saga.Change) error {
+			if idOf(c) != "bad" {
 				return nil
 			}
 			tries++
@@ -55,7 +56,7 @@ func TestPermanentErrorBlocks(t *testing.T) {
 		b := newBench(t)
 		b.opts.Poll = 20 * time.Second
 		tries, fixed := 0, false
-		b.source.Deliver = func(context.Context, inbox.Change) error {
+		b.source.Apply = func(context.Context, saga.Change) error {
 			if tries++; fixed {
 				return nil
 			}
@@ -122,7 +123,7 @@ func TestRefusedFetchDoesNotBlockDelivery(t *testing.T) {
 			return inbox.Fetched{}, inbox.Permanent(errors.New("400 no id"))
 		}
 		failures := 2
-		b.source.Deliver = func(context.Context, inbox.Change) error {
+		b.source.Apply = func(context.Context, saga.Change) error {
 			if failures--; failures >= 0 {
 				return errors.New("the coordinator is away")
 			}
@@ -152,8 +153,8 @@ func TestPanicIsAFailure(t *testing.T) {
 				t.Errorf("what panicked is not told: %s", what)
 			}
 		}}
-		b.source.Deliver = func(_ context.Context, c inbox.Change) error {
-			if c.ID == "bad" && panics < 3 {
+		b.source.Apply = func(_ context.Context, c saga.Change) error {
+			if idOf(c) == "bad" && panics < 3 {
 				panic("nil customer")
 			}
 			return nil

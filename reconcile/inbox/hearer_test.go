@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
 
@@ -61,7 +62,7 @@ func TestOnlyTheLatestIsDelivered(t *testing.T) {
 func TestNewsDuringDelivery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		b.source.Deliver = func(ctx context.Context, _ inbox.Change) error { return pauseFor(ctx, 5*time.Second) }
+		b.source.Apply = func(ctx context.Context, _ saga.Change) error { return pauseFor(ctx, 5*time.Second) }
 		b.pushes("1", 1)
 		_, stop := b.run()
 		defer stop()
@@ -99,7 +100,7 @@ func TestOneObjectIsSerial(t *testing.T) {
 		b.source.Fetch = func(ctx context.Context, o inbox.Object) (inbox.Fetched, error) {
 			return shown(int64(time.Since(time.Unix(946684800, 0)) / time.Second)), within(ctx, o.ID)
 		}
-		b.source.Deliver = func(ctx context.Context, c inbox.Change) error { return within(ctx, c.ID) }
+		b.source.Apply = func(ctx context.Context, c saga.Change) error { return within(ctx, idOf(c)) }
 		_, stop1 := b.run()
 		defer stop1()
 		_, stop2 := b.run()
@@ -262,10 +263,10 @@ func TestUnknownSource(t *testing.T) {
 
 // Every fault of the options is reported at once.
 func TestNewReportsEveryFault(t *testing.T) {
-	_, err := inbox.New(memory.New(nil), inbox.Options{Lease: time.Millisecond, Sources: map[string]inbox.Source{
+	_, err := inbox.New(memory.New(nil), inbox.Options{Lease: time.Millisecond, Sources: map[string]*inbox.Source{
 		"shop": {Policy: inbox.Policy{Settle: -1, Merge: func(a, _ json.RawMessage) (json.RawMessage, error) { return a, nil }}},
 	}})
-	for _, fault := range []string{"Lease", `source "shop"`, "no Fetch", "no Deliver", "negative", "Dense"} {
+	for _, fault := range []string{"Lease", `source "shop"`, "no Fetch", "no Apply", "negative", "Dense"} {
 		if err == nil || !strings.Contains(err.Error(), fault) {
 			t.Errorf("%q is not among the faults: %v", fault, err)
 		}

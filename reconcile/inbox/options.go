@@ -12,7 +12,7 @@ import (
 // Options sets up a [Hearer]. Zero fields take the default named at each.
 type Options struct {
 	// Sources by their names, as events carry them. All processes on one store set up the same ones.
-	Sources map[string]Source
+	Sources map[string]*Source
 	// Workers is how many objects this process works on at once. 16.
 	Workers int
 	// Batch is how many deliveries are judged in one transaction. 500.

@@ -41,7 +41,7 @@ func TestHintsBesideASweep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		q := inbox.NewQuota(inbox.Limits{PerSecond: 10, Burst: 1})
-		b.source.Rate, b.source.Burst, b.source.Quota = 0, 0, q
+		b.source.Quota = q
 		ctx, cancel := context.WithCancel(t.Context())
 		var turns atomic.Int64
 		for range 3 {

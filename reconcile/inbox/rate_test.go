@@ -43,7 +43,7 @@ func TestRetryAfterHoldsTheSource(t *testing.T) {
 func TestRateIsPerSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		b.source.Rate, b.source.Burst = 5, 1
+		b.source.Quota = inbox.NewQuota(inbox.Limits{PerSecond: 5, Burst: 1})
 		began := time.Now()
 		for i := range 100 {
 			b.hints(fmt.Sprint("hint ", i))

@@ -122,11 +122,11 @@ type Retention struct {
 type Fetched struct {
 	Version     Version
 	Body        json.RawMessage
-	Fingerprint Digest
-	Gone        bool // the source answered, and has no such object
+	Fingerprint Digest // of the Body; zero: it is computed, without what is volatile by the Policy
+	Gone        bool   // the source answered, and has no such object
 }
 
-// Change is an accepted state of an object, to be turned into work: a start, a newer revision, a cancel.
+// Change is an accepted state of an object, of which Decide says what follows.
 type Change struct {
 	Object
 	Version  Version

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/amends-dev/amends/saga"
 )
 
 // Source is one source of truth as a [Hearer] knows it.
@@ -16,17 +18,20 @@ type Source struct {
 	// error: it is never a deletion. It asks with the API version that the source's webhooks have, and reads
 	// every page of the lists inside the object. See [Later] and [Permanent].
 	Fetch func(ctx context.Context, o Object) (Fetched, error)
-	// Deliver turns an accepted state into work: it starts a saga, or a newer revision of it, or cancels it. It
-	// may be called again with the same change, so the start is keyed by the object and Change.Revision. The
-	// same object is never delivered by two at once for as long as the context is heeded.
-	Deliver func(ctx context.Context, c Change) error
+	// Saga is run for the objects of the source: an instance for each, whose work id is the object's name.
+	Saga string
+	// Decide says what the instance of an object should be: it runs with an input, or nothing is to be done for this state of
+	// the object, or it is withdrawn. What the change leaves empty is filled in: the id, the revision and the cause. An
+	// object that is deleted is withdrawn, whatever Decide says. It is pure, and the same for every process. An error says
+	// that the object cannot be read: it is blocked until something new is heard of it.
+	Decide func(c Change) (saga.Change, error)
+	// Apply carries a change out: it is the Apply of a coordinator. It may be called again with the same change. Two never
+	// apply changes of one object at once for as long as the context is heeded.
+	Apply func(ctx context.Context, c saga.Change) error
 	// Policy says what may be believed of the source.
 	Policy Policy
-	// Rate is how many fetches a second the source is asked for at most, by each process, and Burst how many of
-	// them at once. 10, and as many as a second's.
-	Rate  float64
-	Burst int
-	// Quota, if set, bounds the fetches instead of Rate and Burst. Sweeps of the same source share it.
+	// Quota bounds how often the source is asked by this process. A reconciler of the same Source shares it. Nil becomes
+	// one with the default limits.
 	Quota *Quota
 	// Workers is how many objects of the source are worked on at once, so that a slow source keeps no worker
 	// from the others. Three quarters of Options.Workers.
@@ -35,26 +40,48 @@ type Source struct {
 
 func (s Source) withDefaults(workers int) Source {
 	s.Policy = s.Policy.withDefaults()
-	if s.Quota == nil {
-		s.Quota = NewQuota(Limits{PerSecond: s.Rate, Burst: s.Burst})
-	}
 	s.Workers = cmp.Or(s.Workers, max(1, workers*3/4))
 	return s
 }
 
+// Change is what Decide says of a state of an object, completed.
+func (s *Source) Change(c Change) (saga.Change, error) {
+	var ch saga.Change
+	var err error
+	if len(c.Body) > 0 || !c.Deleted {
+		ch, err = s.Decide(c)
+	}
+	if c.Deleted {
+		ch.Want, ch.Reason, err = saga.WantWithdrawn, cmp.Or(ch.Reason, "deleted at the source"), nil
+	}
+	ch.ID.Saga, ch.ID.Work = cmp.Or(ch.ID.Saga, s.Saga), cmp.Or(ch.ID.Work, c.String())
+	ch.Revision, ch.Cause = cmp.Or(ch.Revision, c.Revision), cmp.Or(ch.Cause, c.Cause)
+	return ch, err
+}
+
+// deliver decides what follows from an accepted state, and applies it.
+func (s *Source) deliver(ctx context.Context, c Change) error {
+	ch, err := s.Change(c)
+	if err != nil {
+		return Permanent(fmt.Errorf("decide what %s should be: %w", c.Object, err))
+	}
+	ch.Actor = cmp.Or(ch.Actor, "webhook")
+	return s.Apply(ctx, ch)
+}
+
 func (s *Source) validate() error {
 	var faults []error
+	if s == nil {
+		return errors.New("it is nil")
+	}
 	if s.Fetch == nil {
 		faults = append(faults, errors.New("it has no Fetch: a webhook is only a hint, so there must be a way to ask"))
 	}
-	if s.Deliver == nil {
-		faults = append(faults, errors.New("it has no Deliver: nothing would follow from what is heard"))
+	if s.Saga == "" || s.Decide == nil || s.Apply == nil {
+		faults = append(faults, errors.New("it has no Saga, no Decide or no Apply: nothing would follow from what is received"))
 	}
-	if s.Rate < 0 || s.Burst < 0 || s.Workers < 0 {
-		faults = append(faults, errors.New("its Rate, Burst or Workers is negative"))
-	}
-	if s.Quota != nil && (s.Rate != 0 || s.Burst != 0) {
-		faults = append(faults, errors.New("it has a Quota and a Rate or Burst beside it: say it once, in the limits of the quota"))
+	if s.Workers < 0 {
+		faults = append(faults, errors.New("its Workers is negative"))
 	}
 	return errors.Join(append(faults, s.Policy.validate())...)
 }
@@ -110,13 +137,14 @@ func latest(times ...time.Time) time.Time {
 }
 
 // newSources checks and completes the sources of a hearer.
-func newSources(given map[string]Source, workers int) (map[string]*source, error) {
+func newSources(given map[string]*Source, workers int) (map[string]*source, error) {
 	var faults []error
 	sources := make(map[string]*source, len(given))
 	for name, s := range given {
 		if err := s.validate(); err != nil {
 			faults = append(faults, fmt.Errorf("source %q: %w", name, err))
 		}
+		s.Quota = cmp.Or(s.Quota, NewQuota(Limits{})) // kept there: a reconciler of the same source shares it
 		sources[name] = &source{Source: s.withDefaults(workers)}
 	}
 	return sources, errors.Join(faults...)

@@ -61,7 +61,9 @@ func (j *job) fetch(ctx context.Context) (finished bool, err error) {
 	began, hints := time.Now(), j.e.Dirty-j.e.Clean
 	var f Fetched
 	j.round.fetch = j.h.guard(j.e.Object, func() (err error) {
-		f, err = j.s.Fetch(ctx, j.e.Object)
+		if f, err = j.s.Fetch(ctx, j.e.Object); err == nil && f.Fingerprint.IsZero() {
+			f.Fingerprint, _ = Fingerprint(f.Body, j.s.Policy.Volatile...) // what is no JSON has none
+		}
 		return err
 	})
 	took := time.Since(began)
@@ -90,7 +92,7 @@ func (j *job) fetch(ctx context.Context) (finished bool, err error) {
 // deliver hands the accepted state to the user's function.
 func (j *job) deliver(ctx context.Context) error {
 	c, began := j.e.change(), time.Now()
-	err := j.h.guard(j.e.Object, func() error { return j.s.Deliver(ctx, c) })
+	err := j.h.guard(j.e.Object, func() error { return j.s.deliver(ctx, c) })
 	j.h.tell.Delivered(&c, time.Since(began), err)
 	return err
 }

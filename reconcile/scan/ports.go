@@ -130,16 +130,3 @@ const (
 	Foreign                      // destination: fields that are not ours differ
 	Unreadable                   // source: the object could not be read
 )
-
-// Fetch is Get as a hearer asks: see inbox.Source.
-func (s *Source) Fetch(ctx context.Context, of inbox.Object) (inbox.Fetched, error) {
-	o, err := s.Get(ctx, of.ID)
-	if err != nil || o == nil || o.Deleted {
-		return inbox.Fetched{Gone: err == nil}, err
-	}
-	digest := o.Fingerprint
-	if digest.IsZero() {
-		digest, err = inbox.Fingerprint(o.Body)
-	}
-	return inbox.Fetched{Version: o.Version, Body: o.Body, Fingerprint: digest}, err
-}

@@ -15,6 +15,7 @@ import (
 	"github.com/amends-dev/amends/internal/pgtest"
 	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/reconcile/scan"
+	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 	"github.com/amends-dev/amends/store/postgres"
 	"github.com/amends-dev/amends/store/sqlite"
@@ -74,14 +75,18 @@ type desk struct {
 	changed   chan struct{}
 }
 
-func (d *desk) deliver(_ context.Context, c inbox.Change) error {
+// decide says what the invoice of an order says.
+func (d *desk) decide(c inbox.Change) (saga.Change, error) {
 	var body struct{ Total int }
-	if err := json.Unmarshal(c.Body, &body); err != nil {
-		return err
-	}
+	err := json.Unmarshal(c.Body, &body)
+	return saga.Change{Input: body.Total}, err
+}
+
+func (d *desk) apply(_ context.Context, c saga.Change) error {
+	o, _ := inbox.ParseObject(c.ID.Work)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.delivered[c.ID] = body.Total
+	d.delivered[o.ID], _ = c.Input.(int)
 	select {
 	case d.changed <- struct{}{}:
 	default:
@@ -132,7 +137,7 @@ func (b *bench) hear(d *desk, s store, want map[string]int) {
 		object := b.orders[o.ID].object(b.step) // nobody changes them any more
 		return inbox.Fetched{Version: object.Version, Body: object.Body}, nil
 	}
-	h, err := inbox.New(s, inbox.Options{Poll: 20 * time.Millisecond, Sources: map[string]inbox.Source{"shop": {Fetch: fetch, Deliver: d.deliver, Rate: 1000}}})
+	h, err := inbox.New(s, inbox.Options{Poll: 20 * time.Millisecond, Sources: map[string]*inbox.Source{"shop": {Saga: "order-to-invoice", Fetch: fetch, Decide: d.decide, Apply: d.apply, Quota: inbox.NewQuota(inbox.Limits{PerSecond: 1000})}}})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package simulation
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -34,17 +35,21 @@ func start(ctx context.Context, s *scene, n int64) *process {
 	p.left.Store(n)
 	ctx, p.crash = context.WithCancel(ctx)
 	p.over = ctx.Done()
-	sources := map[string]inbox.Source{}
+	sources := map[string]*inbox.Source{}
 	for _, k := range kinds() {
 		policy := k.policy
 		policy.Settle, policy.Park = cmp.Or(s.settle, settle), 20*s.settle
-		sources[k.name] = inbox.Source{
-			Policy: policy, Rate: 200, Burst: 200,
+		sources[k.name] = &inbox.Source{
+			Saga: "order-to-invoice", Policy: policy, Quota: inbox.NewQuota(inbox.Limits{PerSecond: 200}),
 			Fetch: func(ctx context.Context, o inbox.Object) (f inbox.Fetched, err error) {
 				err = p.around(func() (err error) { f, err = s.world.fetch(ctx, o); return err })
 				return f, err
 			},
-			Deliver: func(ctx context.Context, c inbox.Change) error {
+			Decide: func(c inbox.Change) (saga.Change, error) { return saga.Change{Input: c.Body}, nil },
+			Apply: func(ctx context.Context, ch saga.Change) error {
+				c := inbox.Change{Revision: ch.Revision, Deleted: ch.Want == saga.WantWithdrawn, Cause: ch.Cause}
+				c.Object, _ = inbox.ParseObject(ch.ID.Work)
+				c.Body, _ = ch.Input.(json.RawMessage)
 				return p.around(func() error { return s.works.start(ctx, &c) })
 			},
 		}

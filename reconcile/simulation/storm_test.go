@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
 
@@ -24,20 +25,23 @@ func TestHintStorm(t *testing.T) {
 				version := inbox.At(time.Now().Add(-time.Second), time.Second)
 				store := memory.New(nil)
 				source := inbox.Source{
-					Rate: 1000,
+					Saga: "order-to-invoice",
 					Fetch: func(ctx context.Context, o inbox.Object) (inbox.Fetched, error) {
 						mu.Lock()
 						fetches[o]++
 						mu.Unlock()
 						return inbox.Fetched{Version: version, Body: []byte(`{}`)}, pause(ctx, 100*time.Millisecond)
 					},
-					Deliver: func(context.Context, inbox.Change) error { return nil },
+					Decide: func(c inbox.Change) (saga.Change, error) { return saga.Change{Input: c.Body}, nil },
+					Apply:  func(context.Context, saga.Change) error { return nil },
 				}
 				ctx, cancel := context.WithCancel(t.Context())
 				var running sync.WaitGroup
 				var hearers []*inbox.Hearer
 				for range 2 {
-					h, err := inbox.New(store, inbox.Options{Sources: map[string]inbox.Source{"shop": source}, Workers: 64})
+					one := source // each process has its own
+					one.Quota = inbox.NewQuota(inbox.Limits{PerSecond: 1000})
+					h, err := inbox.New(store, inbox.Options{Sources: map[string]*inbox.Source{"shop": &one}, Workers: 64})
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -58,7 +58,6 @@ func (s *scene) boot(ctx context.Context, n int64) (context.Context, *process, e
 	store := &storePort{s.db, &p.power, &s.watch}
 	silent := logrus.New()
 	silent.SetOutput(io.Discard)
-	quota := inbox.NewQuota(inbox.Limits{PerSecond: 1000})
 
 	var err, err2, err3 error
 	p.coordinator, err = coordinator.New(ledger, &coordinator.Options{Log: silent, Poll: 10 * time.Second, Lease: time.Minute})
@@ -71,35 +70,31 @@ func (s *scene) boot(ctx context.Context, n int64) (context.Context, *process, e
 	}
 	err = p.coordinator.Register(ctx, program)
 	all := plan.Bound{Count: 1_000_000, Percent: 100}
+	source := &inbox.Source{
+		Saga: sagaName, Fetch: s.shop.hear, Decide: decide, Apply: p.coordinator.Apply, Quota: inbox.NewQuota(inbox.Limits{PerSecond: 1000}),
+		// A process that has lost what it had received believes the shop alone: an old webhook of an order that is gone would
+		// make it again.
+		Policy: inbox.Policy{Settle: settle, Max: 5 * time.Minute, AlwaysFetch: s.rebuilds > 0},
+	}
 	p.reconciler, err2 = reconcile.New(store, reconcile.Config{
-		Name: "orders", Source: s.sourceOf(p, quota), Destination: s.destinationOf(p), Mapping: "1",
-		Coordinator: p.coordinator, Saga: sagaName, Step: "invoice", Fields: fields, Effects: effects,
-		Deliver: func(ctx context.Context, c inbox.Change) error { return deliver(ctx, p.coordinator, &c) },
+		Name: "orders", Source: source, Objects: object, All: s.pages(p, s.shop.all), Changed: s.pages(p, s.shop.changed), Partitions: s.shop.partitions,
+		Destination: s.destinationOf(p), Mapping: "1", Coordinator: p.coordinator, Step: "invoice", Effects: effects,
+		Fields: reconcile.FieldsOf(func(c content) plan.Fields { return plan.Fields{"total": c.Total} }),
 	}, &reconcile.Options{Log: silent, Grace: grace, Bounds: plan.Bounds{Create: all, Update: all, Destroy: all}})
 	p.hearer, err3 = inbox.New(store, inbox.Options{
 		Poll: 10 * time.Second, Workers: 32, Log: silent,
-		Sources: map[string]inbox.Source{"shop": {
-			// Whoever has lost what he had heard believes nobody: an old webhook of an order that is gone would make it anew.
-			Quota: quota, Policy: inbox.Policy{Settle: settle, Max: 5 * time.Minute, AlwaysFetch: s.rebuilds > 0},
-			Fetch:   s.shop.hear,
-			Deliver: func(ctx context.Context, c inbox.Change) error { return deliver(ctx, p.coordinator, &c) },
-		}},
+		Sources: map[string]*inbox.Source{"shop": source},
 	})
 	return ctx, p, errors.Join(err, err2, err3)
 }
 
-// sourceOf is the shop as the reconciler of a process asks it, in pages of a twentieth.
-func (s *scene) sourceOf(p *process, quota *inbox.Quota) scan.Source {
-	source := s.shop.source(quota)
-	source.Get = call(&p.power, source.Get)
-	for _, list := range []*func(context.Context, scan.Query) (scan.Page, error){&source.All, &source.Changed} {
-		one := call(&p.power, *list)
-		*list = func(ctx context.Context, q scan.Query) (scan.Page, error) {
-			q.Limit = min(q.Limit, max(20, s.size.orders/20))
-			return one(ctx, q)
-		}
+// pages lists the shop for the reconciler of a process, in pages of a twentieth.
+func (s *scene) pages(p *process, list func(context.Context, scan.Query) (scan.Page, error)) func(context.Context, scan.Query) (scan.Page, error) {
+	one := call(&p.power, list)
+	return func(ctx context.Context, q scan.Query) (scan.Page, error) {
+		q.Limit = min(q.Limit, max(20, s.size.orders/20))
+		return one(ctx, q)
 	}
-	return source
 }
 
 // destinationOf are the books as the reconciler of a process asks them.

@@ -3,11 +3,9 @@ package whole
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
-	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/scan"
@@ -86,24 +84,20 @@ func (d *desk) mail(ctx context.Context, c saga.Call[content]) (letter, error) {
 	return letter{"mail-" + c.Work}, err
 }
 
-// deliver turns what the gate accepted, or a reconciler found, into work.
-func deliver(ctx context.Context, c *coordinator.Coordinator, change *inbox.Change) error {
-	var o content
-	if err := json.Unmarshal(change.Body, &o); err != nil && !change.Deleted {
-		return inbox.Permanent(err)
+// decide says what the instance of an order should be.
+func decide(o inbox.Change) (saga.Change, error) {
+	var c content
+	if err := json.Unmarshal(o.Body, &c); err != nil {
+		return saga.Change{}, err
 	}
-	switch {
-	case change.Deleted || o.Status == "cancelled":
-		err := c.Withdraw(ctx, sagaName, change.String(), change.Revision, coordinator.By{Actor: "shop", Reason: "cancelled"})
-		if errors.Is(err, ledger.ErrNotFound) {
-			return nil
-		}
-		return err
-	case o.Status != "paid":
-		return nil
+	switch c.Status {
+	case "paid":
+		return saga.Change{Input: c}, nil
+	case "cancelled":
+		return saga.Change{Want: saga.WantWithdrawn, Input: c}, nil
+	default:
+		return saga.Change{Want: saga.WantNothing, Input: c}, nil
 	}
-	_, err := c.Start(ctx, sagaName, change.String(), o, &coordinator.StartOptions{Revision: change.Revision, Source: "hearer"})
-	return err
 }
 
 // effects says what an invoice shows. Of the mail nobody can tell.
@@ -113,11 +107,4 @@ func effects(_ *scan.Object, live, _ []plan.Document) (map[string]coordinator.Ef
 		es["invoice"] = coordinator.Effect{ExternalID: live[i].ID, Output: paper{live[i].ID, live[i].Fields["total"]}}
 	}
 	return es, nil
-}
-
-// fields says what the invoice should say for an input of the saga.
-func fields(input json.RawMessage) (plan.Fields, error) {
-	var c content
-	err := json.Unmarshal(input, &c)
-	return plan.Fields{"total": c.Total}, err
 }

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/reconcile/inbox"
-	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/scan"
 )
 
@@ -257,20 +256,6 @@ func (s *shop) fetch(ctx context.Context, id string) (*scan.Object, error) {
 		return s.object(o, n), nil
 	}
 	return nil, nil
-}
-
-// source is the shop as a sweep and a reconciler read it.
-func (s *shop) source(q *inbox.Quota) scan.Source {
-	return scan.Source{Object: object, Quota: q, Get: s.fetch, Want: want, Changed: s.changed, Partitions: s.partitions, All: s.all}
-}
-
-// want says what an order's invoice should say.
-func want(o *scan.Object) (plan.Truth, error) {
-	var c content
-	err := json.Unmarshal(o.Body, &c)
-	return plan.Truth{
-		Key: "shop:order:" + o.ID, Revision: o.Version.Revision(), Wanted: c.Status == "paid", Fields: plan.Fields{"total": c.Total}, Changed: o.Changed,
-	}, err
 }
 
 // changed lists what changed since a time, in the order of changes.

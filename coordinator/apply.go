@@ -1,0 +1,33 @@
+package coordinator
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/saga"
+)
+
+// Apply makes an instance what its source says: it starts the saga, or a newer revision of it, or withdraws it. It is the
+// Apply of an inbox's source and of a reconciler. Applied twice, a change does nothing the second time, and what was never
+// started is withdrawn by doing nothing.
+func (c *Coordinator) Apply(ctx context.Context, ch saga.Change) error {
+	switch ch.Want {
+	case saga.WantRun:
+		_, err := c.Start(ctx, ch.ID.Saga, ch.ID.Work, ch.Input, &StartOptions{Revision: ch.Revision, Source: ch.Actor, Cause: ch.Cause})
+		return err
+	case saga.WantNothing:
+		return nil
+	case saga.WantWithdrawn:
+		by := By{Actor: cmp.Or(ch.Actor, "its source"), Reason: cmp.Or(ch.Reason, "the source does not want it any more")}
+		err := c.Withdraw(ctx, ch.ID.Saga, ch.ID.Work, ch.Revision, by)
+		if errors.Is(err, ledger.ErrNotFound) {
+			return nil
+		}
+		return err
+	default:
+		return fmt.Errorf("apply a change to %s: Want is %q: use saga.WantRun, WantNothing or WantWithdrawn", ch.ID, ch.Want)
+	}
+}

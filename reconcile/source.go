@@ -1,0 +1,75 @@
+package reconcile
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/reconcile/scan"
+	"github.com/amends-dev/amends/saga"
+)
+
+// side is the source as it is listed.
+func (c *Config) side() scan.Source {
+	return scan.Source{
+		Object: c.Objects, Quota: c.Source.Quota, Changed: c.Changed, All: c.All, Partitions: c.Partitions, Visible: c.Visible,
+		Get: c.get, Want: c.want,
+	}
+}
+
+// get asks for one object. nil: the source answered, and has none.
+func (c *Config) get(ctx context.Context, id string) (*scan.Object, error) {
+	o := c.Objects
+	o.ID = id
+	f, err := c.Source.Fetch(ctx, o)
+	if err != nil || f.Gone {
+		return nil, err
+	}
+	return &scan.Object{ID: id, Version: f.Version, Body: f.Body, Fingerprint: f.Fingerprint}, nil
+}
+
+// want says what the document of an object should be: what Decide says of the object, in the words of Fields.
+func (c *Config) want(o *scan.Object) (plan.Truth, error) {
+	ch, err := c.Source.Change(change(c.Objects, o, o.Version.Revision()))
+	t := plan.Truth{Key: ch.ID.Work, Revision: ch.Revision, Wanted: ch.Want == saga.WantRun}
+	switch {
+	case err != nil || ch.Input == nil:
+		return t, err
+	case ch.ID.Saga != c.Source.Saga:
+		return t, fmt.Errorf("it is decided that the saga %s runs for it, and %s is compared here", ch.ID.Saga, c.Source.Saga)
+	}
+	input, err := json.Marshal(ch.Input)
+	if err != nil {
+		return t, fmt.Errorf("the input of the saga: %w", err)
+	}
+	t.Fields, err = c.Fields(input)
+	return t, err
+}
+
+// change is an object as an inbox hands it to Decide.
+func change(of inbox.Object, o *scan.Object, revision string) inbox.Change {
+	of.ID = o.ID
+	return inbox.Change{Object: of, Version: o.Version, Revision: revision, Deleted: o.Deleted, Body: o.Body}
+}
+
+// deliver applies what Decide says of a state.
+func (c *Config) deliver(ctx context.Context, state inbox.Change) error {
+	ch, err := c.Source.Change(state)
+	if err != nil {
+		return err
+	}
+	ch.Actor = cmp.Or(ch.Actor, "reconcile "+c.Name)
+	return c.Source.Apply(ctx, ch)
+}
+
+// input is the saga's for a state of an object; the body of one that cannot be read, which is adopted in review.
+func (c *Config) input(state inbox.Change) any {
+	ch, err := c.Source.Change(state)
+	if err != nil || ch.Input == nil {
+		return state.Body
+	}
+	return ch.Input
+}
