@@ -33,6 +33,7 @@ type destination struct {
 	served   time.Time     // when a slot was last given or came back
 	took     time.Duration // how long an attempt keeps its slot, smoothed; 0: not known yet
 	more     bool          // works may wait in the ledger
+	youngest int64         // the highest number of a work that was turned away; 0: none was
 	asked    time.Time     // when they were last asked for because there is room
 
 	condition
@@ -75,6 +76,7 @@ func place[T any](line []T, r rank, of func(T) rank) int {
 // turn is a work's place in line.
 type turn struct {
 	rank  rank
+	late  bool          // it came after works that wait in the ledger, as far as is known: their places are before it
 	over  chan struct{} // closed when the turn has come, or is refused
 	taken bool          // the slot is the work's
 	aside bool          // refused, and others are to be tried before it
@@ -150,10 +152,16 @@ func (d *destination) join(r rank) *turn {
 	defer d.mu.Unlock()
 	r.failed = d.failed[r.number] && !d.health.FailingSince.IsZero()
 	t := &turn{rank: r, over: make(chan struct{})}
+	t.late = d.more && d.youngest > 0 && (r.number == 0 || r.number > d.youngest)
 	at := place(d.line, r, func(o *turn) rank { return o.rank })
 	d.line = slices.Insert(d.line, at, t)
 	switch {
 	case at > 0 && d.wait(at) > d.hold:
+		if !t.late { // it is back from the ledger: what is before it in line is before what waits
+			for _, o := range d.line[:at] {
+				o.late = false
+			}
+		}
 		d.refuse(at)
 	case len(d.line) > d.room:
 		d.refuse(len(d.line) - 1)
@@ -194,6 +202,7 @@ func (d *destination) refuse(at int) {
 	}
 	close(t.over)
 	d.line = slices.Delete(d.line, at, at+1)
+	d.youngest = max(d.youngest, t.rank.number)
 	d.surge.turned++
 }
 
@@ -292,12 +301,19 @@ func (d *destination) ask() (again time.Duration) {
 }
 
 // vacant is how many works that wait in the ledger there is room for in line. A destination that fails has room for one
-// when the probe is to be had, whether or not any waited for it before: a work that waits may have become due since.
+// when the probe is to be had, whether or not any waited for it before: a work that waits may have become due since. What
+// came late leaves its place to those that were there before.
 func (d *destination) vacant() int {
 	if d.shut() > 0 && !d.findsOut() {
 		return 0
 	}
-	return max(0, d.places()-len(d.line))
+	stand := 0
+	for _, t := range d.line {
+		if !t.late || !d.more {
+			stand++
+		}
+	}
+	return max(0, d.places()-stand)
 }
 
 // places is how long the line may be for its last to have a turn within the time that a work may wait; one at least.

@@ -192,3 +192,40 @@ func alone() condition {
 		change: func(func(health) (health, bool)) {},
 	}
 }
+
+// T3: a place in line that a work took which came after those that wait in the ledger is still theirs: the line asks for
+// them, and they stand before it. When one of them is turned away all the same, what stands in line keeps its place, and is
+// not asked about again and again.
+func TestWhoComesLateLeavesItsPlace(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := whole(Limit{Concurrent: 1}, 3*time.Second, 100, func() {})
+		d.took = time.Second
+		if !d.try(rank{}) {
+			t.Fatal("the slot is not free")
+		}
+		room := func(when string, want int) {
+			t.Helper()
+			if got := d.offer(); got != want {
+				t.Errorf("%s there is room for %d, want %d", when, got, want)
+			}
+		}
+		d.youngest = 10 // which waits in the ledger
+		late := d.join(rank{number: 11})
+		room("beside one that came late", 3)
+		if early := d.join(rank{number: 9}); d.line[0] != early || d.line[1] != late {
+			t.Error("one that waited does not stand before it")
+		}
+		room("beside one that had waited", 2)
+		undone := d.join(rank{back: true, number: 12})
+		if d.line[0] != undone {
+			t.Error("what is undone does not stand first")
+		}
+		d.join(rank{number: 10})
+		room("beside two that had waited", 1)
+		if d.join(rank{number: 8, left: 1}); len(d.line) != 4 {
+			t.Fatalf("%d in line", len(d.line))
+		}
+		room("when one that had waited found none", 0)
+	})
+}
