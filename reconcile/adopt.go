@@ -12,8 +12,8 @@ import (
 
 // adoption is what stands of one object, as far as source and destination tell. See [coordinator.Adoption].
 type adoption struct {
-	key        string       // the work id
-	change     inbox.Change // the object as the source has it
+	key        string         // the work id
+	change     inbox.Snapshot // the object as the source has it
 	effects    map[string]coordinator.Effect
 	cancelled  bool
 	quarantine string

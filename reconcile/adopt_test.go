@@ -25,7 +25,7 @@ func TestDate(t *testing.T) {
 		{"18", false, ""}, // a version that the source does not have
 		{"18+1", true, ""},
 	} {
-		a := adoption{change: inbox.Change{Revision: "17"}, effects: map[string]coordinator.Effect{
+		a := adoption{change: inbox.Snapshot{Revision: "17"}, effects: map[string]coordinator.Effect{
 			"invoice": {ExternalID: "inv_1"}, "dated": {Revision: "3"}, "mail": {Unknown: true}, "mark": {NotDone: true},
 		}}
 		a.date(c.shows, c.exact)

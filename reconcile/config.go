@@ -105,7 +105,7 @@ type Options struct {
 	// Grace is how long the source must have had no object before that counts as proven. 24 hours.
 	Grace time.Duration
 
-	// Wake is called when SyncChanges has stored something: a [inbox.Hearer.Nudge] in the same process, so that it does not
+	// Wake is called when SyncChanges has stored something: a [inbox.Processor.Wake] in the same process, so that it does not
 	// wait for its next poll. Nil: it does.
 	Wake func()
 	// Log gets one line for a plan and one for what was done, and one for each key that could not be verified or whose
@@ -134,9 +134,9 @@ type parts struct {
 	name      string
 	sweep     *scan.Sweep
 	instances instances
-	deliver   func(context.Context, inbox.Change) error
+	deliver   func(context.Context, inbox.Snapshot) error
 	effects   func(o *scan.Object, live, void []plan.Document) (map[string]coordinator.Effect, error)
-	input     func(c inbox.Change) any // of the saga, for a state of an object
+	input     func(c inbox.Snapshot) any // of the saga, for a state of an object
 	policy    plan.Policy
 	bounds    plan.Bounds
 	plans     plan.Plans
@@ -182,7 +182,7 @@ func assemble(p *parts) *Reconciler {
 	r.patience = cmp.Or(r.patience, time.Minute)
 	r.workers = cmp.Or(r.workers, 8)
 	if r.input == nil {
-		r.input = func(c inbox.Change) any { return c.Body }
+		r.input = func(c inbox.Snapshot) any { return c.Body }
 	}
 	if r.log == nil {
 		silent := logrus.New()

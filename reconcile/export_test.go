@@ -16,7 +16,7 @@ import (
 type Parts struct {
 	Sweep     *scan.Sweep
 	Instances instances
-	Deliver   func(context.Context, inbox.Change) error
+	Deliver   func(context.Context, inbox.Snapshot) error
 	Effects   func(o *scan.Object, live, void []plan.Document) (map[string]coordinator.Effect, error)
 	Policy    plan.Policy
 	Bounds    plan.Bounds

@@ -136,7 +136,7 @@ func TestRebuildLeavesTheUnreadable(t *testing.T) {
 		w.sale(t)
 		store := memory.New(nil)
 		p := w.bootWith(t, memory.New(nil), store, func(c *wiring) {
-			c.Source.Decide = func(o inbox.Change) (saga.Change, error) {
+			c.Source.Decide = func(o inbox.Snapshot) (saga.Change, error) {
 				if o.ID == "3" {
 					return saga.Change{}, errors.New("a currency that is not mapped")
 				}
@@ -292,4 +292,4 @@ func TestAdoptionCutOffInARun(t *testing.T) {
 	})
 }
 
-var _ = inbox.Change{}
+var _ = inbox.Snapshot{}

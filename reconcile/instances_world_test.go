@@ -266,7 +266,7 @@ func (p *process) halt() {
 }
 
 // decide says what the instance of an order should be.
-func decide(c inbox.Change) (saga.Change, error) {
+func decide(c inbox.Snapshot) (saga.Change, error) {
 	var o order
 	err := json.Unmarshal(c.Body, &o)
 	if o.Cancelled {
@@ -275,7 +275,7 @@ func decide(c inbox.Change) (saga.Change, error) {
 	return saga.Change{Input: o}, err
 }
 
-func (p *process) deliver(ctx context.Context, c inbox.Change) error {
+func (p *process) deliver(ctx context.Context, c inbox.Snapshot) error {
 	ch, err := (&inbox.Source{Saga: orderSaga, Decide: decide}).Change(c)
 	if err != nil {
 		return err
@@ -291,10 +291,10 @@ func (p *process) hears(id string) {
 	}
 }
 
-func (w *sagaWorld) change(id string) inbox.Change {
+func (w *sagaWorld) change(id string) inbox.Snapshot {
 	defer w.lock()()
 	o := w.object(id)
-	return inbox.Change{
+	return inbox.Snapshot{
 		Object: inbox.Object{Source: "shop", Type: "order", ID: id}, Version: o.Version, Revision: o.Version.Revision(), Body: o.Body,
 	}
 }

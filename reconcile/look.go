@@ -23,7 +23,7 @@ type sight struct {
 }
 
 // change is the object as an inbox hands it to Decide.
-func (s *sight) change(of inbox.Object) inbox.Change {
+func (s *sight) change(of inbox.Object) inbox.Snapshot {
 	return change(of, s.object, s.item.Truth.Revision)
 }
 

@@ -143,10 +143,10 @@ func (j *job) orphans() []plan.Drift {
 	return ds
 }
 
-// hint is what a Hearer hands on about an order.
-func (w *world) hint(key string) inbox.Change {
+// hint is what a Processor hands on about an order.
+func (w *world) hint(key string) inbox.Snapshot {
 	o := w.object(key)
-	return inbox.Change{
+	return inbox.Snapshot{
 		Object: inbox.Object{Source: "shop", Type: "order", ID: o.ID}, Version: o.Version, Revision: o.Version.Revision(), Body: o.Body,
 	}
 }

@@ -53,7 +53,7 @@ func (l *tardy) settings(c *settings) {
 		p.Documents = l.shown(p.Documents, d.Settle)
 		return p, err
 	}
-	c.Deliver = func(ctx context.Context, ch inbox.Change) error {
+	c.Deliver = func(ctx context.Context, ch inbox.Snapshot) error {
 		defer l.shown(nil, 0)
 		return deliver(ctx, ch)
 	}

@@ -50,13 +50,13 @@ func (c *Config) want(o *scan.Object) (plan.Truth, error) {
 }
 
 // change is an object as an inbox hands it to Decide.
-func change(of inbox.Object, o *scan.Object, revision string) inbox.Change {
+func change(of inbox.Object, o *scan.Object, revision string) inbox.Snapshot {
 	of.ID = o.ID
-	return inbox.Change{Object: of, Version: o.Version, Revision: revision, Deleted: o.Deleted, Body: o.Body}
+	return inbox.Snapshot{Object: of, Version: o.Version, Revision: revision, Deleted: o.Deleted, Body: o.Body}
 }
 
 // deliver applies what Decide says of a state.
-func (c *Config) deliver(ctx context.Context, state inbox.Change) error {
+func (c *Config) deliver(ctx context.Context, state inbox.Snapshot) error {
 	ch, err := c.Source.Change(state)
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func (c *Config) deliver(ctx context.Context, state inbox.Change) error {
 }
 
 // input is the saga's for a state of an object; the body of one that cannot be read, which is adopted in review.
-func (c *Config) input(state inbox.Change) any {
+func (c *Config) input(state inbox.Snapshot) any {
 	ch, err := c.Source.Change(state)
 	if err != nil || ch.Input == nil {
 		return state.Body

@@ -160,7 +160,7 @@ func TestStoppedInTheMiddle(t *testing.T) {
 			many(c)
 			c.Plans = strict{c.Plans}
 			deliver := c.Deliver
-			c.Deliver = func(ctx context.Context, ch inbox.Change) error {
+			c.Deliver = func(ctx context.Context, ch inbox.Snapshot) error {
 				if len(w.delivered) == 3 {
 					stop()
 					return fmt.Errorf("start: %w", ctx.Err())

@@ -18,7 +18,7 @@ func deaf(key string, on *bool) func(*settings) {
 	return func(c *settings) {
 		many(c)
 		deliver := c.Deliver
-		c.Deliver = func(ctx context.Context, ch inbox.Change) error {
+		c.Deliver = func(ctx context.Context, ch inbox.Snapshot) error {
 			if *on && ch.String() == key {
 				return nil
 			}

@@ -213,8 +213,8 @@ func (w *world) write() error {
 	return w.frozen
 }
 
-// deliver is a Hearer's function over a saga that makes an invoice and sends one mail.
-func (w *world) deliver(_ context.Context, c inbox.Change) error {
+// deliver is a Processor's function over a saga that makes an invoice and sends one mail.
+func (w *world) deliver(_ context.Context, c inbox.Snapshot) error {
 	defer w.lock()()
 	key := c.String()
 	if err := cmp.Or(w.write(), w.deliverFails[key]); err != nil {

@@ -85,7 +85,7 @@ func fetch(_ context.Context, of inbox.Object) (inbox.Fetched, error) {
 	return inbox.Fetched{Version: o.Version, Body: o.Body}, err
 }
 
-func decide(o inbox.Change) (saga.Change, error) {
+func decide(o inbox.Snapshot) (saga.Change, error) {
 	var f plan.Fields
 	err := json.Unmarshal(o.Body, &f)
 	return saga.Change{Input: f}, err

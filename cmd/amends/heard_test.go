@@ -123,7 +123,7 @@ func hearUntilQuiet(ctx context.Context, s inboxStore) error {
 			body := fmt.Appendf(nil, `{"id":%q,"version":20}`, o.ID)
 			return inbox.Fetched{Version: inbox.Counter(20), Body: body, Fingerprint: inbox.DigestOf(string(body))}, nil
 		},
-		Decide: func(c inbox.Change) (saga.Change, error) { return saga.Change{Input: c.Body}, nil },
+		Decide: func(c inbox.Snapshot) (saga.Change, error) { return saga.Change{Input: c.Body}, nil },
 		Apply:  func(context.Context, saga.Change) error { return nil },
 	}
 	h, err := inbox.New(s, inbox.Options{

@@ -44,7 +44,7 @@ func newSource(job *Sync, c *coordinator.Coordinator, forgetful bool) *inbox.Sou
 // hear listens at address until ctx ends. A webhook is answered once it is stored; what follows from it follows
 // later, and from what the gate says is newest.
 func (e *ear) hear(ctx context.Context, address, secret string, box journal) error {
-	hearer, err := inbox.New(box, inbox.Options{
+	processor, err := inbox.New(box, inbox.Options{
 		Sources: map[string]*inbox.Source{sourceName: e.source},
 		Lease:   3 * time.Second, Poll: 100 * time.Millisecond, Log: e.log,
 	})
@@ -60,12 +60,12 @@ func (e *ear) hear(ctx context.Context, address, secret string, box journal) err
 	}
 	door, err := webhook.New(box, []webhook.Source{{
 		Name: sourceName, Provider: sender, Secrets: []webhook.Secret{{Name: "example", Text: secret}},
-	}}, &webhook.Options{Log: e.log, Wake: hearer.Nudge})
+	}}, &webhook.Options{Log: e.log, Wake: processor.Wake})
 	if err != nil {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return hearer.Run(ctx) })
+	group.Go(func() error { return processor.Run(ctx) })
 	group.Go(func() error { return listen(ctx, address, door) })
 	return group.Wait()
 }
@@ -98,7 +98,7 @@ func listen(ctx context.Context, address string, h http.Handler) error {
 
 // decide says what the saga of an order should do: a paid order has its invoice, a cancelled one is undone, and what is not
 // paid yet waits.
-func decide(state inbox.Change) (saga.Change, error) {
+func decide(state inbox.Snapshot) (saga.Change, error) {
 	var o shop.Order
 	if err := json.Unmarshal(state.Body, &o); err != nil {
 		return saga.Change{}, fmt.Errorf("%s is no order: %w", state.Object, err)

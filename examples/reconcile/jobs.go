@@ -19,7 +19,7 @@ func (p *process) jobs() ([]schedule.Job, error) {
 		Fields: reconcile.FieldsOf(func(o Order) plan.Fields { return plan.Fields{"total": o.Total} }),
 	}, &reconcile.Options{
 		Begin: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC), // older orders are left to comparisons, which have bounds
-		Wake:  p.processor.Nudge,
+		Wake:  p.processor.Wake,
 	})
 	if err != nil {
 		return nil, err

@@ -22,7 +22,7 @@ type process struct {
 	db          *sqlite.DB // the ledger, the inbox, plans and jobs
 	coordinator *coordinator.Coordinator
 	source      *inbox.Source
-	processor   *inbox.Hearer
+	processor   *inbox.Processor
 	running     *errgroup.Group
 	working     bool // the coordinator runs
 }

@@ -38,7 +38,7 @@ func invoicing(books *Books) (*saga.Definition[Order], error) {
 }
 
 // decide says what the saga of an order should do, by whichever way a state of the order came.
-func decide(o inbox.Change) (saga.Change, error) {
+func decide(o inbox.Snapshot) (saga.Change, error) {
 	var order Order
 	err := json.Unmarshal(o.Body, &order)
 	if order.Cancelled {

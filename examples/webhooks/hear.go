@@ -11,11 +11,11 @@ import (
 )
 
 // hear turns the shop's webhooks into work: a receiver for the HTTP server, and a processor that is to be run.
-func hear(c *coordinator.Coordinator, db *sqlite.DB, shop *Shop) (*webhook.Receiver, *inbox.Hearer, error) {
+func hear(c *coordinator.Coordinator, db *sqlite.DB, shop *Shop) (*webhook.Receiver, *inbox.Processor, error) {
 	processor, errProcessor := inbox.New(db, inbox.Options{Sources: map[string]*inbox.Source{"shop": {
 		Saga:  "invoice-order",
 		Fetch: shop.Fetch, // asked wherever a webhook proves nothing
-		Decide: func(o inbox.Change) (saga.Change, error) {
+		Decide: func(o inbox.Snapshot) (saga.Change, error) {
 			return saga.Change{Input: o.Body}, nil // what is deleted is withdrawn
 		},
 		Apply: c.Apply,
@@ -26,6 +26,6 @@ func hear(c *coordinator.Coordinator, db *sqlite.DB, shop *Shop) (*webhook.Recei
 	}
 	receiver, err := webhook.New(db, []webhook.Source{{
 		Name: "shop", Provider: sender, Secrets: []webhook.Secret{{Name: "2026-11", Text: shop.Secret}},
-	}}, &webhook.Options{Wake: processor.Nudge})
+	}}, &webhook.Options{Wake: processor.Wake})
 	return receiver, processor, err
 }

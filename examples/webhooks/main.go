@@ -74,7 +74,7 @@ func run(ctx context.Context, file string, out io.Writer) (err error) {
 		return err
 	}
 	shop := NewShop()
-	door, hearer, err := hear(works, db, shop)
+	door, processor, err := hear(works, db, shop)
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func run(ctx context.Context, file string, out io.Writer) (err error) {
 	defer stop()
 	var group errgroup.Group
 	group.Go(func() error { return works.Run(running) })
-	group.Go(func() error { return hearer.Run(running) })
+	group.Go(func() error { return processor.Run(running) })
 	server := httptest.NewServer(door)
 	defer server.Close()
 

@@ -33,7 +33,7 @@ func newBench(t *testing.T) *bench {
 	b.source = inbox.Source{
 		Saga: "order-to-invoice", Quota: inbox.NewQuota(inbox.Limits{PerSecond: 1000}),
 		Fetch:  func(context.Context, inbox.Object) (inbox.Fetched, error) { return shown(1), nil },
-		Decide: func(c inbox.Change) (saga.Change, error) { return saga.Change{Input: c.Body}, nil },
+		Decide: func(c inbox.Snapshot) (saga.Change, error) { return saga.Change{Input: c.Body}, nil },
 		Apply:  func(context.Context, saga.Change) error { return nil },
 	}
 	return b
@@ -45,8 +45,8 @@ func idOf(c saga.Change) string {
 	return o.ID
 }
 
-// run starts a hearer and returns how to stop it.
-func (b *bench) run() (h *inbox.Hearer, stop func()) {
+// run starts a processor and returns how to stop it.
+func (b *bench) run() (h *inbox.Processor, stop func()) {
 	b.t.Helper()
 	s := b.source
 	s.Fetch = func(ctx context.Context, o inbox.Object) (inbox.Fetched, error) {
@@ -127,7 +127,7 @@ func (b *bench) entry(id string) *inbox.Entry {
 }
 
 // after lets the bubble's time pass. What the test has looked at so far it may look at again: the store's lock
-// orders that before everything the hearers do from now on, for the race detector.
+// orders that before everything the processors do from now on, for the race detector.
 func (b *bench) after(d time.Duration) {
 	b.t.Helper()
 	if _, err := b.store.Counts(b.t.Context()); err != nil {

@@ -20,7 +20,7 @@ func ExampleListener() {
 			verdicts[d.Outcome]++
 		},
 	}}
-	o.Listener.Judged(&inbox.Delivery{Outcome: inbox.Applied}) // a hearer does
+	o.Listener.Judged(&inbox.Delivery{Outcome: inbox.Applied}) // a processor does
 	fmt.Println(verdicts)
 	// Output: map[applied:1]
 }

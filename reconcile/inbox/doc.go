@@ -17,13 +17,13 @@
 //	hint       a reason to ask the source; Entry.Dirty counts them
 //	ticket     what Dirty was before the source was asked: the answer is good for the hints up to it
 //	accepted   a state of the object that is believed; Entry.Accepted counts them
-//	delivery   the newest accepted state, handed to the user's function as a [Change]
+//	delivery   the newest accepted state, of which Decide says what follows, as a [Snapshot]
 //	tombstone  the entry of an object that is gone; it stays, so that a late event brings nothing back
 //	blocked    waits for a person: for news or a replay, or for the source to be right (R10)
 //
 // # Who does what
 //
-// The receiver (reconcile/webhook) verifies and stores through an [Inbox], and answers. A [Hearer] runs over a
+// The receiver (reconcile/webhook) verifies and stores through an [Inbox], and answers. A [Processor] runs over a
 // [Gate]: it judges what is stored, in batches; it leases entries that are due; for each it asks the source when
 // Dirty > Clean, and delivers when Accepted > Delivered. Every decision is a pure function of this package,
 // [Judge] and [Receive]; a store locks rows, hands them over and stores what it gets back. The verdict, the entry
@@ -82,14 +82,14 @@
 //
 // # Revisions
 //
-// A [Change] names the delivery that led to it (Change.Cause: shop/4711), and its revision after the version. Two states that the source cannot tell apart by version, both
-// of one second, are revisions a nanosecond apart, which still compare as equal with what the source says. States
-// of objects without version are numbered. A deletion that the source gave no version is named one step after the
-// last state. So revisions of an object always grow.
+// A [Snapshot] names the delivery that led to it (Snapshot.Cause: shop/4711), and its revision after the version. Two states
+// that the source cannot tell apart by version, both of one second, are revisions a nanosecond apart, which still compare as
+// equal with what the source says. States of objects without version are numbered. A deletion that the source gave no version
+// is named one step after the last state. So revisions of an object always grow.
 //
 // # Forgetting
 //
-// A hearer forgets what is old, once an hour and in small transactions: bodies after 30 days, because they may be about
+// A processor forgets what is old, once an hour and in small transactions: bodies after 30 days, because they may be about
 // people, verdicts after 90, what recognises a copy after 400 (Options.Retention). Nothing goes that is unjudged or of
 // which something is owed. Entries stay: a redelivery years later is still an old version.
 //
@@ -119,6 +119,6 @@
 //   - Lists inside an object that are cut short, and another API version than the webhooks', give fingerprints
 //     of their own: the adapter reads every page and pins the version.
 //
-// Deleting is a proposal: a [Change] with Deleted set carries the last state that was known, and what becomes of
+// Deleting is a proposal: a [Snapshot] with Deleted set carries the last state that was known, and what becomes of
 // an invoice that was posted is for the saga and its people to say.
 package inbox

@@ -32,7 +32,7 @@ func (p *panics) first(place string) bool {
 
 // guard calls a function of the user's. A panic is an error like any other; its stack is told once for each
 // place.
-func (h *Hearer) guard(o Object, call func() error) (err error) {
+func (h *Processor) guard(o Object, call func() error) (err error) {
 	defer func() {
 		r := recover()
 		if r == nil {

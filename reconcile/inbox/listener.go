@@ -6,7 +6,7 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// Listener is told what a [Hearer] does. Nil fields are skipped. The functions are called from many goroutines,
+// Listener is told what a [Processor] does. Nil fields are skipped. The functions are called from many goroutines,
 // must not block and must not change what they are given.
 type Listener struct {
 	// Judged: an event met its verdict, durably.
@@ -15,7 +15,7 @@ type Listener struct {
 	// has to be asked again.
 	Fetched func(o Object, hints int64, took time.Duration, what string, err error)
 	// Delivered: the user's function was called.
-	Delivered func(c *Change, took time.Duration, err error)
+	Delivered func(c *Snapshot, took time.Duration, err error)
 	// Deferred: a fetch waits for its turn within the source's rate.
 	Deferred func(o Object, wait time.Duration)
 	// Blocked: an object waits for something new, or for an operator.
@@ -37,7 +37,7 @@ func Tee(ls ...*Listener) *Listener {
 				}
 			})
 		},
-		Delivered: func(c *Change, took time.Duration, err error) {
+		Delivered: func(c *Snapshot, took time.Duration, err error) {
 			each(ls, func(l *Listener) {
 				if l.Delivered != nil {
 					l.Delivered(c, took, err)
@@ -97,7 +97,7 @@ func logTo(log logrus.FieldLogger) *Listener {
 				log.Debug("asked the source")
 			}
 		},
-		Delivered: func(c *Change, took time.Duration, err error) {
+		Delivered: func(c *Snapshot, took time.Duration, err error) {
 			log := at(c.Object).WithFields(logrus.Fields{"revision": c.Revision, "deleted": c.Deleted, "took": took.String()})
 			if err != nil {
 				log.WithError(err).Warn("the change could not be turned into work; trying again")

@@ -9,7 +9,7 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// Options sets up a [Hearer]. Zero fields take the default named at each.
+// Options sets up a [Processor]. Zero fields take the default named at each.
 type Options struct {
 	// Sources by their names, as events carry them. All processes on one store set up the same ones.
 	Sources map[string]*Source

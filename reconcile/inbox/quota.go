@@ -38,7 +38,7 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Quota bounds the rate of the calls to one system by this process: those of a [Hearer] on behalf of hints, and those of
+// Quota bounds the rate of the calls to one system by this process: those of a [Processor] on behalf of hints, and those of
 // sweeps. Hints go first: sweeps use at most seven tenths of the rate. A [Later] silences both for as long as was asked,
 // and halves the rate of both. A nil Quota bounds nothing. All methods are safe for concurrent use.
 type Quota struct {

@@ -23,7 +23,7 @@ const (
 )
 
 // purgeLoop forgets what is old, once an hour, until ctx ends. Several processes may do so at once.
-func (h *Hearer) purgeLoop(ctx context.Context) {
+func (h *Processor) purgeLoop(ctx context.Context) {
 	p, ok := h.gate.(Purger)
 	if !ok {
 		return
@@ -42,7 +42,7 @@ func (h *Hearer) purgeLoop(ctx context.Context) {
 	}
 }
 
-func (h *Hearer) purge(ctx context.Context, p Purger) (total int, err error) {
+func (h *Processor) purge(ctx context.Context, p Purger) (total int, err error) {
 	for {
 		n, err := p.Purge(ctx, h.opts.Retention, purgeBatch)
 		if total += n; err != nil || n == 0 {

@@ -55,7 +55,7 @@ type Reader interface {
 	Purger
 }
 
-// Purger is the side of a store by which what is old is forgotten. A [Hearer] uses it.
+// Purger is the side of a store by which what is old is forgotten. A [Processor] uses it.
 type Purger interface {
 	// Purge erases what is older than the retention allows, at most limit rows of each kind, and never what
 	// is still owed. It answers how many rows it touched; ask again until it is 0.
@@ -126,8 +126,8 @@ type Fetched struct {
 	Gone        bool   // the source answered, and has no such object
 }
 
-// Change is an accepted state of an object, of which Decide says what follows.
-type Change struct {
+// Snapshot is an accepted state of an object, of which Decide says what follows.
+type Snapshot struct {
 	Object
 	Version  Version
 	Revision string // Version as sagas name it; objects without version are numbered by accepted state

@@ -11,7 +11,7 @@ import (
 	"github.com/amends-dev/amends/saga"
 )
 
-// Source is one source of truth as a [Hearer] knows it.
+// Source is one source of truth as a [Processor] knows it.
 type Source struct {
 	// Fetch asks the source for an object. An answer that there is none is [Fetched.Gone]; only a plain "not
 	// found" is one. Whatever keeps us from an answer (no permission, too many requests, a timeout) is an
@@ -24,7 +24,7 @@ type Source struct {
 	// the object, or it is withdrawn. What the change leaves empty is filled in: the id, the revision and the cause. An
 	// object that is deleted is withdrawn, whatever Decide says. It is pure, and the same for every process. An error says
 	// that the object cannot be read: it is blocked until something new is heard of it.
-	Decide func(c Change) (saga.Change, error)
+	Decide func(c Snapshot) (saga.Change, error)
 	// Apply carries a change out: it is the Apply of a coordinator. It may be called again with the same change. Two never
 	// apply changes of one object at once for as long as the context is heeded.
 	Apply func(ctx context.Context, c saga.Change) error
@@ -45,7 +45,7 @@ func (s Source) withDefaults(workers int) Source {
 }
 
 // Change is what Decide says of a state of an object, completed.
-func (s *Source) Change(c Change) (saga.Change, error) {
+func (s *Source) Change(c Snapshot) (saga.Change, error) {
 	var ch saga.Change
 	var err error
 	if len(c.Body) > 0 || !c.Deleted {
@@ -60,7 +60,7 @@ func (s *Source) Change(c Change) (saga.Change, error) {
 }
 
 // deliver decides what follows from an accepted state, and applies it.
-func (s *Source) deliver(ctx context.Context, c Change) error {
+func (s *Source) deliver(ctx context.Context, c Snapshot) error {
 	ch, err := s.Change(c)
 	if err != nil {
 		return Permanent(fmt.Errorf("decide what %s should be: %w", c.Object, err))
@@ -136,7 +136,7 @@ func latest(times ...time.Time) time.Time {
 	return last
 }
 
-// newSources checks and completes the sources of a hearer.
+// newSources checks and completes the sources of a processor.
 func newSources(given map[string]*Source, workers int) (map[string]*source, error) {
 	var faults []error
 	sources := make(map[string]*source, len(given))

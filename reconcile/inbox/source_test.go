@@ -17,7 +17,7 @@ import (
 // asked about an object of which there is no body, and what it makes of a body that it cannot read does not matter then.
 func TestChangeIsCompleted(t *testing.T) {
 	t.Parallel()
-	state := inbox.Change{
+	state := inbox.Snapshot{
 		Object: inbox.Object{Source: "shop", Type: "order", ID: "41"}, Revision: "7", Cause: "shop/3", Body: json.RawMessage(`{"total":5}`),
 	}
 	deleted, bare := state, state
@@ -29,7 +29,7 @@ func TestChangeIsCompleted(t *testing.T) {
 	gone.Want, gone.Reason = saga.WantWithdrawn, "deleted at the source"
 	kept.Want, kept.Reason, kept.Input = saga.WantWithdrawn, "deleted at the source", 1
 	for name, c := range map[string]struct {
-		state inbox.Change
+		state inbox.Snapshot
 		says  saga.Change
 		err   error
 		want  saga.Change
@@ -42,7 +42,7 @@ func TestChangeIsCompleted(t *testing.T) {
 		"deleted, no body":    {bare, saga.Change{Input: "it was asked"}, nil, gone, false},
 		"unreadable":          {state, saga.Change{}, errors.New("unreadable"), full, true},
 	} {
-		s := inbox.Source{Saga: "order-to-invoice", Decide: func(inbox.Change) (saga.Change, error) { return c.says, c.err }}
+		s := inbox.Source{Saga: "order-to-invoice", Decide: func(inbox.Snapshot) (saga.Change, error) { return c.says, c.err }}
 		if got, err := s.Change(c.state); got != c.want || (err != nil) != c.fails {
 			t.Errorf("%s: %+v, %v; want %+v", name, got, err, c.want)
 		}
@@ -55,7 +55,7 @@ func TestUnreadableObjectsAreBlocked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		decide, asked := b.source.Decide, 0
-		b.source.Decide = func(c inbox.Change) (saga.Change, error) {
+		b.source.Decide = func(c inbox.Snapshot) (saga.Change, error) {
 			if asked++; c.Revision == "1" {
 				return saga.Change{}, errors.New("a currency that is not mapped")
 			}

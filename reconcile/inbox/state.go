@@ -177,12 +177,12 @@ func (e *Entry) merge(ev *Event, p *Policy) (ok bool) {
 
 // change is the accepted state as the user's function gets it. A deletion that the source gave no version of its
 // own is named one step after the last state: a saga takes nothing over that is not newer than what it has heard.
-func (e *Entry) change() Change {
+func (e *Entry) change() Snapshot {
 	named := e.Version
 	if e.Deleted && e.Rank == 1 && named.N < math.MaxInt64 && (named.Clock == CounterClock || named.Clock == ObjectClock && named.Step <= 1) {
 		named.N++
 	}
-	c := Change{
+	c := Snapshot{
 		Object: e.Object, Version: e.Version, Revision: named.Revision(), Deleted: e.Deleted, Body: e.Body,
 		Cause: deliveryName(e.Object.Source, e.Cause),
 	}

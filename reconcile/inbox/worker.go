@@ -12,7 +12,7 @@ var errLost = errors.New("the lease was lost")
 
 // job is the work on one object under one lease.
 type job struct {
-	h     *Hearer
+	h     *Processor
 	s     *source
 	e     *Entry // as it was leased, and later as it was last written
 	fence int64
@@ -22,7 +22,7 @@ type job struct {
 }
 
 // work does what is owed for one leased object: it asks the source, then delivers what was accepted.
-func (h *Hearer) work(ctx context.Context, e *Entry, began time.Time) {
+func (h *Processor) work(ctx context.Context, e *Entry, began time.Time) {
 	s, blocked := h.sources[e.Object.Source], e.Blocked != ""
 	defer s.done()
 	j := &job{h: h, s: s, e: e, fence: e.Fence, round: round{ticket: e.Dirty, accepted: e.Accepted}, ends: began.Add(h.opts.Lease)}

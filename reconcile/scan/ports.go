@@ -20,7 +20,7 @@ var ErrExpired = errors.New("the cursor has expired")
 type Source struct {
 	// Object names the source, tenant and type of the objects; its ID is empty.
 	Object inbox.Object
-	// Quota bounds the calls; the source's Hearer shares it. Nil: one of its own with the default limits.
+	// Quota bounds the calls; the source's Processor shares it. Nil: one of its own with the default limits.
 	Quota *inbox.Quota
 	// Changed lists objects that changed at or after q.Since, in the order of (Changed, ID). The lower bound is
 	// inclusive. It lists deleted objects only if the provider does. A provider that pages by time alone gives the

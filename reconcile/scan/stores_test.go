@@ -68,7 +68,7 @@ func onStores(t *testing.T, test func(t *testing.T, open func() store)) {
 	})
 }
 
-// desk is where a hearer delivers to.
+// desk is where a processor delivers to.
 type desk struct {
 	mu        sync.Mutex
 	delivered map[string]int
@@ -76,7 +76,7 @@ type desk struct {
 }
 
 // decide says what the invoice of an order says.
-func (d *desk) decide(c inbox.Change) (saga.Change, error) {
+func (d *desk) decide(c inbox.Snapshot) (saga.Change, error) {
 	var body struct{ Total int }
 	err := json.Unmarshal(c.Body, &body)
 	return saga.Change{Input: body.Total}, err
@@ -130,7 +130,7 @@ func TestSweepsAloneBringEverythingHome(t *testing.T) {
 	})
 }
 
-// hear runs a hearer until everything is delivered.
+// hear runs a processor until everything is delivered.
 func (b *bench) hear(d *desk, s store, want map[string]int) {
 	b.Helper()
 	fetch := func(_ context.Context, o inbox.Object) (inbox.Fetched, error) {

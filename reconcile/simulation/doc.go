@@ -1,4 +1,4 @@
-// Package simulation holds tests only: whole histories of a world, through inbox, gate, hearer and fetch, in
+// Package simulation holds tests only: whole histories of a world, through inbox, gate, processor and fetch, in
 // virtual time.
 //
 // A world is a set of sources of all kinds (seconds, milliseconds, counters, deltas, no version at all, reads

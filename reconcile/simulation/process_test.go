@@ -15,16 +15,16 @@ import (
 	"github.com/amends-dev/amends/saga"
 )
 
-// process is one hearer that can be crashed: at its n-th boundary everything it does comes to nothing from then
+// process is one processor that can be crashed: at its n-th boundary everything it does comes to nothing from then
 // on. A boundary is before and behind every transaction, in the middle of every callback of one, and before and
 // behind every call of the source and of the user's function.
 type process struct {
-	hearer *inbox.Hearer
-	left   atomic.Int64 // boundaries until the crash; never reached when it begins below zero
-	dead   atomic.Bool
-	crash  context.CancelFunc
-	over   <-chan struct{} // it was crashed or told to stop
-	done   chan struct{}   // nothing of it moves any more
+	processor *inbox.Processor
+	left      atomic.Int64 // boundaries until the crash; never reached when it begins below zero
+	dead      atomic.Bool
+	crash     context.CancelFunc
+	over      <-chan struct{} // it was crashed or told to stop
+	done      chan struct{}   // nothing of it moves any more
 }
 
 var errDead = errors.New("this process has crashed")
@@ -45,9 +45,9 @@ func start(ctx context.Context, s *scene, n int64) *process {
 				err = p.around(func() (err error) { f, err = s.world.fetch(ctx, o); return err })
 				return f, err
 			},
-			Decide: func(c inbox.Change) (saga.Change, error) { return saga.Change{Input: c.Body}, nil },
+			Decide: func(c inbox.Snapshot) (saga.Change, error) { return saga.Change{Input: c.Body}, nil },
 			Apply: func(ctx context.Context, ch saga.Change) error {
-				c := inbox.Change{Revision: ch.Revision, Deleted: ch.Want == saga.WantWithdrawn, Cause: ch.Cause}
+				c := inbox.Snapshot{Revision: ch.Revision, Deleted: ch.Want == saga.WantWithdrawn, Cause: ch.Cause}
 				c.Object, _ = inbox.ParseObject(ch.ID.Work)
 				c.Body, _ = ch.Input.(json.RawMessage)
 				return p.around(func() error { return s.works.start(ctx, &c) })
@@ -58,7 +58,7 @@ func start(ctx context.Context, s *scene, n int64) *process {
 	if err != nil {
 		panic(err)
 	}
-	p.hearer = h
+	p.processor = h
 	go func() {
 		defer close(p.done)
 		if err := h.Run(ctx); err != nil {
@@ -173,13 +173,13 @@ func (n *nodes) keep(ctx context.Context, s *scene, i int, lives int) {
 	}
 }
 
-// nudge tells a process that something was stored.
-func (n *nodes) nudge() {
+// wake tells a process that something was stored.
+func (n *nodes) wake() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, p := range n.alive {
 		if p != nil {
-			p.hearer.Nudge()
+			p.processor.Wake()
 		}
 	}
 }
@@ -217,14 +217,14 @@ type works struct {
 	mu       sync.Mutex
 	chance   *rand.Rand
 	calm     bool
-	chains   map[inbox.Object][]inbox.Change
+	chains   map[inbox.Object][]inbox.Snapshot
 	repeated int // a revision was handed over that was there already
 	broken   []string
 }
 
 // start takes a change over: a newer revision continues the chain, the newest again is a repetition, and an older
 // one must never come. It fails, panics and is slow at times, before and after it has taken effect.
-func (w *works) start(ctx context.Context, c *inbox.Change) error {
+func (w *works) start(ctx context.Context, c *inbox.Snapshot) error {
 	fault, took := w.draw()
 	if err := pause(ctx, took); err != nil {
 		return err
@@ -252,7 +252,7 @@ func (w *works) draw() (fault int, took time.Duration) {
 	return fault, took
 }
 
-func (w *works) take(c *inbox.Change) {
+func (w *works) take(c *inbox.Snapshot) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	chain := w.chains[c.Object]

@@ -100,7 +100,7 @@ func simulate(t *testing.T, seed uint64, size size, stripped bool) *verdict {
 		for i := range 2 {
 			running.Go(func() { s.nodes.keep(ctx, s, i, size.lives) })
 		}
-		acked, retries := s.mail.post(ctx, &flaky{s.store, rand.New(rand.NewPCG(seed, 4))}, stripped, s.nodes.nudge)
+		acked, retries := s.mail.post(ctx, &flaky{s.store, rand.New(rand.NewPCG(seed, 4))}, stripped, s.nodes.wake)
 		s.calmDown()
 		_ = pause(ctx, 4*time.Hour) // backoffs are up to an hour
 		cancel()
@@ -119,7 +119,7 @@ func newScene(seed uint64, size size, start time.Time) *scene {
 	w := newWorld(seed, size.objects, start.Add(time.Second))
 	s := &scene{world: w, mail: newMail(w, size.deliveries), store: memory.New(nil)}
 	s.gate = &watched{Gate: s.store, world: w}
-	s.works = &works{chance: rand.New(rand.NewPCG(seed, 5)), chains: map[inbox.Object][]inbox.Change{}}
+	s.works = &works{chance: rand.New(rand.NewPCG(seed, 5)), chains: map[inbox.Object][]inbox.Snapshot{}}
 	return s
 }
 

@@ -32,12 +32,12 @@ func TestHintStorm(t *testing.T) {
 						mu.Unlock()
 						return inbox.Fetched{Version: version, Body: []byte(`{}`)}, pause(ctx, 100*time.Millisecond)
 					},
-					Decide: func(c inbox.Change) (saga.Change, error) { return saga.Change{Input: c.Body}, nil },
+					Decide: func(c inbox.Snapshot) (saga.Change, error) { return saga.Change{Input: c.Body}, nil },
 					Apply:  func(context.Context, saga.Change) error { return nil },
 				}
 				ctx, cancel := context.WithCancel(t.Context())
 				var running sync.WaitGroup
-				var hearers []*inbox.Hearer
+				var processors []*inbox.Processor
 				for range 2 {
 					one := source // each process has its own
 					one.Quota = inbox.NewQuota(inbox.Limits{PerSecond: 1000})
@@ -45,7 +45,7 @@ func TestHintStorm(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					hearers = append(hearers, h)
+					processors = append(processors, h)
 					running.Go(func() { _ = h.Run(ctx) })
 				}
 				for n := range hints {
@@ -61,7 +61,7 @@ func TestHintStorm(t *testing.T) {
 					if err := store.Accept(t.Context(), events); err != nil {
 						t.Fatal(err)
 					}
-					hearers[n%2].Nudge()
+					processors[n%2].Wake()
 					_ = pause(t.Context(), time.Millisecond)
 				}
 				_ = pause(t.Context(), time.Minute)

@@ -6,7 +6,7 @@
 //		Name: "stripe", Provider: webhook.Stripe(),
 //		Secrets: []webhook.Secret{{Name: "2026-11", Text: os.Getenv("STRIPE_WEBHOOK_SECRET")}},
 //	}
-//	door, err := webhook.New(store, []webhook.Source{stripe, shop}, &webhook.Options{Wake: hearer.Nudge})
+//	door, err := webhook.New(store, []webhook.Source{stripe, shop}, &webhook.Options{Wake: processor.Wake})
 //	mux.Handle("/webhooks/", door)
 //
 // # The way of a delivery

@@ -4,7 +4,7 @@
 // A world is one shop with orders that are paid, changed, cancelled and deleted (it counts versions, or tells times of a
 // second or a millisecond, or shows everybody an old state for a while), books that keep what they are given under any
 // reference, as often as they are given it, and a mail server that remembers nothing. Between them works what a user would
-// run: a saga in a coordinator over a ledger, a hearer, an incremental sweep, and a reconciler.
+// run: a saga in a coordinator over a ledger, a processor, an incremental sweep, and a reconciler.
 //
 // An adversary permutes, copies, delays and drops webhooks. Everybody who is asked refuses at times, says 429 or 503, hangs,
 // loses the answer behind the effect, or cuts a listing short. The process dies at any boundary between it and the

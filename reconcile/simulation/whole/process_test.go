@@ -28,12 +28,12 @@ type mode struct {
 	loss     bool // ledger and inbox are lost on the way
 }
 
-// process is one life of a program with a coordinator, a hearer, an incremental sweep and a reconciler.
+// process is one life of a program with a coordinator, a processor, an incremental sweep and a reconciler.
 type process struct {
 	power
 
 	coordinator *coordinator.Coordinator
-	hearer      *inbox.Hearer
+	processor   *inbox.Processor
 	reconciler  *reconcile.Reconciler
 
 	over <-chan struct{} // it was crashed or told to stop
@@ -81,7 +81,7 @@ func (s *scene) boot(ctx context.Context, n int64) (context.Context, *process, e
 		Destination: s.destinationOf(p), Mapping: "1", Coordinator: p.coordinator, Step: "invoice", Effects: effects,
 		Fields: reconcile.FieldsOf(func(c content) plan.Fields { return plan.Fields{"total": c.Total} }),
 	}, &reconcile.Options{Log: silent, Grace: grace, Bounds: plan.Bounds{Create: all, Update: all, Destroy: all}})
-	p.hearer, err3 = inbox.New(store, inbox.Options{
+	p.processor, err3 = inbox.New(store, inbox.Options{
 		Poll: 10 * time.Second, Workers: 32, Log: silent,
 		Sources: map[string]*inbox.Source{"shop": source},
 	})
@@ -104,7 +104,7 @@ func (s *scene) destinationOf(p *process) scan.Destination {
 	return books
 }
 
-// hear is a question of the hearer's.
+// hear is a question of the processor's.
 func (s *shop) hear(ctx context.Context, o inbox.Object) (inbox.Fetched, error) {
 	known, err := s.fetch(ctx, o.ID)
 	if err != nil || known == nil {
@@ -121,7 +121,7 @@ func (p *process) run(ctx context.Context, s *scene) {
 	defer close(p.done)
 	ended := make(chan error, 2)
 	go func() { ended <- p.coordinator.Run(ctx) }()
-	go func() { ended <- p.hearer.Run(ctx) }()
+	go func() { ended <- p.processor.Run(ctx) }()
 	p.rounds(ctx, s)
 	for range 2 {
 		if err := <-ended; err != nil && !p.dead.Load() {

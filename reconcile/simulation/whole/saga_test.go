@@ -85,7 +85,7 @@ func (d *desk) mail(ctx context.Context, c saga.Call[content]) (letter, error) {
 }
 
 // decide says what the instance of an order should be.
-func decide(o inbox.Change) (saga.Change, error) {
+func decide(o inbox.Snapshot) (saga.Change, error) {
 	var c content
 	if err := json.Unmarshal(o.Body, &c); err != nil {
 		return saga.Change{}, err

@@ -18,7 +18,7 @@ import (
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// Rows E*, G* and D17 of the checklist, as the hearer holds them. All of it runs in virtual time on the memory
+// Rows E*, G* and D17 of the checklist, as the processor holds them. All of it runs in virtual time on the memory
 // store.
 
 func TestPushedStateIsDelivered(t *testing.T) {
@@ -28,10 +28,10 @@ func TestPushedStateIsDelivered(t *testing.T) {
 		defer stop()
 		b.after(500 * time.Millisecond)
 		b.pushes("1", 1)
-		h.Nudge()
-		synctest.Wait() // no time passes: the nudge is enough
+		h.Wake()
+		synctest.Wait() // no time passes: the wake is enough
 		b.pushes("1", 2)
-		h.Nudge()
+		h.Wake()
 		synctest.Wait()
 		if !slices.Equal(b.delivered, []string{"1@1", "1@2"}) || len(b.fetched) > 0 {
 			t.Fatalf("delivered %v, fetched %v", b.delivered, b.fetched)
@@ -247,7 +247,7 @@ func TestTwoProcessesJudgeOneInbox(t *testing.T) {
 	})
 }
 
-// A hearer of a source that nobody set up says so, once the source is set up a replay heals it.
+// A processor of a source that nobody set up says so, once the source is set up a replay heals it.
 func TestUnknownSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// Hearer turns what was heard into work: it judges the deliveries of an inbox, asks the sources of truth where
-// they prove nothing, and hands what was accepted to the user's functions. Any number of processes may hear on
-// one store. All methods are safe for concurrent use.
-type Hearer struct {
+// Processor turns what was received into changes of sagas: it judges the deliveries of an inbox, asks the sources of truth
+// where they prove nothing, and applies what Decide says of what was accepted. Any number of processes may run one over a
+// store. All methods are safe for concurrent use.
+type Processor struct {
 	gate    Gate
 	opts    Options
 	holder  string
@@ -29,15 +29,15 @@ type Hearer struct {
 	workers   sync.WaitGroup
 }
 
-// New returns a hearer over g. It does nothing before [Hearer.Run]. Every fault of o is reported at once.
-func New(g Gate, o Options) (*Hearer, error) {
+// New returns a processor over g. It does nothing before [Processor.Run]. Every fault of o is reported at once.
+func New(g Gate, o Options) (*Processor, error) {
 	fault := o.validate()
 	o = o.withDefaults()
 	sources, err := newSources(o.Sources, o.Workers)
 	if err = errors.Join(fault, err); err != nil {
-		return nil, fmt.Errorf("new hearer: %w", err)
+		return nil, fmt.Errorf("new processor: %w", err)
 	}
-	h := &Hearer{
+	h := &Processor{
 		gate: g, opts: o, holder: rand.Text()[:16], sources: sources,
 		judgeSoon: make(chan struct{}, 1), claimSoon: make(chan struct{}, 1), slots: make(chan struct{}, o.Workers),
 	}
@@ -45,22 +45,22 @@ func New(g Gate, o Options) (*Hearer, error) {
 	return h, nil
 }
 
-// Nudge says that something was stored. A receiver in the same process calls it, so that nothing waits for
+// Wake says that something was stored. A receiver in the same process calls it, so that nothing waits for
 // the next poll. It never blocks.
-func (h *Hearer) Nudge() { soon(h.judgeSoon) }
+func (h *Processor) Wake() { soon(h.judgeSoon) }
 
 func soon(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
-	default: // somebody said so already
+	default: // that was said already
 	}
 }
 
-// Run hears until ctx ends. Then nothing new is begun, calls under way are cancelled, their objects are given
-// back, and Run returns nil. A store that fails is tried again. A hearer runs once.
-func (h *Hearer) Run(ctx context.Context) error {
+// Run processes until ctx ends. Then nothing new is begun, calls under way are cancelled, their objects are given
+// back, and Run returns nil. A store that fails is tried again. A processor runs once.
+func (h *Processor) Run(ctx context.Context) error {
 	if h.ran.Swap(true) {
-		return errors.New("this hearer has run already; make a new one")
+		return errors.New("this processor has run already; make a new one")
 	}
 	var loops sync.WaitGroup
 	loops.Go(func() { h.judgeLoop(ctx) })
@@ -72,7 +72,7 @@ func (h *Hearer) Run(ctx context.Context) error {
 }
 
 // judgeLoop judges what is stored, in batches, until ctx ends.
-func (h *Hearer) judgeLoop(ctx context.Context) {
+func (h *Processor) judgeLoop(ctx context.Context) {
 	for ctx.Err() == nil {
 		n, err := h.judge(ctx)
 		if err != nil && ctx.Err() == nil {
@@ -88,7 +88,7 @@ func (h *Hearer) judgeLoop(ctx context.Context) {
 }
 
 // judge judges one batch.
-func (h *Hearer) judge(ctx context.Context) (int, error) {
+func (h *Processor) judge(ctx context.Context) (int, error) {
 	var judged []Delivery
 	n, err := h.gate.Judge(ctx, h.opts.Batch, func(now time.Time, ds []Delivery, es map[Object]*Entry) error {
 		for i := range ds {
@@ -106,7 +106,7 @@ func (h *Hearer) judge(ctx context.Context) (int, error) {
 	return n, nil
 }
 
-func (h *Hearer) judgeOne(d *Delivery, e *Entry, now time.Time) {
+func (h *Processor) judgeOne(d *Delivery, e *Entry, now time.Time) {
 	if why := d.Because; d.Outcome != "" && why != "" { // who wanted the replay is kept
 		defer func() { d.Because += " (" + why + ")" }()
 	}
@@ -127,7 +127,7 @@ func (h *Hearer) judgeOne(d *Delivery, e *Entry, now time.Time) {
 }
 
 // claimLoop takes objects that are due for as many workers as are free, until ctx ends.
-func (h *Hearer) claimLoop(ctx context.Context) {
+func (h *Processor) claimLoop(ctx context.Context) {
 	for {
 		select {
 		case h.slots <- struct{}{}:
@@ -145,7 +145,7 @@ func (h *Hearer) claimLoop(ctx context.Context) {
 }
 
 // nextTurn is how long from now the next of the fetches comes due that wait for the rate of their source.
-func (h *Hearer) nextTurn() time.Duration {
+func (h *Processor) nextTurn() time.Duration {
 	next := h.opts.Poll
 	for _, s := range h.sources {
 		next = min(next, s.nextTurn(time.Now(), next))
@@ -153,7 +153,7 @@ func (h *Hearer) nextTurn() time.Duration {
 	return next
 }
 
-func (h *Hearer) tryReserve() bool {
+func (h *Processor) tryReserve() bool {
 	select {
 	case h.slots <- struct{}{}:
 		return true
@@ -164,7 +164,7 @@ func (h *Hearer) tryReserve() bool {
 
 // claim takes up to free objects and gives each a worker. It reports whether there may be more. The reserved
 // slots go to the workers, or back.
-func (h *Hearer) claim(ctx context.Context, free int) (full bool) {
+func (h *Processor) claim(ctx context.Context, free int) (full bool) {
 	began := time.Now()
 	c := claim{h: h}
 	entries, err := h.gate.Lease(ctx, free, c.decide)
@@ -192,7 +192,7 @@ func (h *Hearer) claim(ctx context.Context, free int) (full bool) {
 
 // claim decides which due objects this process takes.
 type claim struct {
-	h        *Hearer
+	h        *Processor
 	seen     int
 	admitted []*source
 	deferred []turn
