@@ -37,6 +37,10 @@ lint: $(GOLANGCI) ## The linters of .golangci.yml, each with its reason there.
 	$(GOLANGCI) run ./...
 	@test ! -f bench/go.mod || { echo "cd bench && golangci-lint run ./..." && cd bench && ../$(GOLANGCI) run ./...; }
 
+.PHONY: house
+house: ## What the house measures: packages, public names, names for each example, longest function and file, words, rules.
+	@go test -count=1 -v -run 'TestMeasures|TestEveryRule' ./internal/house | grep -v '^=== '
+
 ##@ The parts of make test
 
 .PHONY: deps
