@@ -175,11 +175,8 @@ func (c *Coordinator) unused() (names []string) {
 	return names
 }
 
-// Run opens a session and works until ctx ends. Then it stops gracefully: nothing new is armed, attempts that
-// have not passed their send gate are recorded as not sent, those that have are awaited for at most
-// Options.Drain, and the session is buried so that other processes take over at once. It returns nil after a
-// graceful stop, and an error when it cannot begin or had to leave attempts behind. A coordinator runs once.
-func (c *Coordinator) Run(ctx context.Context) error {
+// run is Run for the coordinator alone.
+func (c *Coordinator) run(ctx context.Context) error {
 	if c.ran.Swap(true) {
 		return errors.New("this coordinator has run already; make a new one")
 	}

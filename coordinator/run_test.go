@@ -1,72 +1,64 @@
 package coordinator_test
 
 import (
+	"context"
+	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
-	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// One record for one decision: a saga of four steps that goes well is five records, and each step is sent once.
-func TestFourStepsAreFiveRecords(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		l, w := memory.New(nil), &world{}
-		w.watch(l)
-		p := boot(t, l, w, config{})
-		synctest.Wait() // the session is open
-		if s := p.begin("o1"); s.Duplicate || s.Status != saga.Running {
-			t.Errorf("a new work was answered with %+v", s)
-		}
-		s := p.want("o1", saga.Completed, "")
-		for _, step := range []string{"customer", "invoice", "mark", "receipt"} {
-			if r, ok := s.Result(step); !ok || r.ExternalID == "" || w.count("o1", step, saga.Forward) != 1 {
-				t.Errorf("%s: result %+v, %d requests", step, r, w.count("o1", step, saga.Forward))
-			}
-		}
-		if rs := p.records.of("o1"); len(rs) != 5 {
-			t.Errorf("%d records, want 5: %+v", len(rs), rs)
-		}
-		verify(t, l, w, "o1")
-	})
-}
+// part is one that runs beside a coordinator.
+type part func(ctx context.Context) error
 
-// A refusal up to and including the pivot turns the saga: what may have happened is undone, newest first.
-func TestARefusedPivotIsCompensated(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		l, w := memory.New(nil), &world{plan: on("mark", saga.Forward, 1, fault{refuse: true})}
-		w.watch(l)
-		p := boot(t, l, w, config{})
-		p.begin("o1")
-		p.want("o1", saga.Compensated, "")
-		if n := w.count("o1", "invoice", saga.Undo); n != 1 {
-			t.Errorf("the invoice was voided %d times", n)
-		}
-		if n := w.count("o1", "receipt", saga.Forward); n != 0 {
-			t.Errorf("%d receipts went out", n)
-		}
-		verify(t, l, w, "o1")
-	})
-}
+func (p part) Run(ctx context.Context) error { return p(ctx) }
 
-// "New work runs at once in the process that started it", without waiting for a poll; before the process runs
-// a start is stored and is claimed once it does.
-func TestANewWorkRunsAtOnce(t *testing.T) {
+// What runs beside a coordinator ends with it, and it with them: by the end of the context, by the error of one, and when one
+// ends that should have gone on.
+func TestRunBesideOthers(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		l, w := memory.New(nil), &world{}
-		w.watch(l)
-		p := boot(t, l, w, config{})
-		synctest.Wait()
-		before := time.Now()
-		p.begin("o1")
-		p.want("o1", saga.Completed, "")
-		if took := time.Since(before); took > 0 {
-			t.Errorf("it took %s of virtual time, in which nothing had to be waited for", took)
-		}
-		verify(t, l, w, "o1")
-	})
+	errBroken, errLate := errors.New("it is broken"), errors.New("it was interrupted")
+	goesOn := part(func(ctx context.Context) error { <-ctx.Done(); return nil })
+	complains := part(func(ctx context.Context) error { <-ctx.Done(); return errLate })
+	for name, tc := range map[string]struct {
+		others []coordinator.Runner
+		stop   bool
+		want   []string // in the error; empty: there is none
+	}{
+		"nothing beside it":        {nil, true, nil},
+		"all go on until the end":  {[]coordinator.Runner{goesOn, goesOn}, true, nil},
+		"one fails":                {[]coordinator.Runner{goesOn, part(func(context.Context) error { return errBroken }), complains}, false, []string{"it is broken", "it was interrupted"}},
+		"one ends by itself":       {[]coordinator.Runner{part(func(context.Context) error { return nil }), goesOn}, false, []string{"part", "has ended by itself"}},
+		"one complains at the end": {[]coordinator.Runner{complains}, true, []string{"it was interrupted"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				c, err := coordinator.New(memory.New(nil), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, stop := context.WithCancel(t.Context())
+				defer stop()
+				ended := make(chan error, 1)
+				go func() { ended <- c.Run(ctx, tc.others...) }()
+				synctest.Wait()
+				if tc.stop {
+					stop()
+				}
+				err = <-ended
+				if (err == nil) != (len(tc.want) == 0) {
+					t.Fatalf("it ended with %v", err)
+				}
+				for _, want := range tc.want {
+					if !strings.Contains(err.Error(), want) {
+						t.Errorf("it ended with %v; want %q", err, want)
+					}
+				}
+			})
+		})
+	}
 }

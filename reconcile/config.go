@@ -27,8 +27,8 @@ type Config struct {
 	// Source is the one of the inbox: asked for an object by Fetch, it says by Decide what should be of it, and its Apply
 	// carries out what follows.
 	Source *inbox.Source
-	// Objects names source, tenant and type of the objects; its ID is empty.
-	Objects inbox.Object
+	// Type and Tenant are those of the objects that are compared, as webhooks have them: order. Tenant may be empty.
+	Type, Tenant string
 	// All lists every object, in an order that changes do not move (by creation or id), and by a cursor that is no place in
 	// the list: no offset, no page number.
 	All func(ctx context.Context, q Query) (Page, error)
@@ -105,9 +105,6 @@ type Options struct {
 	// Grace is how long the source must have had no object before that counts as proven. 24 hours.
 	Grace time.Duration
 
-	// Wake is called when SyncChanges has stored something: a [inbox.Processor.Wake] in the same process, so that it does not
-	// wait for its next poll. Nil: it does.
-	Wake func()
 	// Log gets one line for a plan and one for what was done, and one for each key that could not be verified or whose
 	// action failed; never a body. Discarded.
 	Log logrus.FieldLogger
@@ -169,7 +166,7 @@ func New(db Store, c Config, o *Options) (*Reconciler, error) {
 	return assemble(&parts{
 		name: c.Name, sweep: sweep, deliver: c.deliver, effects: c.Effects, input: c.input,
 		instances: &inLedger{saga: c.Source.Saga, step: c.Step, ledger: c.Coordinator.Ledger(), coordinator: c.Coordinator, fields: c.Fields},
-		policy:    o.Policy, bounds: o.Bounds, plans: db, drifts: db, grace: o.Grace, wake: o.Wake, log: o.Log,
+		policy:    o.Policy, bounds: o.Bounds, plans: db, drifts: db, grace: o.Grace, wake: c.Source.Wake, log: o.Log,
 	}), nil
 }
 
@@ -202,11 +199,13 @@ func (c *Config) validate(db Store, o *Options) error {
 	need(db != nil, "there is no Store: a plan needs a place")
 	need(c.Source != nil, "there is no Source: it says what should be")
 	if c.Source != nil {
+		need(c.Source.Name != "", "the Source has no Name: work ids begin with it")
 		need(c.Source.Fetch != nil, "the Source has no Fetch: what a listing tells is old, so there must be a way to ask")
 		need(c.Source.Decide != nil, "the Source has no Decide: what should be of an object would be unknown")
 		need(c.Source.Apply != nil, "the Source has no Apply: nothing could be repaired")
 		need(c.Source.Saga != "", "the Source has no Saga: there would be nothing to run")
 	}
+	need(c.Type != "", "no Type of objects is named: their work ids contain it")
 	need(c.All != nil, "it has no All: only a whole listing shows what is missing")
 	need(c.Destination.Marked != nil, "the Destination has no Marked: documents that the ledger does not know would never be found")
 	need(c.Destination.Find != nil, "the Destination has no Find: what a listing tells is old, so there must be a way to ask")

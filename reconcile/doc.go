@@ -2,7 +2,7 @@
 //
 //	r, err := reconcile.New(db, reconcile.Config{
 //		Name: "orders", Mapping: "1",
-//		Source: source, Objects: inbox.Object{Source: "shop", Type: "order"}, All: shop.All, Changed: shop.Changed, // what should be
+//		Source: shop, Type: "order", All: api.Orders, Changed: api.Changed, // what should be
 //		Coordinator: c, Step: "invoice", Fields: fields, // what we did, and what the document of a step should say
 //		Destination: reconcile.Destination{Marked: books.Marked, Find: books.Find}, // what is
 //	}, nil)

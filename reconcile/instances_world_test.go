@@ -233,7 +233,7 @@ func (w *sagaWorld) bootWith(t *testing.T, l ledger.Ledger, plans *memory.DB, ch
 	all := plan.Bound{Count: 1000, Percent: 100}
 	how := wiring{
 		Config: reconcile.Config{
-			Name: "orders", Source: &inbox.Source{Saga: orderSaga, Decide: decide, Apply: c.Apply}, Objects: orders,
+			Name: "orders", Source: &inbox.Source{Name: orders.Source, Saga: orderSaga, Decide: decide, Apply: c.Apply}, Type: orders.Type,
 			Destination: w.destination(), Mapping: "1", Coordinator: c, Step: "invoice", Effects: w.effects(false),
 			Fields: reconcile.FieldsOf(func(o order) plan.Fields { return plan.Fields{"total": o.Total} }),
 		},

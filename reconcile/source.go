@@ -12,19 +12,22 @@ import (
 	"github.com/amends-dev/amends/saga"
 )
 
+// object is the one with that id.
+func (c *Config) object(id string) inbox.Object {
+	return inbox.Object{Source: c.Source.Name, Tenant: c.Tenant, Type: c.Type, ID: id}
+}
+
 // side is the source as it is listed.
 func (c *Config) side() scan.Source {
 	return scan.Source{
-		Object: c.Objects, Quota: c.Source.Quota, Changed: c.Changed, All: c.All, Partitions: c.Partitions, Visible: c.Visible,
+		Object: c.object(""), Quota: c.Source.Quota, Changed: c.Changed, All: c.All, Partitions: c.Partitions, Visible: c.Visible,
 		Get: c.get, Want: c.want,
 	}
 }
 
 // get asks for one object. nil: the source answered, and has none.
 func (c *Config) get(ctx context.Context, id string) (*scan.Object, error) {
-	o := c.Objects
-	o.ID = id
-	f, err := c.Source.Fetch(ctx, o)
+	f, err := c.Source.Fetch(ctx, c.object(id))
 	if err != nil || f.Gone {
 		return nil, err
 	}
@@ -33,7 +36,7 @@ func (c *Config) get(ctx context.Context, id string) (*scan.Object, error) {
 
 // want says what the document of an object should be: what Decide says of the object, in the words of Fields.
 func (c *Config) want(o *scan.Object) (plan.Truth, error) {
-	ch, err := c.Source.Change(change(c.Objects, o, o.Version.Revision()))
+	ch, err := c.Source.Change(change(c.object(""), o, o.Version.Revision()))
 	t := plan.Truth{Key: ch.ID.Work, Revision: ch.Revision, Wanted: ch.Want == saga.WantRun}
 	switch {
 	case err != nil || ch.Input == nil:

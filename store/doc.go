@@ -9,7 +9,7 @@
 //	defer db.Close()
 //	works, err := coordinator.New(db, nil)
 //	// ...
-//	processor, err := inbox.New(db, inbox.Options{Sources: sources})
+//	processor, err := inbox.New(db, sources, nil)
 //
 // Two handles on one database in one process work, and are a mistake: they take twice the connections, and on SQLite they
 // wait for each other as two processes do.

@@ -77,8 +77,8 @@ func (j *Job) wire(ctx context.Context) error {
 	var faults [2]error
 	j.sweep, faults[0] = scan.New(scan.Config{Name: job, Source: source, Destination: destination, Store: j.db, Mapping: "1"})
 	j.repair, faults[1] = reconcile.New(j.db, reconcile.Config{
-		Name: job, Objects: source.Object, All: source.All, Partitions: source.Partitions, Destination: destination, Mapping: "1",
-		Source:      &inbox.Source{Saga: sagaName, Fetch: fetch, Decide: decide, Apply: apply, Quota: plenty()},
+		Name: job, Type: source.Object.Type, All: source.All, Partitions: source.Partitions, Destination: destination, Mapping: "1",
+		Source:      &inbox.Source{Name: source.Object.Source, Saga: sagaName, Fetch: fetch, Decide: decide, Apply: apply, Quota: plenty()},
 		Coordinator: c, Step: "invoice", Fields: reconcile.FieldsOf(func(f plan.Fields) plan.Fields { return f }),
 	}, nil)
 	return errors.Join(faults[:]...)

@@ -117,8 +117,8 @@ func worked(ctx context.Context, s inbox.Gate) error {
 
 // hearUntilQuiet runs a process that hears until nothing is left to do now: every source has every order at version 20.
 func hearUntilQuiet(ctx context.Context, s inboxStore) error {
-	source := &inbox.Source{
-		Saga: "order-to-invoice", Policy: shopPolicy,
+	source := inbox.Source{
+		Name: "shop", Saga: "order-to-invoice", Policy: shopPolicy,
 		Fetch: func(_ context.Context, o inbox.Object) (inbox.Fetched, error) {
 			body := fmt.Appendf(nil, `{"id":%q,"version":20}`, o.ID)
 			return inbox.Fetched{Version: inbox.Counter(20), Body: body, Fingerprint: inbox.DigestOf(string(body))}, nil
@@ -126,9 +126,9 @@ func hearUntilQuiet(ctx context.Context, s inboxStore) error {
 		Decide: func(c inbox.Snapshot) (saga.Change, error) { return saga.Change{Input: c.Body}, nil },
 		Apply:  func(context.Context, saga.Change) error { return nil },
 	}
-	h, err := inbox.New(s, inbox.Options{
-		Poll: 10 * time.Millisecond, Sources: map[string]*inbox.Source{"shop": source, "outlet": source},
-	})
+	other := source
+	other.Name = "outlet"
+	h, err := inbox.New(s, []*inbox.Source{&source, &other}, &inbox.Options{Poll: 10 * time.Millisecond})
 	if err != nil {
 		return err
 	}

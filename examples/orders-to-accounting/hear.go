@@ -25,48 +25,37 @@ const sourceName = "shop"
 // volatile are the fields of an order that change without anything having been sold: our own mark among them.
 var volatile = []string{"version", "updatedAt", "invoiceId"}
 
-// ear hears the shop: it stores the webhooks that come to the door, and turns what they say into work.
-type ear struct {
-	source *inbox.Source
-	log    logrus.FieldLogger
-}
-
-// newSource is the shop, for the inbox and for the reconciler. forgetful: what was received is lost. A webhook that was on
-// its way then may tell of an order that is no more, and only the shop knows better.
-func newSource(job *Sync, c *coordinator.Coordinator, forgetful bool) *inbox.Source {
+// newSource is the shop, for its webhooks, the inbox and the reconciler. forgetful: what was received is lost. A webhook that
+// was on its way then may tell of an order that is no more, and only the shop knows better.
+func newSource(job *Sync, c *coordinator.Coordinator, secret string, forgetful bool) *inbox.Source {
 	return &inbox.Source{
-		Saga: sagaName, Fetch: job.fetchOrder, Decide: decide, Apply: c.Apply, Quota: inbox.NewQuota(inbox.Limits{PerSecond: 200}),
+		Name: sourceName, Saga: sagaName, Fetch: job.fetchOrder, Decide: decide, Apply: c.Apply, Quota: inbox.NewQuota(inbox.Limits{PerSecond: 200}),
+		Webhooks: &webhook.Sender{
+			// The topic of an event is its type, like order.updated; its data is the whole order.
+			Provider: webhook.Standard(webhook.Mapping{
+				Version: "data.version", Clock: inbox.CounterClock, Volatile: volatile, Deleted: []string{string(shop.TopicDeleted)},
+			}),
+			Secrets: []webhook.Secret{{Name: "example", Text: secret}},
+		},
 		// The shop is on this machine, and so are its faults; a real one is given more time.
 		Policy: inbox.Policy{AlwaysFetch: forgetful, Settle: time.Second, Dense: true, Volatile: volatile, Initial: 50 * time.Millisecond, Max: 2 * time.Second},
 	}
 }
 
-// hear listens at address until ctx ends. A webhook is answered once it is stored; what follows from it follows
-// later, and from what the gate says is newest.
-func (e *ear) hear(ctx context.Context, address, secret string, box journal) error {
-	processor, err := inbox.New(box, inbox.Options{
-		Sources: map[string]*inbox.Source{sourceName: e.source},
-		Lease:   3 * time.Second, Poll: 100 * time.Millisecond, Log: e.log,
-	})
+// hear receives and processes webhooks at address until ctx ends. A webhook is answered once it is stored; what follows from
+// it follows later, and from the newest version.
+func hear(ctx context.Context, address string, source *inbox.Source, db inbox.Store, log logrus.FieldLogger) error {
+	in, err := inbox.New(db, []*inbox.Source{source}, &inbox.Options{Lease: 3 * time.Second, Poll: 100 * time.Millisecond, Log: log})
 	if err != nil {
 		return err
 	}
-	// The topic of an event is its type, like order.updated; its data is the whole order.
-	sender, err := webhook.Standard(webhook.Mapping{
-		Version: "data.version", Clock: inbox.CounterClock, Volatile: volatile, Deleted: []string{string(shop.TopicDeleted)},
-	})
-	if err != nil {
-		return err
-	}
-	door, err := webhook.New(box, []webhook.Source{{
-		Name: sourceName, Provider: sender, Secrets: []webhook.Secret{{Name: "example", Text: secret}},
-	}}, &webhook.Options{Log: e.log, Wake: processor.Wake})
+	receiver, err := webhook.New(in, &webhook.Options{Log: log})
 	if err != nil {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return processor.Run(ctx) })
-	group.Go(func() error { return listen(ctx, address, door) })
+	group.Go(func() error { return in.Run(ctx) })
+	group.Go(func() error { return listen(ctx, address, receiver) })
 	return group.Wait()
 }
 

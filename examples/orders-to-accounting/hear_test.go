@@ -77,7 +77,7 @@ func rigUp(t *testing.T) *rig {
 	group, ctx := errgroup.WithContext(t.Context()) // which ends before the cleanups
 	group.Go(func() error { return works.Run(ctx) })
 	group.Go(func() error {
-		return (&ear{source: newSource(&Sync{shop: asks}, works, false), log: log}).hear(ctx, doors[0], secret, l)
+		return hear(ctx, doors[0], newSource(&Sync{shop: asks}, works, secret, false), l, log)
 	})
 	t.Cleanup(func() {
 		if err := errors.Join(group.Wait(), l.Close()); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/examples/orders-to-accounting/faults"
 	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/sagahttp"
 )
 
@@ -50,7 +51,7 @@ func runSync(ctx context.Context, p place, number int, log logrus.FieldLogger) e
 	return withSync(ctx, p, log, func(s *syncProcess) error {
 		group, ctx := errgroup.WithContext(ctx)
 		group.Go(func() error { return s.works.Run(ctx) })
-		group.Go(func() error { return s.ear.hear(ctx, p.Doors[number], p.Secret, s.records.journal) })
+		group.Go(func() error { return hear(ctx, p.Doors[number], s.source, s.records.journal, log) })
 		if p.Sweep {
 			group.Go(func() error { return s.clock.run(ctx) })
 		}
@@ -78,7 +79,7 @@ func runRebuild(ctx context.Context, p place, log logrus.FieldLogger) error {
 type syncProcess struct {
 	records *records
 	works   *coordinator.Coordinator
-	ear     *ear
+	source  *inbox.Source
 	clock   *byTheClock
 }
 
@@ -109,12 +110,12 @@ func withSync(ctx context.Context, p place, log logrus.FieldLogger, do func(*syn
 	if err := c.Register(ctx, definition); err != nil {
 		return err
 	}
-	source := newSource(job, c, !p.Lost.IsZero())
+	source := newSource(job, c, p.Secret, !p.Lost.IsZero())
 	clock, err := newByTheClock(job, c, source, rec, log)
 	if err != nil {
 		return err
 	}
-	return do(&syncProcess{records: rec, works: c, ear: &ear{source: source, log: log}, clock: clock})
+	return do(&syncProcess{records: rec, works: c, source: source, clock: clock})
 }
 
 // givesUp tells the network of this machine until when a request is awaited, so that it carries none for longer than real

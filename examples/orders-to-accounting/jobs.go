@@ -35,7 +35,7 @@ type byTheClock struct {
 // newByTheClock puts it together. The source is the one of the inbox.
 func newByTheClock(job *Sync, c *coordinator.Coordinator, source *inbox.Source, rec *records, log logrus.FieldLogger) (*byTheClock, error) {
 	r, err := reconcile.New(rec.journal, reconcile.Config{
-		Name: jobAll, Source: source, Objects: inbox.Object{Source: sourceName, Type: "order"},
+		Name: jobAll, Source: source, Type: "order",
 		All: job.allOrders, Changed: job.changedOrders, Partitions: job.orderRanges, Destination: job.invoices(),
 		Coordinator: c, Step: "invoice", Fields: reconcile.FieldsOf(fieldsOf), Mapping: mapping, Effects: effects,
 	}, &reconcile.Options{Overlap: 5 * time.Second, Safety: sweepLag, Timeout: job.timeout, Attempts: 20, Log: log})

@@ -13,13 +13,12 @@ import (
 // night shop, ledger and books are compared, whole.
 func (p *process) jobs() ([]schedule.Job, error) {
 	r, err := reconcile.New(p.db, reconcile.Config{
-		Name: "orders", Source: p.source, Objects: inbox.Object{Source: "shop", Type: "order"}, All: p.shop.All, Changed: p.shop.Changed,
+		Name: "orders", Source: p.source, Type: "order", All: p.shop.All, Changed: p.shop.Changed,
 		Destination: reconcile.Destination{Marked: p.books.Marked, Find: p.books.Find, Settle: settle},
 		Coordinator: p.coordinator, Step: "invoice", Mapping: "1",
 		Fields: reconcile.FieldsOf(func(o Order) plan.Fields { return plan.Fields{"total": o.Total} }),
 	}, &reconcile.Options{
 		Begin: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC), // older orders are left to comparisons, which have bounds
-		Wake:  p.processor.Wake,
 	})
 	if err != nil {
 		return nil, err
@@ -34,9 +33,9 @@ func (p *process) jobs() ([]schedule.Job, error) {
 // rate: it leaves three tenths to what is live.
 func (p *process) processing() (err error) {
 	p.source = &inbox.Source{
-		Saga: "invoice-order", Fetch: p.shop.Fetch, Decide: decide, Apply: p.coordinator.Apply,
+		Name: "shop", Saga: "invoice-order", Fetch: p.shop.Fetch, Decide: decide, Apply: p.coordinator.Apply,
 		Quota: inbox.NewQuota(inbox.Limits{PerSecond: 100}),
 	}
-	p.processor, err = inbox.New(p.db, inbox.Options{Sources: map[string]*inbox.Source{"shop": p.source}})
+	p.processor, err = inbox.New(p.db, []*inbox.Source{p.source}, nil)
 	return err
 }

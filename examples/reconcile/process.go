@@ -77,6 +77,5 @@ func (p *process) assemble(ctx context.Context) (err error) {
 // work runs sagas, and processes what comes in.
 func (p *process) work(ctx context.Context) {
 	p.working = true
-	p.running.Go(func() error { return p.coordinator.Run(ctx) })
-	p.running.Go(func() error { return p.processor.Run(ctx) })
+	p.running.Go(func() error { return p.coordinator.Run(ctx, p.processor) })
 }

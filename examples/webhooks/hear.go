@@ -1,7 +1,7 @@
 package main
 
 import (
-	"errors"
+	"net/http"
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/reconcile/inbox"
@@ -10,22 +10,23 @@ import (
 	"github.com/amends-dev/amends/store/sqlite"
 )
 
-// hear turns the shop's webhooks into work: a receiver for the HTTP server, and a processor that is to be run.
-func hear(c *coordinator.Coordinator, db *sqlite.DB, shop *Shop) (*webhook.Receiver, *inbox.Processor, error) {
-	processor, errProcessor := inbox.New(db, inbox.Options{Sources: map[string]*inbox.Source{"shop": {
-		Saga:  "invoice-order",
+// hear turns the shop's webhooks into work: a handler for the HTTP server, and a processor that is to be run.
+func hear(c *coordinator.Coordinator, db *sqlite.DB, shop *Shop) (http.Handler, *inbox.Processor, error) {
+	in, err := inbox.New(db, []*inbox.Source{{
+		Name: "shop", Saga: "invoice-order",
+		Webhooks: &webhook.Sender{
+			Provider: webhook.Standard(webhook.Mapping{Version: "data.version", Clock: inbox.CounterClock, Deleted: []string{"order.deleted"}}),
+			Secrets:  []webhook.Secret{{Name: "2026-11", Text: shop.Secret}},
+		},
 		Fetch: shop.Fetch, // asked wherever a webhook proves nothing
 		Decide: func(o inbox.Snapshot) (saga.Change, error) {
 			return saga.Change{Input: o.Body}, nil // what is deleted is withdrawn
 		},
 		Apply: c.Apply,
-	}}})
-	sender, errSender := webhook.Standard(webhook.Mapping{Version: "data.version", Clock: inbox.CounterClock, Deleted: []string{"order.deleted"}})
-	if err := errors.Join(errProcessor, errSender); err != nil {
+	}}, nil)
+	if err != nil {
 		return nil, nil, err
 	}
-	receiver, err := webhook.New(db, []webhook.Source{{
-		Name: "shop", Provider: sender, Secrets: []webhook.Secret{{Name: "2026-11", Text: shop.Secret}},
-	}}, &webhook.Options{Wake: processor.Wake})
-	return receiver, processor, err
+	receiver, err := webhook.New(in, nil)
+	return receiver, in, err
 }

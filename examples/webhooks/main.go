@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/saga"
@@ -53,7 +52,7 @@ func invoicing(out io.Writer) (*saga.Definition[Order], error) {
 	return saga.Define("invoice-order", 1, saga.Do("invoice", write).Idempotent().UndoMaybe(void))
 }
 
-// run hears what the shop tells, in the order in which it comes, and prints what followed.
+// run takes in what the shop tells, in the order in which it comes, and prints what followed.
 func run(ctx context.Context, file string, out io.Writer) (err error) {
 	db, err := sqlite.Open(ctx, file, nil) // the ledger and the inbox
 	if err != nil {
@@ -62,7 +61,7 @@ func run(ctx context.Context, file string, out io.Writer) (err error) {
 	defer func() { err = errors.Join(err, db.Close()) }()
 	quiet := logrus.New()
 	quiet.SetOutput(io.Discard)
-	works, err := coordinator.New(db, &coordinator.Options{Log: quiet}) //nolint:contextcheck // what it does is bounded by Run's context
+	c, err := coordinator.New(db, &coordinator.Options{Log: quiet}) //nolint:contextcheck // what it does is bounded by Run's context
 	if err != nil {
 		return err
 	}
@@ -70,32 +69,28 @@ func run(ctx context.Context, file string, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := works.Register(ctx, definition); err != nil {
+	if err := c.Register(ctx, definition); err != nil {
 		return err
 	}
 	shop := NewShop()
-	door, processor, err := hear(works, db, shop)
+	receiver, processor, err := hear(c, db, shop)
 	if err != nil {
 		return err
 	}
 	running, stop := context.WithCancel(ctx)
 	defer stop()
-	var group errgroup.Group
-	group.Go(func() error { return works.Run(running) })
-	group.Go(func() error { return processor.Run(running) })
-	server := httptest.NewServer(door)
+	ended := make(chan error, 1)
+	go func() { ended <- c.Run(running, processor) }()
+	server := httptest.NewServer(receiver)
 	defer server.Close()
 
-	err = tell(ctx, out, shop, works, server.URL+"/webhooks/shop")
+	err = tell(ctx, out, shop, c, server.URL+"/webhooks/shop")
 	stop()
-	if failed := group.Wait(); err == nil {
-		err = failed
-	}
-	return err
+	return errors.Join(err, <-ended)
 }
 
 // tell sends the shop's webhooks and waits for what each led to.
-func tell(ctx context.Context, out io.Writer, shop *Shop, works *coordinator.Coordinator, door string) error {
+func tell(ctx context.Context, out io.Writer, shop *Shop, c *coordinator.Coordinator, url string) error {
 	for _, w := range []struct {
 		say     Webhook
 		comment string
@@ -109,10 +104,10 @@ func tell(ctx context.Context, out io.Writer, shop *Shop, works *coordinator.Coo
 		{Webhook{"order.updated", Order{ID: "42", Version: 3, Total: "25.00"}}, " (an old one, months later: nothing follows)", saga.Compensated},
 	} {
 		fmt.Fprintf(out, "webhook: %s, version %d%s\n", w.say.Topic, w.say.Order.Version, w.comment)
-		if err := shop.Send(ctx, http.DefaultClient, door, w.say); err != nil {
+		if err := shop.Send(ctx, http.DefaultClient, url, w.say); err != nil {
 			return err
 		}
-		if err := await(ctx, works, w.say.Order, w.settled); err != nil {
+		if err := await(ctx, c, w.say.Order, w.settled); err != nil {
 			return err
 		}
 	}
@@ -120,11 +115,11 @@ func tell(ctx context.Context, out io.Writer, shop *Shop, works *coordinator.Coo
 }
 
 // await waits until the work has come to rest as it should.
-func await(ctx context.Context, works *coordinator.Coordinator, o Order, status saga.Status) error {
+func await(ctx context.Context, c *coordinator.Coordinator, o Order, status saga.Status) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	for {
-		s, err := works.Wait(ctx, "invoice-order", "shop:order:"+o.ID)
+		s, err := c.Wait(ctx, "invoice-order", "shop:order:"+o.ID)
 		if err == nil && s.Status == status && saga.CompareRevisions(cmp.Or(s.Heard, s.Revision), fmt.Sprint(o.Version)) >= 0 {
 			return nil
 		}

@@ -72,7 +72,7 @@ func (s *Shop) Send(ctx context.Context, client *http.Client, url string, w Webh
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("the door answered %s", answer.Status)
+		return fmt.Errorf("the webhook was answered with %s", answer.Status)
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ func newBench(t *testing.T) *bench {
 	t.Helper()
 	b := &bench{t: t, store: memory.New(nil)}
 	b.source = inbox.Source{
-		Saga: "order-to-invoice", Quota: inbox.NewQuota(inbox.Limits{PerSecond: 1000}),
+		Name: "shop", Saga: "order-to-invoice", Quota: inbox.NewQuota(inbox.Limits{PerSecond: 1000}),
 		Fetch:  func(context.Context, inbox.Object) (inbox.Fetched, error) { return shown(1), nil },
 		Decide: func(c inbox.Snapshot) (saga.Change, error) { return saga.Change{Input: c.Body}, nil },
 		Apply:  func(context.Context, saga.Change) error { return nil },
@@ -65,9 +65,8 @@ func (b *bench) run() (h *inbox.Processor, stop func()) {
 		return err
 	}
 	o := b.opts
-	o.Sources = map[string]*inbox.Source{"shop": &s}
 	o.Listener = inbox.Tee(b.told.listener(), o.Listener)
-	h, err := inbox.New(b.store, o)
+	h, err := inbox.New(b.store, []*inbox.Source{&s}, &o)
 	if err != nil {
 		b.t.Fatal(err)
 	}

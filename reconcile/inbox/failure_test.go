@@ -42,7 +42,7 @@ func TestFailureBacksOff(t *testing.T) {
 		}
 		before := tries
 		b.pushes("bad", 2) // news is tried at once, however long the wait was
-		h.Wake()
+		h.Sources()[0].Wake()
 		b.after(time.Second)
 		if tries == before {
 			t.Fatal("a newer version waited for the older one's backoff")
@@ -75,7 +75,7 @@ func TestPermanentErrorBlocks(t *testing.T) {
 		if n, err := b.store.Replay(t.Context(), inbox.DeliveryFilter{Object: object("1")}, "mended"); n != 1 || err != nil {
 			t.Fatal(n, err)
 		}
-		h.Wake()
+		h.Sources()[0].Wake()
 		synctest.Wait()
 		d, err := b.store.Delivery(t.Context(), 1)
 		if err != nil || d.Outcome != inbox.Duplicate || !strings.HasSuffix(d.Because, "(mended)") {

@@ -11,8 +11,6 @@ import (
 
 // Options sets up a [Processor]. Zero fields take the default named at each.
 type Options struct {
-	// Sources by their names, as events carry them. All processes on one store set up the same ones.
-	Sources map[string]*Source
 	// Workers is how many objects this process works on at once. 16.
 	Workers int
 	// Batch is how many deliveries are judged in one transaction. 500.
@@ -47,9 +45,6 @@ func (o Options) withDefaults() Options {
 
 func (o *Options) validate() error {
 	var faults []error
-	if len(o.Sources) == 0 {
-		faults = append(faults, errors.New("there are no Sources: nothing would be heard"))
-	}
 	if min(o.Workers, o.Batch) < 0 || min(o.Lease, o.Poll) < 0 {
 		faults = append(faults, errors.New("the number of Workers, the Batch, the Lease or the Poll is negative"))
 	}

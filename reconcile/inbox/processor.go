@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -15,7 +16,8 @@ import (
 // where they prove nothing, and applies what Decide says of what was accepted. Any number of processes may run one over a
 // store. All methods are safe for concurrent use.
 type Processor struct {
-	gate    Gate
+	gate    Store
+	given   []*Source
 	opts    Options
 	holder  string
 	sources map[string]*source
@@ -29,25 +31,42 @@ type Processor struct {
 	workers   sync.WaitGroup
 }
 
-// New returns a processor over g. It does nothing before [Processor.Run]. Every fault of o is reported at once.
-func New(g Gate, o Options) (*Processor, error) {
-	fault := o.validate()
-	o = o.withDefaults()
-	sources, err := newSources(o.Sources, o.Workers)
-	if err = errors.Join(fault, err); err != nil {
-		return nil, fmt.Errorf("new processor: %w", err)
+// New returns a processor over db for the webhooks and objects of the sources. o may be nil. It does nothing before
+// [Processor.Run], and what it receives until then is kept. Every fault of the sources and of o is reported at once.
+func New(db Store, sources []*Source, o *Options) (*Processor, error) {
+	opts := *cmp.Or(o, new(Options))
+	fault := opts.validate()
+	if db == nil {
+		fault = errors.Join(fault, errors.New("there is no Store: what is received needs a place"))
 	}
+	if len(sources) == 0 {
+		fault = errors.Join(fault, errors.New("there are no sources: nothing would be processed"))
+	}
+	opts = opts.withDefaults()
 	h := &Processor{
-		gate: g, opts: o, holder: rand.Text()[:16], sources: sources,
-		judgeSoon: make(chan struct{}, 1), claimSoon: make(chan struct{}, 1), slots: make(chan struct{}, o.Workers),
+		gate: db, given: slices.Clone(sources), opts: opts, holder: rand.Text()[:16],
+		judgeSoon: make(chan struct{}, 1), claimSoon: make(chan struct{}, 1), slots: make(chan struct{}, opts.Workers),
 	}
-	h.tell = Tee(logTo(o.Log), o.Listener)
+	var err error
+	if h.sources, err = newSources(sources, opts.Workers, h.wake); errors.Join(fault, err) != nil {
+		return nil, fmt.Errorf("new processor: %w", errors.Join(fault, err))
+	}
+	h.tell = Tee(logTo(opts.Log), opts.Listener)
 	return h, nil
 }
 
-// Wake says that something was stored. A receiver in the same process calls it, so that nothing waits for
-// the next poll. It never blocks.
-func (h *Processor) Wake() { soon(h.judgeSoon) }
+// Sources are those of the processor, as they were given.
+func (h *Processor) Sources() []*Source { return slices.Clone(h.given) }
+
+// Accept stores events as [Inbox] has it, and has them processed at once where this process runs the processor.
+func (h *Processor) Accept(ctx context.Context, events []Event) error {
+	err := h.gate.Accept(ctx, events)
+	h.wake()
+	return err
+}
+
+// wake says that something was stored. It never blocks.
+func (h *Processor) wake() { soon(h.judgeSoon) }
 
 func soon(c chan struct{}) {
 	select {

@@ -28,10 +28,10 @@ func TestPushedStateIsDelivered(t *testing.T) {
 		defer stop()
 		b.after(500 * time.Millisecond)
 		b.pushes("1", 1)
-		h.Wake()
+		h.Sources()[0].Wake()
 		synctest.Wait() // no time passes: the wake is enough
 		b.pushes("1", 2)
-		h.Wake()
+		h.Sources()[0].Wake()
 		synctest.Wait()
 		if !slices.Equal(b.delivered, []string{"1@1", "1@2"}) || len(b.fetched) > 0 {
 			t.Fatalf("delivered %v, fetched %v", b.delivered, b.fetched)
@@ -261,17 +261,25 @@ func TestUnknownSource(t *testing.T) {
 	})
 }
 
-// Every fault of the options is reported at once.
+// broken are webhooks that no receiver could take.
+type broken struct{}
+
+func (broken) Validate(source string) error {
+	return fmt.Errorf("the webhooks of %s are broken", source)
+}
+
+// Every fault of the sources and the options is reported at once.
 func TestNewReportsEveryFault(t *testing.T) {
-	_, err := inbox.New(memory.New(nil), inbox.Options{Lease: time.Millisecond, Sources: map[string]*inbox.Source{
-		"shop": {Policy: inbox.Policy{Settle: -1, Merge: func(a, _ json.RawMessage) (json.RawMessage, error) { return a, nil }}},
-	}})
-	for _, fault := range []string{"Lease", `source "shop"`, "no Fetch", "no Apply", "negative", "Dense"} {
+	_, err := inbox.New(memory.New(nil), []*inbox.Source{
+		nil, {Name: "twice", Webhooks: broken{}}, {Name: "twice"}, {},
+		{Name: "shop", Policy: inbox.Policy{Settle: -1, Merge: func(a, _ json.RawMessage) (json.RawMessage, error) { return a, nil }}},
+	}, &inbox.Options{Lease: time.Millisecond})
+	for _, fault := range []string{"Lease", "source 1 is nil", "no Name", "another source of this name", "the webhooks of twice are broken", `source "shop"`, "no Fetch", "no Apply", "negative", "Dense"} {
 		if err == nil || !strings.Contains(err.Error(), fault) {
 			t.Errorf("%q is not among the faults: %v", fault, err)
 		}
 	}
-	if _, err := inbox.New(memory.New(nil), inbox.Options{}); err == nil || !strings.Contains(err.Error(), "no Sources") {
+	if _, err := inbox.New(nil, nil, nil); err == nil || !strings.Contains(err.Error(), "no sources") || !strings.Contains(err.Error(), "no Store") {
 		t.Error(err)
 	}
 }

@@ -15,6 +15,12 @@ type Inbox interface {
 	Accept(ctx context.Context, events []Event) error
 }
 
+// Store is what a [Processor] needs of a store. Every store of ours has it.
+type Store interface {
+	Inbox
+	Gate
+}
+
 // Gate is what hearing needs of a store. Each method is one transaction in which what was handed to the callback
 // is locked against every other process. now is the database's clock. A callback may be called again when the
 // transaction has to be repeated, so it does nothing but change what it was given. Its error is returned as it

@@ -11,8 +11,14 @@ import (
 	"github.com/amends-dev/amends/saga"
 )
 
-// Source is one source of truth as a [Processor] knows it.
+// Source is one system whose objects decide which sagas run: a shop. What receives its webhooks, what processes them and
+// what compares it with a destination have the same Source.
 type Source struct {
+	// Name of the source, in events and objects, in work ids and in the path of its webhooks: shop. All processes that share a
+	// store have the same sources under the same names.
+	Name string
+	// Webhooks are how the source tells of changes: a webhook.Sender. Nil: it does not, and is listed.
+	Webhooks Webhooks
 	// Fetch asks the source for an object. An answer that there is none is [Fetched.Gone]; only a plain "not
 	// found" is one. Whatever keeps us from an answer (no permission, too many requests, a timeout) is an
 	// error: it is never a deletion. It asks with the API version that the source's webhooks have, and reads
@@ -36,6 +42,23 @@ type Source struct {
 	// Workers is how many objects of the source are worked on at once, so that a slow source keeps no worker
 	// from the others. Three quarters of Options.Workers.
 	Workers int
+
+	wake func() // of the processor
+}
+
+// Webhooks are how a source tells of changes: who signs them, and what they say. Package webhook has them; its receiver
+// refuses any other kind.
+type Webhooks interface {
+	// Validate reports everything that is wrong with the webhooks of the source of that name, in one error.
+	Validate(source string) error
+}
+
+// Wake tells the processor of the source, if this process has one, that events were stored, so that they do not wait for its
+// next poll. It never blocks.
+func (s *Source) Wake() {
+	if s.wake != nil {
+		s.wake()
+	}
 }
 
 func (s Source) withDefaults(workers int) Source {
@@ -71,8 +94,11 @@ func (s *Source) deliver(ctx context.Context, c Snapshot) error {
 
 func (s *Source) validate() error {
 	var faults []error
-	if s == nil {
-		return errors.New("it is nil")
+	if s.Name == "" {
+		faults = append(faults, errors.New("it has no Name: events and work ids begin with it"))
+	}
+	if s.Webhooks != nil {
+		faults = append(faults, s.Webhooks.Validate(s.Name))
 	}
 	if s.Fetch == nil {
 		faults = append(faults, errors.New("it has no Fetch: a webhook is only a hint, so there must be a way to ask"))
@@ -137,15 +163,24 @@ func latest(times ...time.Time) time.Time {
 }
 
 // newSources checks and completes the sources of a processor.
-func newSources(given map[string]*Source, workers int) (map[string]*source, error) {
+func newSources(given []*Source, workers int, wake func()) (map[string]*source, error) {
 	var faults []error
 	sources := make(map[string]*source, len(given))
-	for name, s := range given {
-		if err := s.validate(); err != nil {
-			faults = append(faults, fmt.Errorf("source %q: %w", name, err))
+	for i, s := range given {
+		if s == nil {
+			faults = append(faults, fmt.Errorf("source %d is nil", i+1))
+			continue
+		}
+		err := s.validate()
+		if sources[s.Name] != nil {
+			err = errors.Join(err, errors.New("there is another source of this name"))
+		}
+		if err != nil {
+			faults = append(faults, fmt.Errorf("source %q: %w", s.Name, err))
 		}
 		s.Quota = cmp.Or(s.Quota, NewQuota(Limits{})) // kept there: a reconciler of the same source shares it
-		sources[name] = &source{Source: s.withDefaults(workers)}
+		s.wake = wake
+		sources[s.Name] = &source{Source: s.withDefaults(workers)}
 	}
 	return sources, errors.Join(faults...)
 }

@@ -137,7 +137,9 @@ func (b *bench) hear(d *desk, s store, want map[string]int) {
 		object := b.orders[o.ID].object(b.step) // nobody changes them any more
 		return inbox.Fetched{Version: object.Version, Body: object.Body}, nil
 	}
-	h, err := inbox.New(s, inbox.Options{Poll: 20 * time.Millisecond, Sources: map[string]*inbox.Source{"shop": {Saga: "order-to-invoice", Fetch: fetch, Decide: d.decide, Apply: d.apply, Quota: inbox.NewQuota(inbox.Limits{PerSecond: 1000})}}})
+	h, err := inbox.New(s, []*inbox.Source{{
+		Name: "shop", Saga: "order-to-invoice", Fetch: fetch, Decide: d.decide, Apply: d.apply, Quota: inbox.NewQuota(inbox.Limits{PerSecond: 1000}),
+	}}, &inbox.Options{Poll: 20 * time.Millisecond})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -35,12 +35,12 @@ func start(ctx context.Context, s *scene, n int64) *process {
 	p.left.Store(n)
 	ctx, p.crash = context.WithCancel(ctx)
 	p.over = ctx.Done()
-	sources := map[string]*inbox.Source{}
+	var sources []*inbox.Source
 	for _, k := range kinds() {
 		policy := k.policy
 		policy.Settle, policy.Park = cmp.Or(s.settle, settle), 20*s.settle
-		sources[k.name] = &inbox.Source{
-			Saga: "order-to-invoice", Policy: policy, Quota: inbox.NewQuota(inbox.Limits{PerSecond: 200}),
+		sources = append(sources, &inbox.Source{
+			Name: k.name, Saga: "order-to-invoice", Policy: policy, Quota: inbox.NewQuota(inbox.Limits{PerSecond: 200}),
 			Fetch: func(ctx context.Context, o inbox.Object) (f inbox.Fetched, err error) {
 				err = p.around(func() (err error) { f, err = s.world.fetch(ctx, o); return err })
 				return f, err
@@ -52,9 +52,9 @@ func start(ctx context.Context, s *scene, n int64) *process {
 				c.Body, _ = ch.Input.(json.RawMessage)
 				return p.around(func() error { return s.works.start(ctx, &c) })
 			},
-		}
+		})
 	}
-	h, err := inbox.New(&crashable{p, s.gate}, inbox.Options{Sources: sources, Workers: 32, Lease: 30 * time.Second, Poll: s.poll, Listener: s.told.listener()})
+	h, err := inbox.New(&crashable{p: p, gate: s.gate}, sources, &inbox.Options{Workers: 32, Lease: 30 * time.Second, Poll: s.poll, Listener: s.told.listener()})
 	if err != nil {
 		panic(err)
 	}
@@ -91,8 +91,9 @@ func (p *process) around(f func() error) error {
 
 // crashable is the store as a process sees it.
 type crashable struct {
-	p    *process
-	gate inbox.Gate
+	p           *process
+	gate        inbox.Gate
+	inbox.Inbox // what comes in is the mail's
 }
 
 func (c *crashable) Judge(ctx context.Context, limit int, decide func(time.Time, []inbox.Delivery, map[inbox.Object]*inbox.Entry) error) (n int, err error) {
@@ -179,7 +180,7 @@ func (n *nodes) wake() {
 	defer n.mu.Unlock()
 	for _, p := range n.alive {
 		if p != nil {
-			p.processor.Wake()
+			p.processor.Sources()[0].Wake()
 		}
 	}
 }

@@ -93,7 +93,7 @@ func knock(t *testing.T, nodes [2]*scene, running []*process) {
 				if err := s.store.Accept(t.Context(), []inbox.Event{ev}); err != nil {
 					t.Error(err)
 				}
-				running[i].processor.Wake()
+				running[i].processor.Sources()[0].Wake()
 			}
 		})
 	}

@@ -25,7 +25,7 @@ func TestHintStorm(t *testing.T) {
 				version := inbox.At(time.Now().Add(-time.Second), time.Second)
 				store := memory.New(nil)
 				source := inbox.Source{
-					Saga: "order-to-invoice",
+					Name: "shop", Saga: "order-to-invoice",
 					Fetch: func(ctx context.Context, o inbox.Object) (inbox.Fetched, error) {
 						mu.Lock()
 						fetches[o]++
@@ -41,7 +41,7 @@ func TestHintStorm(t *testing.T) {
 				for range 2 {
 					one := source // each process has its own
 					one.Quota = inbox.NewQuota(inbox.Limits{PerSecond: 1000})
-					h, err := inbox.New(store, inbox.Options{Sources: map[string]*inbox.Source{"shop": &one}, Workers: 64})
+					h, err := inbox.New(store, []*inbox.Source{&one}, &inbox.Options{Workers: 64})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -61,7 +61,7 @@ func TestHintStorm(t *testing.T) {
 					if err := store.Accept(t.Context(), events); err != nil {
 						t.Fatal(err)
 					}
-					processors[n%2].Wake()
+					processors[n%2].Sources()[0].Wake()
 					_ = pause(t.Context(), time.Millisecond)
 				}
 				_ = pause(t.Context(), time.Minute)

@@ -15,12 +15,11 @@ import (
 	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
-// B1: 200 with an empty body, and only once the inbox has said that it has the event; then somebody is woken.
+// B1: 200 with an empty body, and only once the inbox has said that it has the event.
 func TestStoredThenAnswered(t *testing.T) {
 	t.Parallel()
 	var order []string
 	d := open(t, &Options{
-		Wake: func() { order = append(order, "wake") },
 		Listener: &Listener{Stored: func(source string, es []inbox.Event, _ time.Duration) {
 			order = append(order, fmt.Sprint("stored ", source, len(es)))
 		}},
@@ -30,7 +29,7 @@ func TestStoredThenAnswered(t *testing.T) {
 	if a.status != 200 || a.body != "" || a.header.Get("Content-Length") != "0" {
 		t.Errorf("B1: %+v", a)
 	}
-	if !slices.Equal(order, []string{"inbox", "stored shop1", "wake"}) {
+	if !slices.Equal(order, []string{"inbox", "stored shop1"}) {
 		t.Errorf("B1: order %v", order)
 	}
 }

@@ -82,9 +82,9 @@ func TestUnreadableSignatures(t *testing.T) {
 // A3, of the schemes in hexadecimal: an odd number of digits, and what is no digit.
 func TestUnreadableHex(t *testing.T) {
 	t.Parallel()
-	stripe, github := Source{Name: "stripe", Provider: Stripe()}, Source{Name: "github", Provider: GitHub(), Types: []string{"issue"}}
+	stripe, github := named{"stripe", Sender{Provider: Stripe()}}, named{"github", Sender{Provider: GitHub(), Types: []string{"issue"}}}
 	for _, tc := range []struct {
-		source Source
+		source named
 		header string
 		value  string
 		why    Reason
@@ -236,8 +236,8 @@ func TestReplay(t *testing.T) {
 // that refuses keeps the sender trying; neither says anything to who cannot sign.
 func TestStates(t *testing.T) {
 	t.Parallel()
-	in := func(name, secret string, state State) Source {
-		return Source{Name: name, Provider: orders(t), Secrets: []Secret{{"only", secret}}, State: state}
+	in := func(name, secret string, state State) named {
+		return named{name, Sender{Provider: orders(t), Secrets: []Secret{{"only", secret}}, State: state}}
 	}
 	d := open(t, nil, in("hidden", "whsec_c29tZSBvdGhlciBzZWNyZXQ=", Hidden), in("ignoring", newSecret, Ignoring), in("refusing", oldSecret, Refusing))
 	genuine := signed(t, "msg_1", paid)
@@ -273,21 +273,22 @@ func TestStates(t *testing.T) {
 // and no secret in it.
 func TestConfigFaults(t *testing.T) {
 	t.Parallel()
-	_, err := New(nil, []Source{
-		{Name: "Shop One", Provider: Stripe(), Secrets: []Secret{{"a", "tooshort"}, {"a", "long-enough-to-be-one"}}},
-		{Name: "none", Provider: GitHub()},
-		{Name: "file", Provider: GitHub(), Secrets: []Secret{{"f", "secret-of-a-file-here\n"}}},
-		{Name: "naked", Secrets: []Secret{{"a", "some-secret-text-here"}}},
-		{Name: "half", Provider: Provider{Name: "half", Key: plainKey}, Secrets: []Secret{{"a", "some-secret-text-here"}}},
-		{Name: "twice", Provider: orders(t), Secrets: []Secret{{"a", "whsec_!!not-base64!!"}}},
-		{Name: "twice", Provider: GitHub(), Secrets: []Secret{{"a", "some-secret-text-here"}}, Tolerance: time.Minute, State: "open", Epoch: -1, MaxBody: -1, PerSecond: -1},
-		{Name: "keys", Provider: orders(t), Secrets: []Secret{{"", "whpk_c2hvcnQ="}}, Tolerance: -3},
+	_, err := newReceiver(nil, []named{
+		{"Shop One", Sender{Provider: Stripe(), Secrets: []Secret{{"a", "tooshort"}, {"a", "long-enough-to-be-one"}}}},
+		{"none", Sender{Provider: GitHub()}},
+		{"file", Sender{Provider: GitHub(), Secrets: []Secret{{"f", "secret-of-a-file-here\n"}}}},
+		{"naked", Sender{Secrets: []Secret{{"a", "some-secret-text-here"}}}},
+		{"half", Sender{Provider: Provider{Name: "half", Key: plainKey}, Secrets: []Secret{{"a", "some-secret-text-here"}}}},
+		{"twice", Sender{Provider: orders(t), Secrets: []Secret{{"a", "whsec_!!not-base64!!"}}}},
+		{"twice", Sender{Provider: GitHub(), Secrets: []Secret{{"a", "some-secret-text-here"}}, Tolerance: time.Minute, State: "open", Epoch: -1, MaxBody: -1, PerSecond: -1}},
+		{"mapped", Sender{Provider: Standard(Mapping{EventID: "id"}), Secrets: []Secret{{"a", "whsec_dGhpcyBpcyBzb21lIHNlY3JldA=="}}}},
+		{"keys", Sender{Provider: orders(t), Secrets: []Secret{{"", "whpk_c2hvcnQ="}}, Tolerance: -3}},
 	}, &Options{Prefix: "hooks", Budget: time.Minute, RetryAfter: time.Millisecond, MaxHeader: -1})
 	if err == nil {
 		t.Fatal("A11: it was accepted")
 	}
 	for _, want := range []string{
-		"no inbox", `"Shop One": its name`, `"a" is none`, "8 bytes; at least 16", `"none": it has no secret`,
+		"no inbox", "webhook-id", `"Shop One": its name`, `"a" is none`, "8 bytes; at least 16", `"none": it has no secret`,
 		`"naked": its Provider is not complete`, `"half": its Provider is not complete`, "not base64",
 		"Tolerance is -3ns; to switch", "the public key has 5 bytes", `"f"): it has blanks`, "signs no time", `State is "open"`, "Epoch is -1", "MaxBody is -1", "PerSecond",
 		`Prefix is "hooks"`, "Budget is 1m0s", "RetryAfter is 1ms", "MaxHeader is -1",
@@ -301,19 +302,19 @@ func TestConfigFaults(t *testing.T) {
 			t.Errorf("A15: the error contains the secret %q", leaked)
 		}
 	}
-	if _, err := New(&fakeInbox{}, nil, nil); err == nil || !strings.Contains(err.Error(), "0 sources") {
+	if _, err := newReceiver(&fakeInbox{}, nil, nil); err == nil || !strings.Contains(err.Error(), "0 sources") {
 		t.Errorf("A11: without sources: %v", err)
 	}
-	if _, err := New(&fakeInbox{}, make([]Source, maxSources+1), nil); err == nil || !strings.Contains(err.Error(), "1025 sources") {
+	if _, err := newReceiver(&fakeInbox{}, make([]named, maxSources+1), nil); err == nil || !strings.Contains(err.Error(), "1025 sources") {
 		t.Error("too many sources were accepted")
 	}
 	one, two := woo(), gitSource()
 	two.Secrets = one.Secrets
-	if _, err := New(&fakeInbox{}, []Source{one, two}, nil); err == nil || !strings.Contains(err.Error(), `source "woo" has the same`) || strings.Contains(err.Error(), wooSecret) {
+	if _, err := newReceiver(&fakeInbox{}, []named{one, two}, nil); err == nil || !strings.Contains(err.Error(), `source "woo" has the same`) || strings.Contains(err.Error(), wooSecret) {
 		t.Errorf("L2: one secret of two sources: %v", err)
 	}
 	double := woo()
-	if _, err := New(&fakeInbox{}, []Source{double, double}, nil); err == nil || !strings.Contains(err.Error(), "another source of this name") {
+	if _, err := newReceiver(&fakeInbox{}, []named{double, double}, nil); err == nil || !strings.Contains(err.Error(), "another source of this name") {
 		t.Errorf("A11: the same name twice: %v", err)
 	}
 }
@@ -321,7 +322,7 @@ func TestConfigFaults(t *testing.T) {
 // A11: also at the request, without keys nothing is genuine.
 func TestNoKeysNoEntry(t *testing.T) {
 	t.Parallel()
-	s := &source{Source: shop(t)}
+	s := &source{named: shop(t)}
 	k, why := s.verify(signed(t, "msg_1", paid), []byte(paid), noon)
 	if k != nil || why == nil || why.reason != WrongSignature {
 		t.Errorf("A11: key %v, refusal %v", k, why)

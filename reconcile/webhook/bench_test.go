@@ -19,7 +19,7 @@ func BenchmarkDelivery(b *testing.B) {
 	quiet.SetOutput(io.Discard)
 	body := fixture(b, "woocommerce.json")
 	nothing := acceptFunc(func(context.Context, []inbox.Event) error { return nil })
-	r, err := New(nothing, []Source{woo()},
+	r, err := newReceiver(nothing, []named{woo()},
 		&Options{Log: quiet, Now: func() time.Time { return noon }})
 	if err != nil {
 		b.Fatal(err)

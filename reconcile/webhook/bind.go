@@ -65,10 +65,10 @@ func (s *source) knows(tenant string) bool {
 }
 
 // shares reports whether the source has more tenants than one.
-func (c *Source) shares() bool { return len(c.Tenants) > 1 || slices.Contains(c.Tenants, AnyTenant) }
+func (c *Sender) shares() bool { return len(c.Tenants) > 1 || slices.Contains(c.Tenants, AnyTenant) }
 
 // validateHeaders says what a source must not leave to headers that are not signed.
-func (c *Source) validateHeaders(f *faults) {
+func (c *Sender) validateHeaders(f *faults) {
 	p := c.Provider
 	f.whenf(!slices.Contains([]Headers{HeadersDoubted, HeadersHint, HeadersTrusted}, c.Headers), "Headers is %q, which is none", c.Headers)
 	f.whenf(c.Headers != HeadersDoubted && !p.HeadersUnsigned, "Headers is set, but %s takes nothing from headers that are not signed", p.Name)

@@ -36,12 +36,12 @@ const (
 )
 
 // shopSource, gitSource are sources of providers that sign nothing but the body.
-func shopSource() Source {
-	return Source{Name: "shopify", Provider: Shopify(), Secrets: []Secret{{"only", shopifySecret}}, Tenants: []string{"a.example"}, Types: []string{"order", "product"}}
+func shopSource() named {
+	return named{"shopify", Sender{Provider: Shopify(), Secrets: []Secret{{"only", shopifySecret}}, Tenants: []string{"a.example"}, Types: []string{"order", "product"}}}
 }
 
-func gitSource() Source {
-	return Source{Name: "github", Provider: GitHub(), Secrets: []Secret{{"only", githubSecret}}, Types: []string{"issue", "repository", "issue_comment"}}
+func gitSource() named {
+	return named{"github", Sender{Provider: GitHub(), Secrets: []Secret{{"only", githubSecret}}, Types: []string{"issue", "repository", "issue_comment"}}}
 }
 
 func shopifyCapture(body string) capture {
@@ -228,23 +228,23 @@ func TestSecondDeletion(t *testing.T) {
 // H1: what a source leaves to headers that are not signed is said, or the source is refused with the reason.
 func TestHeadersAreSettled(t *testing.T) {
 	t.Parallel()
-	with := func(s Source, change func(s *Source)) Source { change(&s); return s }
+	with := func(s named, change func(s *named)) named { change(&s); return s }
 	for name, tc := range map[string]struct {
-		source Source
+		source named
 		fault  string
 	}{
-		"no types":             {with(woo(), func(s *Source) { s.Types = nil }), "has no Types"},
-		"two tenants":          {with(shopSource(), func(s *Source) { s.Tenants = []string{"a.example", "b.example"} }), "several Tenants (a.example, b.example)"},
-		"any tenant":           {with(shopSource(), func(s *Source) { s.Tenants = []string{AnyTenant} }), "several Tenants (*)"},
-		"any tenant, hints":    {with(shopSource(), func(s *Source) { s.Tenants, s.Headers = []string{AnyTenant}, HeadersHint }), "AnyTenant"},
-		"two tenants, hints":   {with(shopSource(), func(s *Source) { s.Tenants, s.Headers = []string{"a.example", "b.example"}, HeadersHint }), ""},
-		"two tenants, trusted": {with(shopSource(), func(s *Source) { s.Tenants, s.Headers = []string{"a.example", "b.example"}, HeadersTrusted }), ""},
-		"no types, trusted":    {with(woo(), func(s *Source) { s.Types, s.Headers = nil, HeadersTrusted }), ""},
-		"another word":         {with(woo(), func(s *Source) { s.Headers = "yes" }), "which is none"},
-		"signed":               {with(shop(t), func(s *Source) { s.Tenants = []string{"a", "b"} }), ""},
-		"signed, trusted":      {with(shop(t), func(s *Source) { s.Headers = HeadersTrusted }), "takes nothing from headers"},
+		"no types":             {with(woo(), func(s *named) { s.Types = nil }), "has no Types"},
+		"two tenants":          {with(shopSource(), func(s *named) { s.Tenants = []string{"a.example", "b.example"} }), "several Tenants (a.example, b.example)"},
+		"any tenant":           {with(shopSource(), func(s *named) { s.Tenants = []string{AnyTenant} }), "several Tenants (*)"},
+		"any tenant, hints":    {with(shopSource(), func(s *named) { s.Tenants, s.Headers = []string{AnyTenant}, HeadersHint }), "AnyTenant"},
+		"two tenants, hints":   {with(shopSource(), func(s *named) { s.Tenants, s.Headers = []string{"a.example", "b.example"}, HeadersHint }), ""},
+		"two tenants, trusted": {with(shopSource(), func(s *named) { s.Tenants, s.Headers = []string{"a.example", "b.example"}, HeadersTrusted }), ""},
+		"no types, trusted":    {with(woo(), func(s *named) { s.Types, s.Headers = nil, HeadersTrusted }), ""},
+		"another word":         {with(woo(), func(s *named) { s.Headers = "yes" }), "which is none"},
+		"signed":               {with(shop(t), func(s *named) { s.Tenants = []string{"a", "b"} }), ""},
+		"signed, trusted":      {with(shop(t), func(s *named) { s.Headers = HeadersTrusted }), "takes nothing from headers"},
 	} {
-		_, err := New(&fakeInbox{}, []Source{tc.source}, nil)
+		_, err := newReceiver(&fakeInbox{}, []named{tc.source}, nil)
 		if tc.fault == "" && err != nil || tc.fault != "" && (err == nil || !strings.Contains(err.Error(), tc.fault)) {
 			t.Errorf("H1: %s: %v; want %q", name, err, tc.fault)
 		}

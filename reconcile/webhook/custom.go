@@ -44,7 +44,7 @@ type Auth struct {
 	// Encoding is hex or base64. Default: hex.
 	Encoding string
 	// TimeHeader is the header that has the signed time, in seconds or milliseconds since 1970. With it, or TimePart, a
-	// captured delivery goes stale after Source.Tolerance. Default: no time is signed.
+	// captured delivery goes stale after Sender.Tolerance. Default: no time is signed.
 	TimeHeader string
 	// TimePart is the name of the part of Header that has it: t, where the header is t=1492774577,v1=5257…. Parts have
 	// commas or semicolons between them; those that begin with Prefix, here v1=, are signatures.
@@ -54,14 +54,14 @@ type Auth struct {
 }
 
 // Custom returns the provider for a sender that this package does not know: a tool, or a system of one's own. A delivery is
-// a JSON object, which m reads: one event of one object. The error names everything that is wrong with a and m.
+// a JSON object, which m reads: one event of one object. What is wrong with them is said where the provider is used: by inbox.New.
 //
 // An event is known by its id where Mapping.EventID names one, else by its content. Content without a time or a version
 // comes again word for word when the same has happened again, so it is the same event only within a minute.
-func Custom(a Auth, m Mapping) (Provider, error) {
+func Custom(a Auth, m Mapping) Provider {
 	a, m = a.withDefaults(), m.withDefaults()
 	if err := errors.Join(a.validate(), m.validate()); err != nil {
-		return Provider{}, err
+		return Provider{err: err}
 	}
 	return Provider{
 		Name: "a sender with " + a.Header, SignsTime: a.signsTime(),
@@ -73,7 +73,7 @@ func Custom(a Auth, m Mapping) (Provider, error) {
 			}
 			return []inbox.Event{e}, nil
 		},
-	}, nil
+	}
 }
 
 const (

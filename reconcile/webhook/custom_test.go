@@ -65,13 +65,13 @@ func tools(tb testing.TB) []tool {
 	}
 }
 
-func (tl tool) source(tb testing.TB, secrets ...Secret) Source {
+func (tl tool) source(tb testing.TB, secrets ...Secret) named {
 	tb.Helper()
-	p, err := Custom(tl.auth, tl.mapping)
+	p, err := made(Custom(tl.auth, tl.mapping))
 	if err != nil {
 		tb.Fatalf("%s: %v", tl.name, err)
 	}
-	return Source{Name: "s", Provider: p, Secrets: secrets}
+	return named{"s", Sender{Provider: p, Secrets: secrets}}
 }
 
 func headerOf(values map[string]string) http.Header {
@@ -259,7 +259,7 @@ func TestCustomFaults(t *testing.T) {
 		"a bearer signs":    {Auth{"bearer", "", "", "sha256", "hex", "X-Time", "t", "{body}"}, Mapping{}, []string{"Hash is set", "Encoding is set", "TimeHeader is set", "TimePart is set", "Signed is set"}},
 		"a basic signs":     {Auth{Method: "basic", Hash: "sha1"}, Mapping{}, []string{"but basic signs nothing"}},
 	} {
-		_, err := Custom(tc.auth, tc.m)
+		_, err := made(Custom(tc.auth, tc.m))
 		if err == nil {
 			t.Errorf("%s: accepted", name)
 			continue
@@ -270,7 +270,7 @@ func TestCustomFaults(t *testing.T) {
 			}
 		}
 	}
-	if _, err := Standard(Mapping{EventID: "id"}); err == nil || !strings.Contains(err.Error(), "webhook-id") {
+	if _, err := made(Standard(Mapping{EventID: "id"})); err == nil || !strings.Contains(err.Error(), "webhook-id") {
 		t.Errorf("Standard with EventID: %v", err)
 	}
 }
@@ -283,15 +283,15 @@ func TestCustomSecrets(t *testing.T) {
 		{"basic", "canary-without-a-colon", "user:password"}, {"basic", ":canary-without-a-user", "user:password"},
 		{"basic", "a-very-long-user-name:canary", "its password: it has 6 bytes"}, {"bearer", " canary-with-blanks-around ", "blanks"},
 	} {
-		source := Source{Name: "s", Provider: custom(t, Auth{Method: tc.method, Header: "X-Auth"}), Secrets: []Secret{{"only", tc.secret}}}
-		_, err := New(&fakeInbox{}, []Source{source}, nil)
+		source := named{"s", Sender{Provider: custom(t, Auth{Method: tc.method, Header: "X-Auth"}), Secrets: []Secret{{"only", tc.secret}}}}
+		_, err := newReceiver(&fakeInbox{}, []named{source}, nil)
 		if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "canary") {
 			t.Errorf("%s %q: %v; want %q", tc.method, tc.secret, err, tc.want)
 		}
 	}
 	untimed := tools(t)[0].source(t, Secret{"ours", token})
 	untimed.Tolerance = time.Minute
-	if _, err := New(&fakeInbox{}, []Source{untimed}, nil); err == nil || !strings.Contains(err.Error(), "a sender with X-API-Key signs no time") {
+	if _, err := newReceiver(&fakeInbox{}, []named{untimed}, nil); err == nil || !strings.Contains(err.Error(), "a sender with X-API-Key signs no time") {
 		t.Errorf("a tolerance without a time: %v", err)
 	}
 }

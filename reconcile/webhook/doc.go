@@ -2,18 +2,22 @@
 // [inbox.Inbox] and answers. It decides nothing about objects, fetches nothing and starts nothing; that is for
 // whoever judges the inbox. So the answer depends on one insert, and nothing a delivery says can make it late.
 //
-//	stripe := webhook.Source{
-//		Name: "stripe", Provider: webhook.Stripe(),
-//		Secrets: []webhook.Secret{{Name: "2026-11", Text: os.Getenv("STRIPE_WEBHOOK_SECRET")}},
+//	stripe := &inbox.Source{
+//		Name: "stripe", Saga: "invoice-charge", Fetch: fetch, Decide: decide, Apply: c.Apply,
+//		Webhooks: &webhook.Sender{
+//			Provider: webhook.Stripe(),
+//			Secrets:  []webhook.Secret{{Name: "2026-11", Text: os.Getenv("STRIPE_WEBHOOK_SECRET")}},
+//		},
 //	}
-//	door, err := webhook.New(store, []webhook.Source{stripe, shop}, &webhook.Options{Wake: processor.Wake})
-//	mux.Handle("/webhooks/", door)
+//	in, err := inbox.New(db, []*inbox.Source{stripe, shop}, nil)
+//	receiver, err := webhook.New(in, nil)
+//	mux.Handle("/webhooks/", receiver)
 //
 // # The way of a delivery
 //
 //  1. The path names the source. Then the method, the header's size and the announced length are looked at, and the
 //     provider's [Claim] is read: without a signature that can be read the body is not.
-//  2. The body is read: at most Source.MaxBody bytes, in at most 70 % of the budget, into the memory that the source has
+//  2. The body is read: at most Sender.MaxBody bytes, in at most 70 % of the budget, into the memory that the source has
 //     for bodies. Memory is taken for what has come, not for what was announced.
 //  3. The claim is tried against every secret of the source, on the bytes as they came and in constant time. Only then
 //     is the signed time compared with our clock, on both sides: a time that was not signed says nothing.
@@ -40,7 +44,7 @@
 //
 // The strictest sender waits for three seconds. The budget of a delivery is 2.3 s from its header on, can be
 // shortened, and ends no later than 2.5 s even when the inbox does not come back; a call that hangs keeps its
-// place in Source.Concurrent until it returns.
+// place in Sender.Concurrent until it returns.
 //
 // # What providers promise
 //
@@ -106,8 +110,8 @@
 //	GitHub       its fields: comment and issue               there is one
 //
 // Where the header says something else, or the body does not say (a deletion is an id), the event is a hint about a type
-// of Source.Types, and the source is asked; a deletion by header is never more. The ids in the header are kept for
-// people. Without Types, or with several tenants, [New] refuses such a source unless Source.Headers says what to make
+// of Sender.Types, and the source is asked; a deletion by header is never more. The ids in the header are kept for
+// people. Without Types, or with several tenants, [New] refuses such a source unless Sender.Headers says what to make
 // of it: HeadersHint has the source asked about each delivery, which is right for an app that many shops have
 // installed; HeadersTrusted is for where only the sender can reach the receiver.
 //

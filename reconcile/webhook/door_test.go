@@ -104,7 +104,7 @@ func (l *logbook) String() string {
 }
 
 // open starts a receiver for the sources. Options keep what they have; the clock says noon.
-func open(t *testing.T, opts *Options, sources ...Source) *door {
+func open(t *testing.T, opts *Options, sources ...named) *door {
 	t.Helper()
 	d := &door{inbox: &fakeInbox{}, log: &logbook{}}
 	var o Options
@@ -126,7 +126,7 @@ func open(t *testing.T, opts *Options, sources ...Source) *door {
 	log.SetOutput(d.log)
 	o.Log = log
 	var err error
-	if d.Receiver, err = New(d.inbox, sources, &o); err != nil {
+	if d.Receiver, err = newReceiver(d.inbox, sources, &o); err != nil {
 		t.Fatal(err)
 	}
 	d.server = httptest.NewServer(d.Receiver)
@@ -202,10 +202,13 @@ func (d *door) post(t *testing.T, source string, h http.Header, body string) int
 	return d.send(t, http.MethodPost, "/webhooks/"+source, h, bytes.NewReader([]byte(body))).status
 }
 
+// made says what is wrong with what a provider was made from; New says it in a program.
+func made(p Provider) (Provider, error) { return p, p.err }
+
 // orders is a provider of orders with counters for versions.
 func orders(tb testing.TB) Provider {
 	tb.Helper()
-	p, err := Standard(Mapping{Version: "data.version", Clock: inbox.CounterClock, Deleted: []string{"order.deleted"}})
+	p, err := made(Standard(Mapping{Version: "data.version", Clock: inbox.CounterClock, Deleted: []string{"order.deleted"}}))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -213,14 +216,14 @@ func orders(tb testing.TB) Provider {
 }
 
 // shop is a source that signs as Standard Webhooks does, with two secrets.
-func shop(t *testing.T) Source {
+func shop(t *testing.T) named {
 	t.Helper()
-	return Source{Name: "shop", Provider: orders(t), Secrets: []Secret{{"new", newSecret}, {"old", oldSecret}}}
+	return named{"shop", Sender{Provider: orders(t), Secrets: []Secret{{"new", newSecret}, {"old", oldSecret}}}}
 }
 
 // woo is a source that signs as WooCommerce does.
-func woo() Source {
-	return Source{Name: "woo", Provider: WooCommerce(), Secrets: []Secret{{"only", wooSecret}}, Types: []string{"order"}}
+func woo() named {
+	return named{"woo", Sender{Provider: WooCommerce(), Secrets: []Secret{{"only", wooSecret}}, Types: []string{"order"}}}
 }
 
 // signed is the header of a delivery of body at noon.

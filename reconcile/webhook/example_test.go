@@ -2,6 +2,7 @@ package webhook_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"net/http"
@@ -11,24 +12,38 @@ import (
 
 	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/reconcile/webhook"
+	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
+)
+
+// What follows from what is received is for [inbox.Source]; here only the receiver is shown.
+var (
+	fetch = func(context.Context, inbox.Object) (inbox.Fetched, error) {
+		return inbox.Fetched{}, errors.New("not shown")
+	}
+	decide = func(o inbox.Snapshot) (saga.Change, error) { return saga.Change{Input: o.Body}, nil }
+	apply  = func(context.Context, saga.Change) error { return errors.New("not shown") }
 )
 
 // A shop of our own signs as Standard Webhooks does; its orders count their versions.
 func Example() {
 	const secret = "whsec_YS1zZWNyZXQtZm9yLXRlc3RzLW9ubHkh"
-	provider, err := webhook.Standard(webhook.Mapping{Version: "data.version", Clock: inbox.CounterClock})
-	if err != nil {
-		log.Fatal(err)
-	}
 	store := memory.New(nil)
-	door, err := webhook.New(store, []webhook.Source{
-		{Name: "shop", Provider: provider, Secrets: []webhook.Secret{{Name: "2026-11", Text: secret}}},
-	}, nil)
+	in, err := inbox.New(store, []*inbox.Source{{
+		Name: "shop", Saga: "invoice-order", Fetch: fetch, Decide: decide, Apply: apply,
+		Webhooks: &webhook.Sender{
+			Provider: webhook.Standard(webhook.Mapping{Version: "data.version", Clock: inbox.CounterClock}),
+			Secrets:  []webhook.Secret{{Name: "2026-11", Text: secret}},
+		},
+	}}, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
-	server := httptest.NewServer(door)
+	receiver, err := webhook.New(in, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	server := httptest.NewServer(receiver)
 	defer server.Close()
 
 	// The shop's side.
@@ -58,29 +73,31 @@ func Example() {
 
 // A form of Typeform and a flow of n8n: neither needs code.
 func ExampleCustom() {
-	form, err := webhook.Custom(
-		webhook.Auth{Method: "hmac", Header: "Typeform-Signature", Prefix: "sha256=", Encoding: "base64"},
-		webhook.Mapping{
-			Topic: "event_type", Type: "response", Body: "form_response", ID: "form_response.token",
-			EventID: "event_id", At: "form_response.submitted_at",
-		},
-	)
-	if err != nil {
-		log.Fatal(err)
-	}
-	flow, err := webhook.Custom(
-		webhook.Auth{Method: "bearer", Header: "X-API-Key"},
-		webhook.Mapping{Topic: "event", Type: "order", Body: "."},
-	)
-	if err != nil {
-		log.Fatal(err)
-	}
 	const secret, key = "a-secret-for-tests-only", "another-secret-for-tests"
+	form := &webhook.Sender{
+		Provider: webhook.Custom(
+			webhook.Auth{Method: "hmac", Header: "Typeform-Signature", Prefix: "sha256=", Encoding: "base64"},
+			webhook.Mapping{
+				Topic: "event_type", Type: "response", Body: "form_response", ID: "form_response.token",
+				EventID: "event_id", At: "form_response.submitted_at",
+			}),
+		Secrets: []webhook.Secret{{Name: "2026-11", Text: secret}},
+	}
+	flow := &webhook.Sender{
+		Provider: webhook.Custom(
+			webhook.Auth{Method: "bearer", Header: "X-API-Key"},
+			webhook.Mapping{Topic: "event", Type: "order", Body: "."}),
+		Secrets: []webhook.Secret{{Name: "2026-11", Text: key}},
+	}
 	store := memory.New(nil)
-	door, err := webhook.New(store, []webhook.Source{
-		{Name: "form", Provider: form, Secrets: []webhook.Secret{{Name: "2026-11", Text: secret}}},
-		{Name: "flow", Provider: flow, Secrets: []webhook.Secret{{Name: "2026-11", Text: key}}},
+	in, err := inbox.New(store, []*inbox.Source{
+		{Name: "form", Webhooks: form, Saga: "answer-form", Fetch: fetch, Decide: decide, Apply: apply},
+		{Name: "flow", Webhooks: flow, Saga: "invoice-order", Fetch: fetch, Decide: decide, Apply: apply},
 	}, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	receiver, err := webhook.New(in, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -89,7 +106,7 @@ func ExampleCustom() {
 		req := httptest.NewRequestWithContext(context.Background(), http.MethodPost, "/webhooks/"+source, strings.NewReader(body))
 		req.Header.Set(header, value)
 		answer := httptest.NewRecorder()
-		door.ServeHTTP(answer, req)
+		receiver.ServeHTTP(answer, req)
 		fmt.Println(source, "answered", answer.Code)
 	}
 	send("form", "Typeform-Signature", "sha256=GhNJ/pFE2yVOHoH9gUhq2VXHEJQoh9HuAla3ommTO9I=",

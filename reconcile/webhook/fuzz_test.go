@@ -23,9 +23,7 @@ func fuzzParser(f *testing.F, p Provider, topic, id string, bodies ...string) {
 	for _, body := range []string{"", "null", "[]", "{}", "[[]]", `{"id":1e400}`, "\xff", strings.Repeat("[", 100)} {
 		f.Add(body, "", "")
 	}
-	s, err := newSource(Source{
-		Name: "s", Provider: p, Secrets: []Secret{{"only", "whsec_YS1zZWNyZXQtZm9yLXRlc3RzLW9ubHkh"}}, Tenants: []string{AnyTenant}, Headers: trusting(p),
-	})
+	s, err := newSource(named{"s", Sender{Provider: p, Secrets: []Secret{{"only", "whsec_YS1zZWNyZXQtZm9yLXRlc3RzLW9ubHkh"}}, Tenants: []string{AnyTenant}, Headers: trusting(p)}})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -84,7 +82,7 @@ func seeds(f *testing.F, names ...string) []string {
 }
 
 func FuzzStandard(f *testing.F) {
-	p, err := Standard(Mapping{Version: "data.version", Clock: inbox.ObjectClock, Tenant: "tenant"})
+	p, err := made(Standard(Mapping{Version: "data.version", Clock: inbox.ObjectClock, Tenant: "tenant"}))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -118,9 +116,9 @@ func FuzzQuickBooks(f *testing.F) {
 }
 
 func FuzzCustom(f *testing.F) {
-	p, err := Custom(Auth{Method: "bearer"}, Mapping{
+	p, err := made(Custom(Auth{Method: "bearer"}, Mapping{
 		Topic: "event", Body: ".", Type: "order", EventID: "event_id", Version: "version", Clock: inbox.CounterClock,
-	})
+	}))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -136,7 +134,7 @@ func FuzzCredential(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, shown string) {
 		for method, secret := range map[string]string{"bearer": token, "basic": login} {
-			s, err := newSource(Source{Name: "s", Provider: custom(t, Auth{Method: method}), Secrets: []Secret{{"only", secret}}})
+			s, err := newSource(named{"s", Sender{Provider: custom(t, Auth{Method: method}), Secrets: []Secret{{"only", secret}}}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -158,7 +156,7 @@ func FuzzSignature(f *testing.F) {
 	var sources []*source
 	genuine := make(map[string]bool)
 	for _, v := range append(published(f), independent(f)...) {
-		s, err := newSource(Source{Name: "s", Provider: v.provider, Secrets: []Secret{{"only", v.secret}}, Headers: trusting(v.provider)})
+		s, err := newSource(named{"s", Sender{Provider: v.provider, Secrets: []Secret{{"only", v.secret}}, Headers: trusting(v.provider)}})
 		if err != nil {
 			f.Fatal(err)
 		}

@@ -20,7 +20,7 @@ type hall struct {
 	now   *atomic.Int64 // the one clock of all three
 }
 
-func openHall(t *testing.T, sources ...Source) *hall {
+func openHall(t *testing.T, sources ...named) *hall {
 	t.Helper()
 	var now atomic.Int64
 	now.Store(noon.UnixNano())
@@ -121,7 +121,7 @@ func TestThroughTheGate(t *testing.T) {
 // D21 from the wire: an event of Stripe fills what is unknown, and afterwards asks for a look at the source.
 func TestStripeThroughTheGate(t *testing.T) {
 	t.Parallel()
-	h := openHall(t, Source{Name: "stripe", Provider: Stripe(), Secrets: []Secret{{"only", "whsec_stripe_test_secret_0001"}}, Tolerance: NoTolerance})
+	h := openHall(t, named{"stripe", Sender{Provider: Stripe(), Secrets: []Secret{{"only", "whsec_stripe_test_secret_0001"}}, Tolerance: NoTolerance}})
 	v := independent(t)[0]
 	head := http.Header{}
 	head.Set("Stripe-Signature", v.header["Stripe-Signature"])

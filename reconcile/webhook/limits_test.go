@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -32,7 +33,7 @@ func (e *endless) Read(p []byte) (int, error) {
 }
 
 // small is the shop with a limit of 1000 bytes.
-func small(t *testing.T) Source {
+func small(t *testing.T) named {
 	t.Helper()
 	s := shop(t)
 	s.MaxBody = 1000
@@ -315,7 +316,40 @@ func TestServer(t *testing.T) {
 	d := open(t, &Options{MaxHeader: 4000}, shop(t))
 	s := d.Server("127.0.0.1:0")
 	if s.Handler != http.Handler(d.Receiver) || s.ReadHeaderTimeout <= 0 || s.ReadTimeout <= 0 || s.WriteTimeout <= 0 || s.IdleTimeout <= 0 || s.MaxHeaderBytes != 4000 {
-		t.Errorf("%+v", s)
+		t.Errorf("%+v", &s.Server)
+	}
+}
+
+// A server that is run serves until it is told to end, answers what is in hand by then, and says when it cannot serve.
+func TestServerRuns(t *testing.T) {
+	t.Parallel()
+	d := open(t, nil, shop(t))
+	s := d.Server("127.0.0.1:0")
+	at := make(chan net.Addr, 1)
+	s.BaseContext = func(l net.Listener) context.Context { at <- l.Addr(); return t.Context() }
+	ctx, stop := context.WithCancel(t.Context())
+	d.inbox.accept = func(context.Context) error { stop(); return nil } // it is to end while a delivery is in hand
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	address := (<-at).String()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address+"/webhooks/shop", strings.NewReader(paid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header = signed(t, "msg_1", paid)
+	answer, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		t.Errorf("the delivery in hand was answered with %d", answer.StatusCode)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("it ended with %v", err)
+	}
+	if err := d.Server(address + "0000").Run(t.Context()); err == nil || !strings.Contains(err.Error(), "serve webhooks") {
+		t.Errorf("at an address that there is not: %v", err)
 	}
 }
 

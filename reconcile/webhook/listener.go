@@ -89,7 +89,7 @@ func (l *refusalLog) refused(source string, why *refusal) {
 	case NotStored:
 		entry.WithError(why.err).Error("a genuine webhook could not be stored; its sender was asked to come again")
 	case LargeBody:
-		entry.Error("a webhook is larger than Source.MaxBody; its sender will not make it smaller")
+		entry.Error("a webhook is larger than Sender.MaxBody; its sender will not make it smaller")
 	case TooOld, TooNew:
 		entry.WithField("skew", why.skew.String()).Warn("a genuine webhook was refused for its signed time")
 	default:

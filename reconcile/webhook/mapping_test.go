@@ -51,7 +51,7 @@ func TestMapping(t *testing.T) {
 		"delta":    {with(func(m *Mapping) { m.Payload = inbox.Delta }), nested, "s:eu:invoice:17", inbox.Version{}, inbox.Delta, false},
 		"thin":     {Mapping{ID: "id", Body: "data"}, `{"type":"order.paid","id":"7"}`, "s:order:7", inbox.Version{}, inbox.Thin, false},
 	} {
-		p, err := Standard(tc.mapping)
+		p, err := made(Standard(tc.mapping))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -62,7 +62,7 @@ func TestMapping(t *testing.T) {
 		}
 	}
 	// An event that names no tenant where there has to be one belongs to nobody.
-	p, err := Standard(base)
+	p, err := made(Standard(base))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestMapping(t *testing.T) {
 // The fields that change by themselves make no difference to the fingerprint, and all others do.
 func TestVolatile(t *testing.T) {
 	t.Parallel()
-	p, err := Standard(Mapping{Volatile: []string{"seen", "meta.trace"}})
+	p, err := made(Standard(Mapping{Volatile: []string{"seen", "meta.trace"}}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestMappingFaults(t *testing.T) {
 		{Mapping{Clock: inbox.CounterClock}, []string{"no path for the Version"}},
 		{Mapping{Clock: "sundial", Payload: "some", Step: -1, ID: "data..id", Topic: ".type"}, []string{"sundial", `"some"`, "Step is -1ns", "ID is", "Topic is"}},
 	} {
-		_, err := Standard(tc.m)
+		_, err := made(Standard(tc.m))
 		if err == nil {
 			t.Errorf("%+v was accepted", tc.m)
 			continue

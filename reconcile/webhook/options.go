@@ -20,9 +20,6 @@ type Options struct {
 	Log logrus.FieldLogger
 	// Listener is told what happens, for metrics and alarms. Default: nobody.
 	Listener *Listener
-	// Wake is called after something was stored, so that it is judged at once and not at the next poll. It
-	// must not block.
-	Wake func()
 	// Now is the clock that signed times are compared with. Default: time.Now.
 	Now func() time.Time
 

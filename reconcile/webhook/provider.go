@@ -27,7 +27,7 @@ type Provider struct {
 	// SignsTime: the signature covers when the delivery was sent, so that a captured one goes stale.
 	SignsTime bool
 	// HeadersUnsigned: Parse takes a tenant, a type or an id from headers that the signature does not cover. A source of
-	// such a provider says which tenant and types it has; see [Source.Headers].
+	// such a provider says which tenant and types it has; see [Sender.Headers].
 	HeadersUnsigned bool
 	// Key reads a secret as the provider shows it. Its error never contains the secret.
 	Key func(secret string) (Key, error)
@@ -44,6 +44,8 @@ type Provider struct {
 	Greets func(h http.Header, body []byte) bool
 	// Volatile names the fields of a body that change by themselves, for its fingerprint.
 	Volatile []string
+
+	err error // what is wrong with what it was made from
 }
 
 // Message is a delivery that was verified.
@@ -51,7 +53,7 @@ type Message struct {
 	Header   http.Header // not all of it is signed
 	Body     []byte      // unpacked
 	Received time.Time
-	Types    []string // Source.Types: what may be believed of a header that is not signed
+	Types    []string // Sender.Types: what may be believed of a header that is not signed
 }
 
 // Claim is what a delivery says about its signatures. A credential is a signature of nothing.
@@ -83,6 +85,9 @@ var (
 
 // validate reports what is missing. A provider that verifies nothing is not accepted.
 func (p *Provider) validate() error {
+	if p.err != nil {
+		return p.err
+	}
 	if p.Name == "" || p.Key == nil || p.Claim == nil || p.Parse == nil {
 		return errors.New("its Provider is not complete: Name, Key, Claim and Parse are needed, or anybody could send")
 	}

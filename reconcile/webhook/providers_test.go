@@ -15,7 +15,7 @@ import (
 func parsed(t *testing.T, p Provider, h http.Header, body string) []inbox.Event {
 	t.Helper()
 	secret := Secret{"only", "whsec_YS1zZWNyZXQtZm9yLXRlc3RzLW9ubHkh"}
-	s, err := newSource(Source{Name: "s", Provider: p, Secrets: []Secret{secret}, Tenants: []string{AnyTenant}, Headers: trusting(p)})
+	s, err := newSource(named{"s", Sender{Provider: p, Secrets: []Secret{secret}, Tenants: []string{AnyTenant}, Headers: trusting(p)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func TestTenants(t *testing.T) {
 		{[]string{"another", "c2cc9b6e-9458-4c7d-93cc-f02b81b0594f"}, ""},
 		{[]string{AnyTenant}, ""},
 	} {
-		d := open(t, nil, Source{Name: "xero", Provider: Xero(), Secrets: []Secret{{"only", plain}}, Tenants: tc.tenants})
+		d := open(t, nil, named{"xero", Sender{Provider: Xero(), Secrets: []Secret{{"only", plain}}, Tenants: tc.tenants}})
 		h := http.Header{"X-Xero-Signature": {"WNhKa6hvGD8gNS5oL8TUXaOoQfqp8NQ9VaYXt2bbRDo="}}
 		if got := d.post(t, "xero", h, fixture(t, "xero.json")); got != 200 {
 			t.Errorf("A16: answer %d", got)
@@ -248,8 +248,8 @@ func TestHandshakes(t *testing.T) {
 	shop := woo()
 	shop.Secrets = []Secret{{"only", "another-secret-for-tests"}}
 	d := open(t, &Options{Listener: &Listener{Greeted: func(string) { greeted++ }}}, shop,
-		Source{Name: "xero", Provider: Xero(), Secrets: []Secret{{"only", "xero_webhook_test_secret"}}},
-		Source{Name: "github", Provider: GitHub(), Secrets: []Secret{{"only", plain}}, Types: []string{"issue"}})
+		named{"xero", Sender{Provider: Xero(), Secrets: []Secret{{"only", "xero_webhook_test_secret"}}}},
+		named{"github", Sender{Provider: GitHub(), Secrets: []Secret{{"only", plain}}, Types: []string{"issue"}}})
 	form := http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}
 
 	// WooCommerce, when a webhook is saved: a form that nobody signed.

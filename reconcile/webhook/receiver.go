@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -21,16 +22,36 @@ type Receiver struct {
 // maxSources bounds the sources of one receiver, and with them its memory and its counters.
 const maxSources = 1024
 
-// New returns a receiver that stores what the sources send in inbox. Options may be nil. The error names
+// New returns the receiver of in: what the sources send is stored there, and processed. Options may be nil. The error names
 // everything that is wrong with all sources: a receiver that cannot verify one of them is not made.
-func New(inbox inbox.Inbox, sources []Source, options *Options) (*Receiver, error) {
+func New(in *inbox.Processor, options *Options) (*Receiver, error) {
+	if in == nil {
+		return newReceiver(nil, nil, options)
+	}
+	var senders []named
+	var wrong faults
+	for _, s := range in.Sources() {
+		switch w := s.Webhooks.(type) {
+		case nil: // it sends none
+		case *Sender:
+			senders = append(senders, named{s.Name, *w})
+		default:
+			wrong.whenf(true, "source %q: its Webhooks are a %T; only a *webhook.Sender is received", s.Name, w)
+		}
+	}
+	r, err := newReceiver(in, senders, options)
+	return r, errors.Join(wrong.err(), err)
+}
+
+// newReceiver returns a receiver that stores what the senders send in inbox.
+func newReceiver(inbox inbox.Inbox, senders []named, options *Options) (*Receiver, error) {
 	opts := options.withDefaults()
 	wrong := faults{opts.validate()}
 	wrong.whenf(inbox == nil, "there is no inbox: what was verified has to be stored")
-	wrong.whenf(len(sources) == 0 || len(sources) > maxSources, "there are %d sources; 1 to %d are possible", len(sources), maxSources)
+	wrong.whenf(len(senders) == 0 || len(senders) > maxSources, "%d sources have Webhooks; 1 to %d are possible", len(senders), maxSources)
 	r := &Receiver{inbox: inbox, opts: opts, sources: make(map[string]*source), log: newRefusalLog(&opts)}
 	signers := map[string]string{}
-	for _, config := range sources {
+	for _, config := range senders {
 		s, err := newSource(config)
 		if r.sources[config.Name] != nil {
 			err = errors.Join(err, errors.New("there is another source of this name"))
@@ -49,7 +70,7 @@ func New(inbox inbox.Inbox, sources []Source, options *Options) (*Receiver, erro
 
 // shared says which secrets of a source another one has, too: what is signed for one would be believed of the other.
 // signers are the sources by secret, to which it adds.
-func shared(signers map[string]string, s *Source) error {
+func shared(signers map[string]string, s *named) error {
 	var wrong faults
 	for i, secret := range s.Secrets {
 		other, known := signers[secret.Text]
@@ -131,9 +152,6 @@ func (r *Receiver) accept(t *turn, s *source, req *http.Request, body []byte, h 
 		return &refusal{reason: NotStored, err: err}
 	}
 	r.opts.Listener.stored(s.Name, events, time.Since(t.began))
-	if r.opts.Wake != nil {
-		r.opts.Wake()
-	}
 	return nil
 }
 
@@ -164,13 +182,34 @@ func (r *Receiver) refuse(w http.ResponseWriter, reason Reason) {
 // Server returns a server for addr that serves only this receiver, with limits on what comes before the
 // handler: the header's size and time, and idle connections. Whoever mounts the receiver in a server of
 // their own sets the same limits there.
-func (r *Receiver) Server(addr string) *http.Server {
-	return &http.Server{
+func (r *Receiver) Server(addr string) *Server {
+	return &Server{http.Server{
 		Addr: addr, Handler: r,
 		ReadHeaderTimeout: 2 * time.Second,
 		ReadTimeout:       5 * time.Second,
 		WriteTimeout:      5 * time.Second,
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    r.opts.MaxHeader,
+	}}
+}
+
+// Server is an HTTP server that is run beside the other parts of a process.
+type Server struct{ http.Server }
+
+// Run serves until ctx ends. Then no delivery is taken any more, and those in hand are answered: each has its budget.
+func (s *Server) Run(ctx context.Context) error {
+	stopped := make(chan error, 1)
+	stop := context.AfterFunc(ctx, func() {
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*hardStop)
+		defer cancel()
+		stopped <- s.Shutdown(last)
+	})
+	err := s.ListenAndServe()
+	if stop() || !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve webhooks: %w", err)
 	}
+	if err := <-stopped; err != nil {
+		return errors.Join(fmt.Errorf("stop serving webhooks: %w", err), s.Close())
+	}
+	return nil
 }

@@ -13,7 +13,7 @@ const (
 	UnknownSource  Reason = "unknown_source"  // 404: no source of this name is open
 	WrongMethod    Reason = "wrong_method"    // 405: not a POST
 	LargeHeader    Reason = "large_header"    // 413: Options.MaxHeader
-	LargeBody      Reason = "large_body"      // 413: Source.MaxBody, compressed or not
+	LargeBody      Reason = "large_body"      // 413: Sender.MaxBody, compressed or not
 	SlowBody       Reason = "slow_body"       // 408: the body did not come in time
 	BrokenBody     Reason = "broken_body"     // 408: the sender went away
 	NoSignature    Reason = "no_signature"    // 401
@@ -21,7 +21,7 @@ const (
 	WrongSignature Reason = "wrong_signature" // 401: no secret of the source made it
 	TooOld         Reason = "too_old"         // 401: genuine, and signed longer ago than the tolerance
 	TooNew         Reason = "too_new"         // 401: genuine, and signed further in the future than the tolerance
-	Busy           Reason = "busy"            // 503: over Source.Concurrent, its memory, or Source.PerSecond
+	Busy           Reason = "busy"            // 503: over Sender.Concurrent, its memory, or Sender.PerSecond
 	Closed         Reason = "closed"          // 503: the source is Refusing
 	NotStored      Reason = "not_stored"      // 503: the inbox failed, or had no time
 )

@@ -14,7 +14,7 @@ import (
 // M6: a signature of a scheme that is not known here, in whatever form, keeps no genuine one beside it from being believed.
 func TestUnknownSchemesAreSkipped(t *testing.T) {
 	t.Parallel()
-	d := open(t, nil, shop(t), Source{Name: "stripe", Provider: Stripe(), Secrets: []Secret{{"only", "whsec_stripe_test_secret_0001"}}, Tolerance: NoTolerance})
+	d := open(t, nil, shop(t), named{"stripe", Sender{Provider: Stripe(), Secrets: []Secret{{"only", "whsec_stripe_test_secret_0001"}}, Tolerance: NoTolerance}})
 	genuine := signed(t, "msg_1", paid)
 	good := genuine.Get("Webhook-Signature")
 	for _, list := range []string{good + " v2,ab_-cd", good + " v2:x", "v2,*** " + good, "v9,AAAA " + good, good + " v1", good + "  "} {
@@ -44,7 +44,7 @@ func TestSignaturesAreBounded(t *testing.T) {
 		Claim: func(http.Header, []byte) (Claim, error) { return Claim{Signatures: make([]Signature, n)}, nil },
 		Parse: func(Message) ([]inbox.Event, error) { return nil, nil },
 	}
-	d := open(t, nil, Source{Name: "theirs", Provider: p, Secrets: []Secret{{"only", "some-secret-text-here"}}})
+	d := open(t, nil, named{"theirs", Sender{Provider: p, Secrets: []Secret{{"only", "some-secret-text-here"}}}})
 	for n = range 18 {
 		tried = 0
 		got, want := d.post(t, "theirs", http.Header{}, "{}"), 200
@@ -83,7 +83,7 @@ func TestNoSecrets(t *testing.T) {
 		"whsec_" + base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("a"), 16)): "one byte over and over",
 		"": "begin with whsec_",
 	} {
-		_, err := New(&fakeInbox{}, []Source{{Name: "shop", Provider: orders(t), Secrets: []Secret{{"only", secret}}}}, nil)
+		_, err := newReceiver(&fakeInbox{}, []named{{"shop", Sender{Provider: orders(t), Secrets: []Secret{{"only", secret}}}}}, nil)
 		if err == nil || !strings.Contains(err.Error(), fault) {
 			t.Errorf("L2: %q: %v; want %q", secret, err, fault)
 		}

@@ -17,7 +17,7 @@ import (
 //
 // The signature covers the body and no time; topic, shop and ids are headers that are not signed. So the type of an
 // object is the one that its body names (admin_graphql_api_id); where the topic names another, or the body names none,
-// the event is a hint. The shop stands in no body: a source has one, or is told so (Source.Headers). An event is the
+// the event is a hint. The shop stands in no body: a source has one, or is told so (Sender.Headers). An event is the
 // same as another when shop and body are. After a rotation Shopify may sign with the old secret
 // for an hour: keep both. It repeats a delivery eight times within four hours and then removes the
 // subscription.

@@ -11,10 +11,9 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Source is one sender, as the operator sets it up.
-type Source struct {
-	// Name is the last part of the path and the source of the objects: shop. Lower case letters, digits, - and _.
-	Name string
+// Sender is who sends the webhooks of a source: it is the Webhooks of an [inbox.Source]. The name of the source is the last
+// part of their path: lower case letters, digits, - and _.
+type Sender struct {
 	// Provider is how it signs and what its deliveries say.
 	Provider Provider
 	// Secrets are those that are valid now: one, or two while one replaces the other. At least one.
@@ -85,9 +84,9 @@ const (
 )
 
 const (
-	// AnyTenant in Source.Tenants lets all tenants in.
+	// AnyTenant in Sender.Tenants lets all tenants in.
 	AnyTenant = "*"
-	// NoTolerance as Source.Tolerance accepts signed times however old, and so replays of any age. Then only
+	// NoTolerance as Sender.Tolerance accepts signed times however old, and so replays of any age. Then only
 	// the inbox and the gate protect.
 	NoTolerance time.Duration = -1
 
@@ -99,9 +98,21 @@ const (
 	maxSecrets        = 8
 )
 
-// source is a Source that was found to be in order, and what it counts.
+// Validate reports everything that is wrong with the webhooks of the source of that name, in one error.
+func (c *Sender) Validate(source string) error {
+	_, err := newSource(named{source, *c})
+	return err
+}
+
+// named is the sender of the source of that name.
+type named struct {
+	Name string
+	Sender
+}
+
+// source is one that was found to be in order, and what it counts.
 type source struct {
-	Source
+	named
 	keys    []*key
 	clock   *clockWatch
 	limit   *rate.Limiter
@@ -110,7 +121,7 @@ type source struct {
 	memory  *semaphore.Weighted
 }
 
-func newSource(c Source) (*source, error) {
+func newSource(c named) (*source, error) {
 	c.Secrets, c.Tenants, c.Types = slices.Clone(c.Secrets), slices.Clone(c.Tenants), slices.Clone(c.Types)
 	if c.Tolerance == 0 && c.Provider.SignsTime {
 		c.Tolerance = defaultTolerance
@@ -118,7 +129,7 @@ func newSource(c Source) (*source, error) {
 	orElse(&c.MaxBody, defaultMaxBody)
 	orElse(&c.Concurrent, defaultConcurrent)
 	wrong := faults{c.validate(), c.Provider.validate()}
-	s := &source{Source: c, clock: &clockWatch{}, limit: rate.NewLimiter(rate.Inf, 0)}
+	s := &source{named: c, clock: &clockWatch{}, limit: rate.NewLimiter(rate.Inf, 0)}
 	for i, secret := range c.Secrets {
 		k, err := newKey(c.Provider, secret)
 		wrong.whenf(err != nil, "secret %d (%q): %w", i+1, secret.Name, err)
@@ -139,7 +150,7 @@ func newSource(c Source) (*source, error) {
 var names = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
 
 // validate reports everything that is wrong, in one error.
-func (c *Source) validate() error {
+func (c *named) validate() error {
 	var f faults
 	f.whenf(!names.MatchString(c.Name),
 		"its name must be lower case letters, digits, - and _, at most 63, because it is part of a path")

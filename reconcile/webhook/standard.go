@@ -13,13 +13,13 @@ import (
 // webhook-id, webhook-timestamp and webhook-signature, or the same under svix-. The signature is over id, time
 // and body; v1 is HMAC-SHA256 with a secret whsec_…, v1a is ed25519 with a public key whpk_….
 //
-// The convention leaves open what a body says, so m tells. The error names everything that is wrong with m.
-func Standard(m Mapping) (Provider, error) {
+// The convention leaves open what a body says, so m tells. What is wrong with m is said where the provider is used: by inbox.New.
+func Standard(m Mapping) Provider {
 	m = m.withDefaults()
 	var f faults
 	f.whenf(m.EventID != "", "EventID is %q, but the id of an event is its header webhook-id", m.EventID)
 	if err := errors.Join(m.validate(), f.err()); err != nil {
-		return Provider{}, err
+		return Provider{err: err}
 	}
 	return Provider{
 		Name: "Standard Webhooks", SignsTime: true,
@@ -34,7 +34,7 @@ func Standard(m Mapping) (Provider, error) {
 			return []inbox.Event{e}, nil
 		},
 		Volatile: m.Volatile,
-	}, nil
+	}
 }
 
 // standardKey reads whsec_ and whpk_. Without either it might be a public key, which is no secret.

@@ -50,7 +50,7 @@ func published(tb testing.TB) []vector {
 
 func custom(tb testing.TB, a Auth) Provider {
 	tb.Helper()
-	p, err := Custom(a, Mapping{Topic: "event", Body: ".", Type: "order"})
+	p, err := made(Custom(a, Mapping{Topic: "event", Body: ".", Type: "order"}))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func independent(tb testing.TB) []vector {
 // reason verifies a delivery as the receiver does, and returns why it is not believed.
 func (v vector) reason(t *testing.T, header map[string]string, body string) Reason {
 	t.Helper()
-	s, err := newSource(Source{Name: "s", Provider: v.provider, Secrets: []Secret{{"only", v.secret}}, Headers: trusting(v.provider)})
+	s, err := newSource(named{"s", Sender{Provider: v.provider, Secrets: []Secret{{"only", v.secret}}, Headers: trusting(v.provider)}})
 	if err != nil {
 		t.Fatal(err)
 	}

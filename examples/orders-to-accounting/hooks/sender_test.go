@@ -21,6 +21,7 @@ import (
 	"github.com/amends-dev/amends/examples/orders-to-accounting/shop"
 	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/reconcile/webhook"
+	"github.com/amends-dev/amends/saga"
 )
 
 // A closed sender leaves nothing running.
@@ -33,8 +34,9 @@ var wild = hooks.Plan{Seed: 3, Drops: 0.3, Duplicates: 0.5, Forgeries: 0.3}
 
 // inbox keeps what the door of reconcile/webhook lets in.
 type receiver struct {
-	mu     sync.Mutex
-	events []inbox.Event
+	inbox.Gate // it processes nothing
+	mu         sync.Mutex
+	events     []inbox.Event
 }
 
 // Accept keeps events.
@@ -48,15 +50,25 @@ func (i *receiver) Accept(_ context.Context, events []inbox.Event) error {
 // door is a receiver as the sync has one.
 func door(t *testing.T, in *receiver) http.Handler {
 	t.Helper()
-	provider, err := webhook.Standard(webhook.Mapping{Version: "data.version", Clock: inbox.CounterClock})
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	processor, err := inbox.New(in, []*inbox.Source{{
+		Name: "shop", Saga: "order-to-invoice",
+		Webhooks: &webhook.Sender{
+			Provider: webhook.Standard(webhook.Mapping{Version: "data.version", Clock: inbox.CounterClock}),
+			Secrets:  []webhook.Secret{{Name: "1", Text: secret}}, Types: []string{"order"},
+		},
+		// It processes nothing here.
+		Fetch: func(context.Context, inbox.Object) (inbox.Fetched, error) {
+			return inbox.Fetched{}, errors.ErrUnsupported
+		},
+		Decide: func(inbox.Snapshot) (saga.Change, error) { return saga.Change{}, errors.ErrUnsupported },
+		Apply:  func(context.Context, saga.Change) error { return errors.ErrUnsupported },
+	}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	log := logrus.New()
-	log.SetOutput(io.Discard)
-	r, err := webhook.New(in, []webhook.Source{{
-		Name: "shop", Provider: provider, Secrets: []webhook.Secret{{Name: "1", Text: secret}}, Types: []string{"order"},
-	}}, &webhook.Options{Prefix: "/", Log: log})
+	r, err := webhook.New(processor, &webhook.Options{Prefix: "/", Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}

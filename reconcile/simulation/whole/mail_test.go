@@ -81,6 +81,6 @@ func (s *scene) accept(ctx context.Context, ev inbox.Event) error {
 	}
 	ev.Received = time.Now()
 	err := s.db.Accept(ctx, []inbox.Event{ev})
-	s.alive.processor.Wake()
+	s.alive.processor.Sources()[0].Wake()
 	return err
 }

@@ -71,20 +71,17 @@ func (s *scene) boot(ctx context.Context, n int64) (context.Context, *process, e
 	err = p.coordinator.Register(ctx, program)
 	all := plan.Bound{Count: 1_000_000, Percent: 100}
 	source := &inbox.Source{
-		Saga: sagaName, Fetch: s.shop.hear, Decide: decide, Apply: p.coordinator.Apply, Quota: inbox.NewQuota(inbox.Limits{PerSecond: 1000}),
+		Name: object.Source, Saga: sagaName, Fetch: s.shop.hear, Decide: decide, Apply: p.coordinator.Apply, Quota: inbox.NewQuota(inbox.Limits{PerSecond: 1000}),
 		// A process that has lost what it had received believes the shop alone: an old webhook of an order that is gone would
 		// make it again.
 		Policy: inbox.Policy{Settle: settle, Max: 5 * time.Minute, AlwaysFetch: s.rebuilds > 0},
 	}
 	p.reconciler, err2 = reconcile.New(store, reconcile.Config{
-		Name: "orders", Source: source, Objects: object, All: s.pages(p, s.shop.all), Changed: s.pages(p, s.shop.changed), Partitions: s.shop.partitions,
+		Name: "orders", Source: source, Type: object.Type, All: s.pages(p, s.shop.all), Changed: s.pages(p, s.shop.changed), Partitions: s.shop.partitions,
 		Destination: s.destinationOf(p), Mapping: "1", Coordinator: p.coordinator, Step: "invoice", Effects: effects,
 		Fields: reconcile.FieldsOf(func(c content) plan.Fields { return plan.Fields{"total": c.Total} }),
 	}, &reconcile.Options{Log: silent, Grace: grace, Bounds: plan.Bounds{Create: all, Update: all, Destroy: all}})
-	p.processor, err3 = inbox.New(store, inbox.Options{
-		Poll: 10 * time.Second, Workers: 32, Log: silent,
-		Sources: map[string]*inbox.Source{"shop": source},
-	})
+	p.processor, err3 = inbox.New(store, []*inbox.Source{source}, &inbox.Options{Poll: 10 * time.Second, Workers: 32, Log: silent})
 	return ctx, p, errors.Join(err, err2, err3)
 }
 
