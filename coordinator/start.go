@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/jmoiron/sqlx"
-
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/saga"
 )
@@ -320,9 +318,9 @@ func (c *Coordinator) postConflict(ctx context.Context, in *intake, first string
 
 // StartTx stores a unit of work within the caller's own transaction on the same database: the work exists if
 // and only if tx commits, and begins to move once a coordinator claims it, at its next poll. Nothing is armed
-// within tx. It answers whether the work was new to the ledger. A newer revision of a known work is not taken
+// within tx: a *sql.Tx or a *sqlx.Tx. It answers whether the work was new to the ledger. A newer revision of a known work is not taken
 // within a transaction: Start it.
-func (c *Coordinator) StartTx(ctx context.Context, tx *sqlx.Tx, sagaName, work string, input any, o *StartOptions) (isNew bool, err error) {
+func (c *Coordinator) StartTx(ctx context.Context, tx ledger.Tx, sagaName, work string, input any, o *StartOptions) (isNew bool, err error) {
 	l, ok := c.Operator.ledger.(ledger.TxStarter)
 	if !ok {
 		return false, fmt.Errorf("start %s %s: this ledger lives in no database a transaction of yours could share", sagaName, work)

@@ -3,10 +3,9 @@ package ledger
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"time"
-
-	"github.com/jmoiron/sqlx"
 
 	"github.com/amends-dev/amends/saga"
 )
@@ -141,7 +140,13 @@ type Catalogue interface {
 type TxStarter interface {
 	// StartTx inserts head and start record within tx, unheld and due now. It arms nothing. The answer is
 	// final only when tx commits. [Exists] is answered without aborting tx.
-	StartTx(ctx context.Context, tx *sqlx.Tx, e Entry) (Answer, error)
+	StartTx(ctx context.Context, tx Tx, e Entry) (Answer, error)
+}
+
+// Tx is a transaction of the caller's on the ledger's database: a *sql.Tx, whatever its driver, or a *sqlx.Tx.
+type Tx interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
 // Lease is a session's right to arm.

@@ -100,7 +100,7 @@ func (w *waiting) note(ps []*pending) {
 }
 
 // accept reads which works were accepted and answers them.
-func accept(row *sqlx.Row, ps []*pending) (live bool, err error) {
+func accept(row interface{ Scan(dest ...any) error }, ps []*pending) (live bool, err error) {
 	var at sqlstore.Moment
 	var refs pq.Int64Array
 	if err := row.Scan(&live, &at, &refs); err != nil {
@@ -152,7 +152,7 @@ func judgeStarts(ps []*pending, known map[int]sqlstore.Place, live bool) {
 // final only when tx commits; [ledger.Exists] does not abort it. tx must be of this ledger's database; its
 // search_path does not matter. It keeps its own isolation level: at REPEATABLE READ and SERIALIZABLE others may be in its
 // way, here as at its commit, and the caller repeats it from its beginning.
-func (db *DB) StartTx(ctx context.Context, tx *sqlx.Tx, e ledger.Entry) (ledger.Answer, error) {
+func (db *DB) StartTx(ctx context.Context, tx ledger.Tx, e ledger.Entry) (ledger.Answer, error) {
 	a, err := db.startTx(ctx, tx, e)
 	if undone(err) { // at the level that the caller chose
 		return ledger.Answer{}, fmt.Errorf("start %s in a transaction: others changed what it saw, and it can only be rolled back; "+
@@ -164,7 +164,7 @@ func (db *DB) StartTx(ctx context.Context, tx *sqlx.Tx, e ledger.Entry) (ledger.
 	return a, nil
 }
 
-func (db *DB) startTx(ctx context.Context, tx *sqlx.Tx, e ledger.Entry) (ledger.Answer, error) {
+func (db *DB) startTx(ctx context.Context, tx ledger.Tx, e ledger.Entry) (ledger.Answer, error) {
 	if e.Record.Seq != 1 || e.Record.Arm != nil {
 		return ledger.Answer{}, errors.New("only a first record that arms nothing can be stored there")
 	}
@@ -178,14 +178,20 @@ func (db *DB) startTx(ctx context.Context, tx *sqlx.Tx, e ledger.Entry) (ledger.
 	for range attempts { // a reference that is taken is drawn again
 		db.name(ps)
 		args := append([]any{db.now(), int64(e.Record.Session)}, ps[0].row...)
-		if _, err := accept(tx.QueryRowxContext(ctx, startText(one(startColumns), 0, schema), args...), ps); err != nil {
+		answer, err := tx.QueryContext(ctx, startText(one(startColumns), 0, schema), args...) //nolint:rowserrcheck // accept does
+		if _, err := accept(sqlstore.One{Rows: answer, Err: err}, ps); err != nil {
 			return ledger.Answer{}, err
 		}
 		if len(unanswered(ps)) == 0 {
 			return answers[0], nil
 		}
 		known, err := placesOf(ps, func(rows *[]placeRow, args ...any) error {
-			return tx.SelectContext(ctx, rows, startPlacesText(schema), args...)
+			found, err := tx.QueryContext(ctx, startPlacesText(schema), args...) //nolint:rowserrcheck // StructScan does
+			if err != nil {
+				return err
+			}
+			defer found.Close()
+			return sqlx.StructScan(found, rows)
 		})
 		if err != nil {
 			return ledger.Answer{}, err

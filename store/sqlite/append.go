@@ -15,6 +15,7 @@ import (
 // appending is one transaction of appends.
 type appending struct {
 	statements
+	tx ledger.Tx // of a caller; nil: the statements are prepared
 
 	now  int64  // one moment for the whole batch
 	live bool   // the session may arm
@@ -159,6 +160,26 @@ func scheduled(r *saga.Record, s *ledger.Schedule, at int64) (session, due any) 
 	return nil, nil
 }
 
+// exec runs a statement: as it is prepared, or by its text in the transaction of a caller.
+func (b *appending) exec(ctx context.Context, prepared *sql.Stmt, text string, args ...any) (sql.Result, error) {
+	if b.tx != nil {
+		return b.tx.ExecContext(ctx, text, args...)
+	}
+	return prepared.ExecContext(ctx, args...)
+}
+
+// row asks for one row in the same way.
+func (b *appending) row(ctx context.Context, prepared *sql.Stmt, text string, args ...any) sqlstore.One {
+	query := prepared.QueryContext
+	if b.tx != nil {
+		query = func(ctx context.Context, args ...any) (*sql.Rows, error) {
+			return b.tx.QueryContext(ctx, text, args...)
+		}
+	}
+	rows, err := query(ctx, args...) //nolint:rowserrcheck // One does
+	return sqlstore.One{Rows: rows, Err: err}
+}
+
 // start stores an instance and its first record, unless the work is known.
 func (b *appending) start(ctx context.Context, e *ledger.Entry) (ledger.Answer, error) {
 	r := &e.Record
@@ -168,17 +189,17 @@ func (b *appending) start(ctx context.Context, e *ledger.Entry) (ledger.Answer, 
 			return ledger.Answer{}, err
 		}
 		if ref != 0 {
-			_, err := b.addStart.ExecContext(ctx, ref, b.now, int64(r.Session), r.Hash[:], sqlstore.Null(r.ExternalID),
+			_, err := b.exec(ctx, b.addStart, addStart, ref, b.now, int64(r.Session), r.Hash[:], sqlstore.Null(r.ExternalID),
 				string(b.doc), sqlstore.Null(string(r.Body)), sqlstore.Null(string(r.Snapshot)))
 			if err != nil {
-				_, derr := b.dropInstance.ExecContext(ctx, ref)
+				_, derr := b.exec(ctx, b.dropInstance, dropInstance, ref)
 				return ledger.Answer{}, errors.Join(err, derr)
 			}
 			return appended(ref, b.now), nil
 		}
 	}
 	var p sqlstore.Place
-	err := b.startPlace.QueryRowContext(ctx, e.ID.Work, e.ID.Saga).Scan(&p.Ref, &p.Own, &p.OwnAt)
+	err := b.row(ctx, b.startPlace, placeOfStart, e.ID.Work, e.ID.Saga).Scan(&p.Ref, &p.Own, &p.OwnAt)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return ledger.Answer{}, err
 	}
@@ -201,7 +222,7 @@ func (b *appending) newInstance(ctx context.Context, e *ledger.Entry) (int64, er
 	if r.Status.Terminal() {
 		finished = b.now
 	}
-	res, err := b.addInstance.ExecContext(ctx, e.ID.Saga, e.ID.Work, r.Version, sqlstore.Null(r.Revision), string(r.Status),
+	res, err := b.exec(ctx, b.addInstance, addInstance, e.ID.Saga, e.ID.Work, r.Version, sqlstore.Null(r.Revision), string(r.Status),
 		sqlstore.Null(string(r.Reason)), int64(s.Class), sqlstore.Null(ledger.AtIssue(r, "")), ledger.Unconfirmed(r), session, due, finished, b.now)
 	if err != nil {
 		return 0, err

@@ -2,11 +2,8 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
-
-	"github.com/jmoiron/sqlx"
 
 	"github.com/amends-dev/amends/ledger"
 )
@@ -15,7 +12,7 @@ import (
 // final only when tx commits. tx must be on this ledger's file, and should have begun IMMEDIATE (_txlock=immediate
 // in the DSN of modernc.org/sqlite): a transaction that begins as a reader may be refused when it starts to write.
 // Until it ends nobody else can write to the file, this ledger's own process included.
-func (db *DB) StartTx(ctx context.Context, tx *sqlx.Tx, e ledger.Entry) (ledger.Answer, error) {
+func (db *DB) StartTx(ctx context.Context, tx ledger.Tx, e ledger.Entry) (ledger.Answer, error) {
 	a, err := db.startTx(ctx, tx, e)
 	if err != nil {
 		return ledger.Answer{}, fmt.Errorf("start %s in a transaction: %w", e.ID, explain(err))
@@ -23,18 +20,11 @@ func (db *DB) StartTx(ctx context.Context, tx *sqlx.Tx, e ledger.Entry) (ledger.
 	return a, nil
 }
 
-func (db *DB) startTx(ctx context.Context, tx *sqlx.Tx, e ledger.Entry) (_ ledger.Answer, err error) {
+func (db *DB) startTx(ctx context.Context, tx ledger.Tx, e ledger.Entry) (ledger.Answer, error) {
 	if e.Record.Seq != 1 || e.Record.Arm != nil {
 		return ledger.Answer{}, errors.New("only a first record that arms nothing can be stored there")
 	}
 	e.Schedule = &ledger.Schedule{} // unheld
-	b := appending{now: db.clock()}
-	for text, stmt := range map[string]**sql.Stmt{
-		addInstance: &b.addInstance, addStart: &b.addStart, dropInstance: &b.dropInstance, placeOfStart: &b.startPlace,
-	} {
-		if *stmt, err = tx.PrepareContext(ctx, text); err != nil { //nolint:sqlclosecheck // tx closes it when it ends
-			return ledger.Answer{}, err
-		}
-	}
+	b := appending{tx: tx, now: db.clock()}
 	return b.add(ctx, &e)
 }

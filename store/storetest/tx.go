@@ -42,7 +42,7 @@ func (b *bench) inTx(commit bool, do func(s ledger.TxStarter, tx *sqlx.Tx)) {
 
 func (b *bench) startTx(ctx context.Context, s ledger.TxStarter, tx *sqlx.Tx, c *chain, r saga.Record, want ledger.Result) ledger.Answer {
 	b.Helper()
-	a, err := s.StartTx(ctx, tx, c.entry(r, release))
+	a, err := s.StartTx(ctx, struct{ ledger.Tx }{tx}, c.entry(r, release)) // no more of it than a Tx has
 	if err != nil {
 		b.Fatalf("start %s in a transaction: %v", c.id, err)
 	}

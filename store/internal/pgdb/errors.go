@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/lib/pq"
@@ -64,8 +65,10 @@ func Refused(err error) bool {
 func Contended(err error) bool { return pq.As(err, pqerror.LockNotAvailable) != nil }
 
 // Undone reports whether an error proves that nothing was stored: another transaction was in the way, and is gone.
+// It may be of another driver, in a transaction of the caller's.
 func Undone(err error) bool {
-	return pq.As(err, pqerror.TRSerializationFailure, pqerror.TRDeadlockDetected) != nil
+	var e interface{ SQLState() string }
+	return errors.As(err, &e) && slices.Contains([]pqerror.Code{pqerror.TRSerializationFailure, pqerror.TRDeadlockDetected}, pqerror.Code(e.SQLState()))
 }
 
 // Unknown reports whether an error leaves open what was stored: the connection is gone, or the server itself cannot say.
