@@ -1,5 +1,7 @@
 package saga
 
+import "context"
+
 // Change says what an instance should be by the word of its source: the event to which [SignalRevise] and [SignalCancel]
 // are the answers, in the words of a program.
 type Change struct {
@@ -23,3 +25,15 @@ const (
 	WantNothing   Want = "nothing"   // nothing is to be done for this state of the object, and nothing is undone
 	WantWithdrawn Want = "withdrawn" // the object is cancelled or deleted: what was done is undone
 )
+
+// Applier carries changes out: a coordinator.Coordinator.
+type Applier interface {
+	// Apply makes the change durable; it does not wait for what follows.
+	Apply(ctx context.Context, c Change) error
+}
+
+// Start has c start an instance of the saga: it is durable when Start returns, and runs without it. work is its business
+// identity, for ever: a second start of the same work runs nothing. One with another input is an error.
+func (d *Definition[In]) Start(ctx context.Context, c Applier, work string, input In) error {
+	return c.Apply(ctx, Change{ID: ID{Saga: d.spec.Saga, Work: work}, Input: input})
+}

@@ -59,6 +59,22 @@ func (s *Summary) Result(step string) (Result, bool) {
 	return Result{ExternalID: ss.ExternalID, Output: ss.Output}, ok && ss.Done
 }
 
+// Output returns what the action of a step returned. It is an error when the step is not done, and when its result is not
+// kept: it was too large, or a person or a lookup said that it is done.
+func Output[Out any](s Summary, step string) (out Out, err error) {
+	switch r, done := s.Result(step); {
+	case !done:
+		err = fmt.Errorf("the output of step %q of %s: the step is not done", step, s.WorkID)
+	case len(r.Output) == 0:
+		err = fmt.Errorf("the output of step %q of %s: it is not kept; use the external id", step, s.WorkID)
+	default:
+		if err = json.Unmarshal(r.Output, &out); err != nil {
+			err = fmt.Errorf("the output of step %q of %s is no %T: %w", step, s.WorkID, out, err)
+		}
+	}
+	return out, err
+}
+
 // Summarize folds st into a Summary. spec may be nil when the definition is not known.
 func Summarize(spec *Spec, st *State) Summary {
 	s := Summary{

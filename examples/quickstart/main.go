@@ -49,7 +49,7 @@ func main() {
 	stopped := make(chan error)
 	go func() { stopped <- c.Run(ctx) }()
 
-	must(c.Start(ctx, "book-trip", "trip:4711", Trip{"Vienna", "Rome"}, nil)) // once, however often you run this
+	must(0, trip.Start(ctx, c, "trip:4711", Trip{"Vienna", "Rome"})) // once, however often you run this
 	work := must(c.Wait(ctx, "book-trip", "trip:4711"))
 	fmt.Println(work.Status+":", work.Next)
 	stop()
