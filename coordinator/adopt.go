@@ -28,7 +28,7 @@ type Adoption struct {
 	// these words. They are about the effect that is Foreign, else about the first step that is not said to stand.
 	Quarantine string
 
-	By By
+	By saga.Actor
 }
 
 // Effect is what an [Adoption] says of one step. Zero means that its effect stands, and has no external id.
@@ -101,9 +101,9 @@ func (c *Coordinator) adoption(in *Adoption) (*adoption, error) {
 	start, err := c.accept(in.Saga, in.Work, in.Input, &StartOptions{Revision: in.Revision})
 	a := &adoption{program: start.program, st: &saga.State{ID: start.id}, Adoption: saga.Adoption{
 		Revision: in.Revision, Input: start.accepted.Input, Effects: make(map[string]saga.Effect, len(in.Effects)),
-		Cancelled: in.Cancelled, Quarantine: in.Quarantine, Actor: in.By.Actor, Reason: in.By.Reason,
+		Cancelled: in.Cancelled, Quarantine: in.Quarantine, Actor: in.By.Name, Reason: in.By.Reason,
 	}}
-	faults := []error{err, in.By.check()}
+	faults := []error{err, in.By.Validate()}
 	for step, e := range in.Effects {
 		output, err := e.output()
 		if err != nil {

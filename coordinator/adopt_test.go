@@ -330,7 +330,7 @@ func TestAdoptRefuses(t *testing.T) {
 			good(func(a *coordinator.Adoption) { a.Work = "good" }),
 			good(func(a *coordinator.Adoption) { a.Saga = "none" }),
 			good(func(a *coordinator.Adoption) { a.Work = "" }),
-			good(func(a *coordinator.Adoption) { a.By.Actor = "" }),
+			good(func(a *coordinator.Adoption) { a.By.Name = "" }),
 			good(func(a *coordinator.Adoption) { a.Input = 7 }),
 			good(func(a *coordinator.Adoption) { a.Revision = "x" }),
 			good(func(a *coordinator.Adoption) { a.Effects = map[string]coordinator.Effect{"nobody": {}} }),

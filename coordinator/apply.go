@@ -21,7 +21,7 @@ func (c *Coordinator) Apply(ctx context.Context, ch saga.Change) error {
 	case saga.WantNothing:
 		return nil
 	case saga.WantWithdrawn:
-		by := By{Actor: cmp.Or(ch.Actor, "its source"), Reason: cmp.Or(ch.Reason, "the source does not want it any more")}
+		by := saga.Actor{Name: cmp.Or(ch.Actor, "its source"), Reason: cmp.Or(ch.Reason, "the source does not want it any more")}
 		err := c.Withdraw(ctx, ch.ID.Saga, ch.ID.Work, ch.Revision, by)
 		if errors.Is(err, ledger.ErrNotFound) {
 			return nil

@@ -143,7 +143,7 @@ func (w *work) admit(deadline time.Time) error {
 		return errStopping
 	}
 	if _, by := w.c.controls.holds(w.id.Saga); by != nil {
-		return fmt.Errorf("%w by %s: %s", errPaused, by.Actor, by.Reason)
+		return fmt.Errorf("%w by %s: %s", errPaused, by.Name, by.Reason)
 	}
 	return w.s.trusted()
 }

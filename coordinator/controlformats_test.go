@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"testing"
 	"time"
+
+	"github.com/amends-dev/amends/saga"
 )
 
 // The bodies of controls stand in the ledger, where processes of other versions read them: their names never change.
@@ -22,7 +24,7 @@ func TestControlsAreAFormat(t *testing.T) {
 			Parts: []part{{Owner: "ff", Since: at(1), Left: at(2), Free: at(3), For: "d1"}},
 			Wants: map[string]want{"ff": {Runs: "d1", Settle: lasting(65 * time.Second)}},
 		},
-		`{"actor":"anna","reason":"moving"}`: By{Actor: "anna", Reason: "moving"},
+		`{"actor":"anna","reason":"moving"}`: saga.Actor{Name: "anna", Reason: "moving"},
 	} {
 		if got, err := json.Marshal(v); err != nil || string(got) != want {
 			t.Errorf("stored as %s (%v)\nwant      %s", got, err, want)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/saga"
 )
 
 // controls is this process's copy of what every process of the ledger obeys (K17): the health of destinations, the shares of
@@ -31,15 +32,15 @@ type controls struct {
 // pause is a scope that a person has paused, at the version at which it was read.
 type pause struct {
 	version int64
-	by      *By // nil: it is over
+	by      *saga.Actor // nil: it is over
 }
 
 // told is who is told of what there is to obey, without a lock of the controls.
 type told struct {
 	health func(destination string, h health)
 	share  func(destination string, s share)
-	paused func(scope string, by *By) // by a person; nil: resumed
-	read   func()                     // all was read
+	paused func(scope string, by *saga.Actor) // by a person; nil: resumed
+	read   func()                             // all was read
 }
 
 func newControls(l ledger.Ledger, o *outage, tells told) *controls {
@@ -172,7 +173,7 @@ func (k *controls) reread(ctx context.Context, s *session) {
 }
 
 // holds returns the pause that a saga's works are under, by its name, and who wants it so; nil when they are under none.
-func (k *controls) holds(saga string) (name string, by *By) {
+func (k *controls) holds(saga string) (name string, by *saga.Actor) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, s := range []Scope{Everything(), OfSaga(saga)} {

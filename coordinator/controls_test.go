@@ -9,6 +9,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
 
@@ -33,7 +34,7 @@ func TestTheControlsAreReadUnderEverySession(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := &slowReader{Ledger: memory.New(nil), first: make(chan struct{})}
-		k := newControls(r, newOutage(logrus.New()), told{func(string, health) {}, func(string, share) {}, func(string, *By) {}, func() {}})
+		k := newControls(r, newOutage(logrus.New()), told{func(string, health) {}, func(string, share) {}, func(string, *saga.Actor) {}, func() {}})
 		open := func() *session { return newSession(ledger.Lease{TTL: time.Minute}, time.Now(), time.Second) }
 		old, s := open(), open()
 		k.opened(old)
@@ -58,20 +59,20 @@ func TestWhatTheDatabaseForgotIsOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l, obeyed := memory.New(nil), map[string]health{}
-		k := newControls(l, newOutage(logrus.New()), told{func(name string, h health) { obeyed[name] = h }, func(string, share) {}, func(string, *By) {}, func() {}})
+		k := newControls(l, newOutage(logrus.New()), told{func(name string, h health) { obeyed[name] = h }, func(string, share) {}, func(string, *saga.Actor) {}, func() {}})
 		open := func() *session { return newSession(ledger.Lease{TTL: time.Minute}, time.Now(), time.Second) }
 		first := open()
 		k.opened(first)
 		synctest.Wait()
 		for _, name := range []string{"books", "shop"} {
-			if err := NewOperator(l).PauseScope(t.Context(), OfDestination(name), By{Actor: "anna", Reason: "an audit"}); err != nil {
+			if err := NewOperator(l).PauseScope(t.Context(), OfDestination(name), saga.Actor{Name: "anna", Reason: "an audit"}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		k.heard(first, 2)
 		synctest.Wait()
 		k.ledger = memory.New(nil)
-		if err := NewOperator(k.ledger).PauseScope(t.Context(), OfDestination("shop"), By{Actor: "ben", Reason: "a move"}); err != nil {
+		if err := NewOperator(k.ledger).PauseScope(t.Context(), OfDestination("shop"), saga.Actor{Name: "ben", Reason: "a move"}); err != nil {
 			t.Fatal(err)
 		}
 		k.opened(open())

@@ -394,13 +394,13 @@ func (c *Coordinator) obey(name string, h health) {
 }
 
 // tellPause tells that a person paused a saga or everything, or resumed it.
-func (c *Coordinator) tellPause(scope string, by *By) {
+func (c *Coordinator) tellPause(scope string, by *saga.Actor) {
 	log := c.opts.Log.WithField("scope", scope)
 	if by == nil {
 		log.Info("a person resumed it; what waited goes on")
 		return
 	}
-	log.WithField("actor", by.Actor).WithField("reason", by.Reason).Warn("a person paused it; nothing of it is sent, going forward or back")
+	log.WithField("actor", by.Name).WithField("reason", by.Reason).Warn("a person paused it; nothing of it is sent, going forward or back")
 }
 
 // destination returns a destination, or nil when no step that is known here names it.

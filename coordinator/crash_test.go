@@ -320,7 +320,7 @@ func (tr *trial) person(p *process, st *saga.State) {
 	if made := tr.w.made("receipt", st.ID.Work); len(made) > 0 {
 		verdict = coordinator.Happened(made[0].id)
 	}
-	by := coordinator.By{Actor: "a person", Reason: "looked into the mailbox"}
+	by := saga.Actor{Name: "a person", Reason: "looked into the mailbox"}
 	err := coordinator.NewOperator(p.store).Resolve(context.Background(), st.ID, "receipt", verdict, by)
 	if err != nil && !errors.Is(err, coordinator.ErrNotInReview) {
 		tr.t.Fatal(err)

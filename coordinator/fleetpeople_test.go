@@ -66,7 +66,7 @@ func (s *simulation) review(st *saga.State) {
 		return
 	}
 	op := coordinator.NewOperator(s.tap)
-	by := coordinator.By{Actor: "a person", Reason: "looked at the destination"}
+	by := saga.Actor{Name: "a person", Reason: "looked at the destination"}
 	var err error
 	switch {
 	case st.Reason == saga.ReasonConflict:
@@ -146,7 +146,7 @@ func (s *simulation) cancel() {
 		return
 	}
 	a := &asked{id: live[s.r.IntN(len(live))], reason: fmt.Sprintf("cancel %d", len(s.cancels)+1)}
-	err := coordinator.NewOperator(s.tap).Cancel(context.Background(), a.id, coordinator.By{Actor: "an operator", Reason: a.reason})
+	err := coordinator.NewOperator(s.tap).Cancel(context.Background(), a.id, saga.Actor{Name: "an operator", Reason: a.reason})
 	switch {
 	case err == nil:
 		s.cancels = append(s.cancels, a)

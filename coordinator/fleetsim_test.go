@@ -339,7 +339,7 @@ func (s *simulation) deliver(o *object) {
 
 func (s *simulation) tell(ctx context.Context, m *member, id saga.ID, revision int, gone bool) error {
 	if gone {
-		by := coordinator.By{Actor: "source", Reason: "it was cancelled"}
+		by := saga.Actor{Name: "source", Reason: "it was cancelled"}
 		return m.Withdraw(ctx, id.Saga, id.Work, fmt.Sprint(revision), by)
 	}
 	c := m.Coordinator

@@ -18,7 +18,7 @@ import (
 // Pause holds a work where it is, going forward or back, until it is resumed or decided about ([Operator.Retry],
 // [Operator.Skip], [Operator.Resolve], [Operator.Cancel]). An attempt that is under way is answered first. What is in review,
 // or paused already, matches [ErrAtRest].
-func (op *Operator) Pause(ctx context.Context, id saga.ID, by By) error {
+func (op *Operator) Pause(ctx context.Context, id saga.ID, by saga.Actor) error {
 	return op.order(ctx, id, "pause", by, func(s *standing) (saga.Signal, error) {
 		switch {
 		case s.st.Status.Terminal():
@@ -31,7 +31,7 @@ func (op *Operator) Pause(ctx context.Context, id saga.ID, by By) error {
 }
 
 // Resume lets a paused work go on where it was.
-func (op *Operator) Resume(ctx context.Context, id saga.ID, by By) error {
+func (op *Operator) Resume(ctx context.Context, id saga.ID, by saga.Actor) error {
 	return op.order(ctx, id, "resume", by, func(s *standing) (saga.Signal, error) {
 		if s.st.Status != saga.Paused && !s.says(saga.SignalPause) {
 			return saga.Signal{}, fmt.Errorf("%w: it is %s. %s", ErrNotPaused, s.is(), s.next())
@@ -42,7 +42,7 @@ func (op *Operator) Resume(ctx context.Context, id saga.ID, by By) error {
 
 // Retry has the step at issue tried again, or its undo: at once, under the key that it has, with a fresh policy. What may
 // have happened still may, so a step that cannot be asked for is not tried again ([ErrChangesNothing]): a person must look.
-func (op *Operator) Retry(ctx context.Context, id saga.ID, by By) error {
+func (op *Operator) Retry(ctx context.Context, id saga.ID, by saga.Actor) error {
 	return op.order(ctx, id, "retry", by, func(s *standing) (saga.Signal, error) {
 		ss, dir := s.st.Issue(s.spec)
 		switch {
@@ -62,7 +62,7 @@ func (op *Operator) Retry(ctx context.Context, id saga.ID, by By) error {
 // that was skipped already can be named, to give the result that a later step asks for. result is what later steps find;
 // nil is nothing, and a later step that needs one goes to review. What may still arrive of the step is undone when the
 // work goes back; a newer version of the source does it again.
-func (op *Operator) Skip(ctx context.Context, id saga.ID, step string, result *saga.Result, by By) error {
+func (op *Operator) Skip(ctx context.Context, id saga.ID, step string, result *saga.Result, by saga.Actor) error {
 	if err := checkResult(result); err != nil {
 		return fmt.Errorf("skip %s: %w", id, err)
 	}

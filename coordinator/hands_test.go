@@ -180,7 +180,7 @@ func TestRetryRefuses(t *testing.T) {
 		if err := retry(); !strings.Contains(err.Error(), "it cannot be told whether the step happened") || !strings.Contains(err.Error(), "amends resolve o1") {
 			t.Errorf("it says %v", err)
 		}
-		if err := p.Retry(t.Context(), idOf("o1"), coordinator.By{Actor: " ", Reason: " "}); err == nil || !strings.Contains(err.Error(), "(actor)") || !strings.Contains(err.Error(), "(reason)") {
+		if err := p.Retry(t.Context(), idOf("o1"), saga.Actor{Name: " ", Reason: " "}); err == nil || !strings.Contains(err.Error(), "(actor)") || !strings.Contains(err.Error(), "(reason)") {
 			t.Errorf("a retry without an actor and a reason: %v", err)
 		}
 		if n := w.count("o1", "receipt", saga.Forward); n != 1 {
@@ -311,7 +311,7 @@ func TestTheLastWordBeforeOneIsReadCounts(t *testing.T) {
 		begin(t, p, 0)
 		<-begun
 		op, id := coordinator.NewOperator(l), idOf("o00000")
-		for i, say := range []func(context.Context, saga.ID, coordinator.By) error{op.Pause, op.Resume, op.Pause, op.Pause} {
+		for i, say := range []func(context.Context, saga.ID, saga.Actor) error{op.Pause, op.Resume, op.Pause, op.Pause} {
 			if err := say(t.Context(), id, anna); err != nil {
 				t.Fatal(i, err)
 			}

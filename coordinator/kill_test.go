@@ -236,7 +236,7 @@ func (a *arena) antidote(op *coordinator.Operator, st *saga.State) {
 			verdict = coordinator.Happened("")
 		}
 	}
-	by := coordinator.By{Actor: "a person", Reason: "looked at the destination"}
+	by := saga.Actor{Name: "a person", Reason: "looked at the destination"}
 	if err := op.Resolve(a.t.Context(), st.ID, ss.Name, verdict, by); err != nil && !errors.Is(err, coordinator.ErrNotInReview) {
 		a.t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -26,23 +25,6 @@ type Operator struct {
 // NewOperator returns an operator over l.
 func NewOperator(l ledger.Ledger) *Operator {
 	return &Operator{ledger: l, specs: map[ledger.Version]*saga.Spec{}}
-}
-
-// By says who wants something, and why. Both are recorded and both are required.
-type By struct {
-	Actor  string `json:"actor"`
-	Reason string `json:"reason,omitempty"`
-}
-
-func (b By) check() error {
-	var faults []error
-	if strings.TrimSpace(b.Actor) == "" {
-		faults = append(faults, errors.New("say who you are (actor)"))
-	}
-	if strings.TrimSpace(b.Reason) == "" {
-		faults = append(faults, errors.New("say why (reason); it is kept in the ledger"))
-	}
-	return errors.Join(faults...)
 }
 
 // Verdict is a person's word on a step in review.
@@ -102,8 +84,8 @@ func (s *standing) is() string {
 }
 
 // order posts what a person wants of a work. say refuses it or says which signal it is.
-func (op *Operator) order(ctx context.Context, id saga.ID, verb string, by By, say func(*standing) (saga.Signal, error)) error {
-	if err := by.check(); err != nil {
+func (op *Operator) order(ctx context.Context, id saga.ID, verb string, by saga.Actor, say func(*standing) (saga.Signal, error)) error {
+	if err := by.Validate(); err != nil {
 		return fmt.Errorf("%s %s:\n%w", verb, id, err)
 	}
 	s, err := op.stand(ctx, id)
@@ -114,7 +96,7 @@ func (op *Operator) order(ctx context.Context, id saga.ID, verb string, by By, s
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", verb, id, err)
 	}
-	sig.Key, sig.Actor, sig.Reason = fmt.Sprintf("%s:%d%s", verb, s.st.Seq, sig.Key), by.Actor, by.Reason
+	sig.Key, sig.Actor, sig.Reason = fmt.Sprintf("%s:%d%s", verb, s.st.Seq, sig.Key), by.Name, by.Reason
 	if err := op.ledger.Post(ctx, id, sig); err != nil {
 		return fmt.Errorf("%s %s: %w", verb, id, err)
 	}
@@ -124,7 +106,7 @@ func (op *Operator) order(ctx context.Context, id saga.ID, verb string, by By, s
 // Resolve posts a person's verdict on the step a review is about, or on one that was adopted as done because it could not
 // be told, whatever the work's status is: then it is confirmed, or done under a new key. It is applied by the coordinator that takes
 // the work up, and refused there if the step has moved on meanwhile.
-func (op *Operator) Resolve(ctx context.Context, id saga.ID, step string, v Verdict, by By) error {
+func (op *Operator) Resolve(ctx context.Context, id saga.ID, step string, v Verdict, by saga.Actor) error {
 	return op.order(ctx, id, "resolve", by, func(s *standing) (saga.Signal, error) {
 		ss, dir := s.st.IssueOf(s.spec, step)
 		if ss == nil && s.st.Status != saga.Review && s.st.Status != saga.Paused {
@@ -150,7 +132,7 @@ func latestOf(ss *saga.StepState, dir saga.Direction) saga.Verdict {
 
 // Cancel asks that what the work has done be undone. It is refused, on record, once the pivot may have
 // happened; a work that has ended matches [ErrFinished].
-func (op *Operator) Cancel(ctx context.Context, id saga.ID, by By) error {
+func (op *Operator) Cancel(ctx context.Context, id saga.ID, by saga.Actor) error {
 	return op.order(ctx, id, "cancel", by, func(s *standing) (saga.Signal, error) {
 		if s.st.Status.Terminal() {
 			return saga.Signal{}, fmt.Errorf("%w: it is %s", ErrFinished, s.is())
@@ -161,7 +143,7 @@ func (op *Operator) Cancel(ctx context.Context, id saga.ID, by By) error {
 
 // Keep leaves a work as it stands that the source cancelled and that could not be undone by itself (review,
 // conflict). It is applied by the coordinator that takes the work up.
-func (op *Operator) Keep(ctx context.Context, id saga.ID, by By) error {
+func (op *Operator) Keep(ctx context.Context, id saga.ID, by saga.Actor) error {
 	return op.order(ctx, id, "keep", by, func(s *standing) (saga.Signal, error) {
 		switch {
 		case s.st.Status != saga.Review:

@@ -19,8 +19,8 @@ import (
 //
 // What its source cancelled matches [ErrWithdrawn], a step that may have happened [ErrInDoubt], and everything else that has
 // not ended [ErrNotEnded]; the error says what to do instead.
-func (op *Operator) Rerun(ctx context.Context, id saga.ID, request string, by By) (Started, error) {
-	if err := by.check(); err != nil {
+func (op *Operator) Rerun(ctx context.Context, id saga.ID, request string, by saga.Actor) (Started, error) {
+	if err := by.Validate(); err != nil {
 		return Started{}, fmt.Errorf("rerun %s:\n%w", id, err)
 	}
 	s, err := op.stand(ctx, id)
@@ -36,7 +36,7 @@ func (op *Operator) Rerun(ctx context.Context, id saga.ID, request string, by By
 	if err != nil {
 		return Started{}, fmt.Errorf("rerun %s: %w", id, err)
 	}
-	sig := saga.Signal{Kind: saga.SignalRevise, Key: key, Actor: by.Actor, Reason: by.Reason, News: s.repeated(said)}
+	sig := saga.Signal{Kind: saga.SignalRevise, Key: key, Actor: by.Name, Reason: by.Reason, News: s.repeated(said)}
 	for i := range said {
 		if said[i].Key == key {
 			return Started{Summary: sum, Duplicate: true}, nil

@@ -307,13 +307,13 @@ func TestRerunRefuses(t *testing.T) {
 		before := len(signalsOf(t, l, "o1"))
 		for _, c := range []struct {
 			work string
-			by   coordinator.By
+			by   saga.Actor
 			want error
 		}{
 			{"o1", anna, coordinator.ErrWithdrawn},
 			{"o2", anna, coordinator.ErrNotEnded},
 			{"o3", anna, ledger.ErrNotFound},
-			{"o1", coordinator.By{}, nil},
+			{"o1", saga.Actor{}, nil},
 		} {
 			if _, err := p.Rerun(t.Context(), idOf(c.work), "r", c.by); err == nil || c.want != nil && !errors.Is(err, c.want) {
 				t.Errorf("%+v: %v", c, err)

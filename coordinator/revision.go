@@ -13,9 +13,9 @@ import (
 // stands says how it is undone or why it need not be; else the work goes to review for a person to choose. A
 // revision that is not newer than what the work has heard changes nothing. An unknown work matches
 // [ledger.ErrNotFound]: there is nothing to undo.
-func (c *Coordinator) Withdraw(ctx context.Context, sagaName, work, revision string, by By) error {
+func (c *Coordinator) Withdraw(ctx context.Context, sagaName, work, revision string, by saga.Actor) error {
 	id := saga.ID{Saga: sagaName, Work: work}
-	if err := by.check(); err != nil {
+	if err := by.Validate(); err != nil {
 		return fmt.Errorf("withdraw %s:\n%w", id, err)
 	}
 	if revision == "" {
@@ -25,7 +25,7 @@ func (c *Coordinator) Withdraw(ctx context.Context, sagaName, work, revision str
 		return fmt.Errorf("withdraw %s: %w", id, err)
 	}
 	return c.post(ctx, id, saga.Signal{
-		Kind: saga.SignalCancel, Key: "withdraw:" + revision, Actor: by.Actor, Reason: by.Reason,
+		Kind: saga.SignalCancel, Key: "withdraw:" + revision, Actor: by.Name, Reason: by.Reason,
 		News: saga.News{Revision: revision},
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/ledger"
+	"github.com/amends-dev/amends/saga"
 )
 
 // Scope is more than one work that is paused at once: those that want a destination, those of a saga, or all.
@@ -33,8 +34,8 @@ func (s Scope) String() string { return s.name }
 // PauseScope holds whatever is in the scope where it is, going forward or back, until it is resumed: every process learns of
 // it within a poll ([Options].Poll), and nothing passes a send gate from then on. What has passed it is answered. Pausing
 // again changes who and why.
-func (op *Operator) PauseScope(ctx context.Context, s Scope, by By) error {
-	if err := by.check(); err != nil {
+func (op *Operator) PauseScope(ctx context.Context, s Scope, by saga.Actor) error {
+	if err := by.Validate(); err != nil {
 		return fmt.Errorf("pause %s:\n%w", s, err)
 	}
 	return op.setScope(ctx, "pause", s, by, true)
@@ -42,15 +43,15 @@ func (op *Operator) PauseScope(ctx context.Context, s Scope, by By) error {
 
 // ResumeScope lets whatever is in the scope go on, but for what something else holds. Resuming what is not paused matches
 // [ErrNotPaused].
-func (op *Operator) ResumeScope(ctx context.Context, s Scope, by By) error {
-	if err := by.check(); err != nil {
+func (op *Operator) ResumeScope(ctx context.Context, s Scope, by saga.Actor) error {
+	if err := by.Validate(); err != nil {
 		return fmt.Errorf("resume %s:\n%w", s, err)
 	}
 	return op.setScope(ctx, "resume", s, by, false)
 }
 
 // setScope sets the control of a scope, as often as others set it meanwhile.
-func (op *Operator) setScope(ctx context.Context, verb string, s Scope, by By, pause bool) error {
+func (op *Operator) setScope(ctx context.Context, verb string, s Scope, by saga.Actor, pause bool) error {
 	for range 20 {
 		all, _, err := op.ledger.Controls(ctx)
 		if err != nil {
@@ -68,7 +69,7 @@ func (op *Operator) setScope(ctx context.Context, verb string, s Scope, by By, p
 		if c.Body, err = pausedBody(&c, by, pause); err != nil {
 			return fmt.Errorf("%s %s: %w", verb, s, err)
 		}
-		c.Actor, c.Reason, c.Nonce = by.Actor, by.Reason, rand.Int64()
+		c.Actor, c.Reason, c.Nonce = by.Name, by.Reason, rand.Int64()
 		if _, err = op.ledger.SetControl(ctx, 0, c); err == nil || !errors.Is(err, ledger.ErrChanged) {
 			if err != nil {
 				return fmt.Errorf("%s %s: %w", verb, s, err)
@@ -82,7 +83,7 @@ func (op *Operator) setScope(ctx context.Context, verb string, s Scope, by By, p
 // Act is a person's word on a scope.
 type Act struct {
 	At     time.Time
-	By     By
+	By     saga.Actor
 	Paused bool // resumed otherwise
 }
 
@@ -95,7 +96,7 @@ func (op *Operator) Acts(ctx context.Context, s Scope, limit int) ([]Act, error)
 	acts := make([]Act, len(set))
 	for i := range set {
 		c := &set[i]
-		acts[i] = Act{At: c.At, By: By{Actor: c.Actor, Reason: c.Reason}, Paused: isPaused(c)}
+		acts[i] = Act{At: c.At, By: saga.Actor{Name: c.Actor, Reason: c.Reason}, Paused: isPaused(c)}
 	}
 	return acts, nil
 }
@@ -110,19 +111,19 @@ func isPaused(c *ledger.Control) bool {
 }
 
 // pausedBy is who paused a scope that is not a destination, and why; nil when it is not paused.
-func pausedBy(c *ledger.Control) *By {
+func pausedBy(c *ledger.Control) *saga.Actor {
 	if len(c.Body) == 0 {
 		return nil
 	}
-	by := &By{}
+	by := &saga.Actor{}
 	if json.Unmarshal(c.Body, by) != nil {
-		return &By{Actor: c.Actor, Reason: c.Reason} // of another version of amends: it is a pause all the same
+		return &saga.Actor{Name: c.Actor, Reason: c.Reason} // of another version of amends: it is a pause all the same
 	}
 	return by
 }
 
 // pausedBody is the body of a scope's control, paused or not. A destination's says more, which stays.
-func pausedBody(c *ledger.Control, by By, pause bool) (json.RawMessage, error) {
+func pausedBody(c *ledger.Control, by saga.Actor, pause bool) (json.RawMessage, error) {
 	if c.Kind == ledger.ControlPause {
 		if !pause {
 			return nil, nil
@@ -136,7 +137,7 @@ func pausedBody(c *ledger.Control, by By, pause bool) (json.RawMessage, error) {
 		}
 	}
 	if h.PausedBy, h.PausedWhy = "", ""; pause {
-		h.PausedBy, h.PausedWhy = by.Actor, by.Reason
+		h.PausedBy, h.PausedWhy = by.Name, by.Reason
 	}
 	return json.Marshal(h)
 }

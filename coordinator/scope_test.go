@@ -92,7 +92,7 @@ func pauses(t *testing.T, scope coordinator.Scope) { //nolint:thelper // it is t
 	if got := in(t, l, "invoices")[saga.Compensated]; got == 0 {
 		t.Error("what is held does not take a cancel")
 	}
-	ben := coordinator.By{Actor: "ben", Reason: "it is over"}
+	ben := saga.Actor{Name: "ben", Reason: "it is over"}
 	if err := op.ResumeScope(t.Context(), scope, ben); err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/amends-dev/amends/store/memory"
 )
 
-var anna = coordinator.By{Actor: "anna", Reason: "the customer called"}
+var anna = saga.Actor{Name: "anna", Reason: "the customer called"}
 
 // S2: "cancel turns the work, from any place before the pivot may have happened".
 func TestCancel(t *testing.T) {
@@ -166,7 +166,7 @@ func TestResolveForward(t *testing.T) {
 func refusedVerdicts(t *testing.T, p *process) {
 	t.Helper()
 	ctx, id := t.Context(), idOf("o1")
-	if err := p.Resolve(ctx, id, "receipt", coordinator.DidNotHappen(), coordinator.By{}); err == nil {
+	if err := p.Resolve(ctx, id, "receipt", coordinator.DidNotHappen(), saga.Actor{}); err == nil {
 		t.Error("a verdict of nobody, for no reason, was taken")
 	}
 	if err := p.Resolve(ctx, id, "invoice", coordinator.DidNotHappen(), anna); !errors.Is(err, coordinator.ErrOtherStep) {

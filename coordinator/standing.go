@@ -29,7 +29,7 @@ type Destination struct {
 // Paused is a saga, or everything, that a person holds.
 type Paused struct {
 	Scope Scope
-	By    By
+	By    saga.Actor
 	At    time.Time
 }
 

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/saga"
 )
 
 // act carries one action out, if everything it rests on is still so, and says on the row what became of it. A row
@@ -62,7 +62,7 @@ var errKnown = errors.New("the ledger knows it meanwhile")
 // carryOut does what was found to be done. Everything it calls may be told the same twice.
 func (r *Reconciler) carryOut(ctx context.Context, s *sight, planID string) error {
 	f := &s.finding
-	by := coordinator.By{Actor: "reconcile " + r.name, Reason: "plan " + planID + ": " + f.Why}
+	by := saga.Actor{Name: "reconcile " + r.name, Reason: "plan " + planID + ": " + f.Why}
 	switch f.Do {
 	case plan.Start, plan.Revise, plan.Withdraw:
 		state := s.change(r.source.Object)

@@ -20,7 +20,7 @@ type adoption struct {
 }
 
 // adopt records what stands. It answers each at its own index.
-func (r *Reconciler) adopt(ctx context.Context, as []adoption, by coordinator.By) ([]coordinator.Adopted, error) {
+func (r *Reconciler) adopt(ctx context.Context, as []adoption, by saga.Actor) ([]coordinator.Adopted, error) {
 	known := make([]coordinator.Adoption, len(as))
 	for i, a := range as {
 		known[i] = coordinator.Adoption{

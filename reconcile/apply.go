@@ -61,7 +61,7 @@ func (r *Reconciler) apply(ctx context.Context, stored plan.Stored, before *past
 		a.report.Verdict, a.report.Words = Refused, why
 		return a.report, nil
 	}
-	if stored.Approved.Actor == "" {
+	if stored.Approved.Name == "" {
 		for _, w := range stored.Withheld {
 			a.withheld[w.Risk] = true
 		}

@@ -115,7 +115,7 @@ func TestSavedPlan(t *testing.T) {
 		stale(w, keyOf(2))
 		j := w.job(t, nil)
 		id := j.mustPlan().Plan
-		if err := j.store.Approve(t.Context(), id, plan.By{Actor: "anna", Reason: "looked through it"}); err != nil {
+		if err := j.store.Approve(t.Context(), id, saga.Actor{Name: "anna", Reason: "looked through it"}); err != nil {
 			t.Fatal(err)
 		}
 		j = w.jobOver(t, j.store, nil) // in another process
@@ -123,7 +123,7 @@ func TestSavedPlan(t *testing.T) {
 			t.Errorf("report: %+v", r)
 		}
 		p, err := j.store.Plan(t.Context(), id)
-		if err != nil || p.Approved != (plan.By{Actor: "anna", Reason: "looked through it"}) {
+		if err != nil || p.Approved != (saga.Actor{Name: "anna", Reason: "looked through it"}) {
 			t.Errorf("%+v, %v", p.Approved, err)
 		}
 		if r := j.must(j.Apply(t.Context(), id)); r.Applied != 2 || len(w.delivered) != 2 {
@@ -163,7 +163,7 @@ func TestOverABound(t *testing.T) {
 		if len(w.live(keyOf(0))) != 0 || j.row(keyOf(0)).Outcome != plan.Withheld || w.live(keyOf(100))[0].Fields["total"] != "12.00" {
 			t.Errorf("the wrong ones were withheld: %+v", j.row(keyOf(0)))
 		}
-		if err := j.store.Approve(t.Context(), r.Plan, plan.By{Actor: "anna", Reason: "we imported the old shop"}); err != nil {
+		if err := j.store.Approve(t.Context(), r.Plan, saga.Actor{Name: "anna", Reason: "we imported the old shop"}); err != nil {
 			t.Fatal(err)
 		}
 		if r = j.must(j.Apply(t.Context(), r.Plan)); r.Verdict != reconcile.OK || r.Applied != 42 || r.Withheld != 0 {
@@ -211,7 +211,7 @@ func TestTwoWorksStopTheJob(t *testing.T) {
 		if r.Verdict != reconcile.Refused || !strings.Contains(r.Words, keyOf(50)) || len(w.delivered) > 0 {
 			t.Errorf("%d delivered; %+v", len(w.delivered), r)
 		}
-		if err := j.store.Approve(t.Context(), r.Plan, plan.By{Actor: "anna"}); err != nil {
+		if err := j.store.Approve(t.Context(), r.Plan, saga.Actor{Name: "anna"}); err != nil {
 			t.Fatal(err)
 		}
 		if r = j.must(j.Apply(t.Context(), r.Plan)); r.Verdict != reconcile.Refused || len(w.delivered) > 0 {

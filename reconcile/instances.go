@@ -21,12 +21,12 @@ type instances interface {
 	// Known returns everything that is known of one instance; nil when there is none.
 	Known(ctx context.Context, key string) (*plan.Known, error)
 	// Resume wakes an instance that should have moved.
-	Resume(ctx context.Context, key string, by coordinator.By) error
+	Resume(ctx context.Context, key string, by saga.Actor) error
 	// Adopt records what stands, and makes and sends nothing. It answers each at its own index; one that the ledger knows
 	// already is left as it is, and one whose adoption was cut off is taken up. It may be repeated.
 	Adopt(ctx context.Context, as []coordinator.Adoption) ([]coordinator.Adopted, error)
 	// Rerun runs a completed instance once more, at the revision it has. The same request again changes nothing.
-	Rerun(ctx context.Context, key, request string, by coordinator.By) error
+	Rerun(ctx context.Context, key, request string, by saga.Actor) error
 }
 
 // defaultOverdue is for how long a live instance may have been due without a step before it counts as stuck.
@@ -155,7 +155,7 @@ func overdue(s saga.Status, now time.Time, times ...time.Time) bool {
 }
 
 // Resume wakes a work that should have moved: whoever can run it is told, and the history says who did and why.
-func (w *inLedger) Resume(ctx context.Context, key string, by coordinator.By) error {
+func (w *inLedger) Resume(ctx context.Context, key string, by saga.Actor) error {
 	id := saga.ID{Saga: w.saga, Work: key}
 	chains, err := w.ledger.Load(ctx, []saga.ID{id})
 	if err != nil {
@@ -166,7 +166,7 @@ func (w *inLedger) Resume(ctx context.Context, key string, by coordinator.By) er
 	}
 	h := &chains[0].Head
 	return w.ledger.Post(ctx, id, saga.Signal{
-		Kind: saga.SignalWake, Key: fmt.Sprintf("stuck:%s", h.Updated.UTC().Format(time.RFC3339Nano)), Actor: by.Actor, Reason: by.Reason,
+		Kind: saga.SignalWake, Key: fmt.Sprintf("stuck:%s", h.Updated.UTC().Format(time.RFC3339Nano)), Actor: by.Name, Reason: by.Reason,
 	})
 }
 
@@ -179,7 +179,7 @@ func (w *inLedger) Adopt(ctx context.Context, as []coordinator.Adoption) ([]coor
 }
 
 // Rerun runs a completed instance once more.
-func (w *inLedger) Rerun(ctx context.Context, key, request string, by coordinator.By) error {
+func (w *inLedger) Rerun(ctx context.Context, key, request string, by saga.Actor) error {
 	_, err := w.coordinator.Rerun(ctx, saga.ID{Saga: w.saga, Work: key}, request, by)
 	return err
 }

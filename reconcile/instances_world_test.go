@@ -27,7 +27,7 @@ import (
 const orderSaga = "order-to-invoice"
 
 var (
-	anna    = coordinator.By{Actor: "anna", Reason: "test"}
+	anna    = saga.Actor{Name: "anna", Reason: "test"}
 	errAway = errors.New("connection reset by peer")
 )
 

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/reconcile/scan"
 	"github.com/amends-dev/amends/reconcile/schedule"
+	"github.com/amends-dev/amends/saga"
 )
 
 // What a person can ask a job for, as amends reconcile does. An apply names the plan behind it.
@@ -48,7 +48,7 @@ func (r *Reconciler) asked(ctx context.Context, run *schedule.Run) (Report, erro
 	case what == AskApply && plan != "":
 		return r.Apply(ctx, plan)
 	case run.Ask == AskRebuild:
-		return r.Rebuild(ctx, run.At, coordinator.By{Actor: cmp.Or(run.By, "schedule"), Reason: cmp.Or(run.Why, "it was due")})
+		return r.Rebuild(ctx, run.At, saga.Actor{Name: cmp.Or(run.By, "schedule"), Reason: cmp.Or(run.Why, "it was due")})
 	default:
 		return Report{Job: r.name, Verdict: Failed}, fmt.Errorf("reconcile %s: %q is unknown; ask for %s, %s PLAN or %s", r.name, run.Ask, AskPlan, AskApply, AskRebuild)
 	}

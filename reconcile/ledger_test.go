@@ -38,7 +38,7 @@ func (w fakeLedger) Known(_ context.Context, key string) (*plan.Known, error) {
 	return &k, nil
 }
 
-func (w fakeLedger) Resume(_ context.Context, key string, _ coordinator.By) error {
+func (w fakeLedger) Resume(_ context.Context, key string, _ saga.Actor) error {
 	defer w.lock()()
 	if err := cmp.Or(w.write(), w.deliverFails[key]); err != nil {
 		return err
@@ -53,7 +53,7 @@ func (w fakeLedger) Resume(_ context.Context, key string, _ coordinator.By) erro
 	return nil
 }
 
-func (w fakeLedger) Rerun(_ context.Context, key, _ string, _ coordinator.By) error {
+func (w fakeLedger) Rerun(_ context.Context, key, _ string, _ saga.Actor) error {
 	defer w.lock()()
 	if err := cmp.Or(w.write(), w.deliverFails[key]); err != nil {
 		return err

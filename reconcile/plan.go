@@ -294,7 +294,7 @@ func (r *Reconciler) planAndApply(ctx context.Context, approved bool) (Report, e
 	if err != nil {
 		return broken(rep), fmt.Errorf("run %s: %w", r.name, err)
 	}
-	if !approved && plan.Approved.Actor == "" {
+	if !approved && plan.Approved.Name == "" {
 		rep.Verdict, rep.Left = Refused, rep.Planned-rep.Withheld
 		rep.conclude("the job is not approved yet: it only plans until a person approves it, or applies a plan of it")
 		return rep, nil

@@ -24,7 +24,7 @@ import (
 // object: bringing it up to date is left to do. What does not match is recorded in review, so that nothing is started
 // for it. Where there is no document nothing is recorded. A work that the ledger knows is left as it is, so Rebuild may
 // be called again, and goes on where it was cut off. Incremental sweeps begin anew with everything the source has.
-func (r *Reconciler) Rebuild(ctx context.Context, since time.Time, by coordinator.By) (Report, error) {
+func (r *Reconciler) Rebuild(ctx context.Context, since time.Time, by saga.Actor) (Report, error) {
 	rep := Report{Job: r.name}
 	if since.IsZero() {
 		since = r.sweep.Now()
@@ -43,7 +43,7 @@ func (r *Reconciler) Rebuild(ctx context.Context, since time.Time, by coordinato
 // rebuilding is one rebuild on its way.
 type rebuilding struct {
 	*Reconciler
-	by     coordinator.By
+	by     saga.Actor
 	report *Report
 	batch  []*sight
 	looks  *looks

@@ -1,6 +1,10 @@
 package saga
 
-import "context"
+import (
+	"context"
+	"errors"
+	"strings"
+)
 
 // Change says what an instance should be by the word of its source: the event to which [SignalRevise] and [SignalCancel]
 // are the answers, in the words of a program.
@@ -36,4 +40,22 @@ type Applier interface {
 // identity, for ever: a second start of the same work runs nothing. One with another input is an error.
 func (d *Definition[In]) Start(ctx context.Context, c Applier, work string, input In) error {
 	return c.Apply(ctx, Change{ID: ID{Saga: d.spec.Saga, Work: work}, Input: input})
+}
+
+// Actor is who does something by hand, and why: it is kept in the history.
+type Actor struct {
+	Name   string `json:"actor"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// Validate says what is missing.
+func (a Actor) Validate() error {
+	var faults []error
+	if strings.TrimSpace(a.Name) == "" {
+		faults = append(faults, errors.New("say who you are (actor)"))
+	}
+	if strings.TrimSpace(a.Reason) == "" {
+		faults = append(faults, errors.New("say why (reason); it is kept in the ledger"))
+	}
+	return errors.Join(faults...)
 }

@@ -111,7 +111,7 @@ func adoption(n int64) coordinator.Adoption {
 	return coordinator.Adoption{
 		Saga: sagaName, Work: prefix + numbered(n), Input: content(n, then), Revision: revision(then),
 		Effects: map[string]coordinator.Effect{"invoice": {ExternalID: "inv_" + numbered(n)}},
-		By:      coordinator.By{Actor: "bench", Reason: "to have something that is stale"},
+		By:      saga.Actor{Name: "bench", Reason: "to have something that is stale"},
 	}
 }
 

@@ -38,7 +38,7 @@ func (a *app) runActs(ctx context.Context, s *scope) error {
 		}
 		out := actsJSON{s.called(which), make([]actJSON, len(acts))}
 		for i := range acts {
-			out.Acts[i] = actJSON{utc(acts[i].At), "resume", acts[i].By.Actor, acts[i].By.Reason}
+			out.Acts[i] = actJSON{utc(acts[i].At), "resume", acts[i].By.Name, acts[i].By.Reason}
 			if acts[i].Paused {
 				out.Acts[i].Act = "pause"
 			}

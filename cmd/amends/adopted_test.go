@@ -11,6 +11,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/saga"
 )
 
 // rebuild puts on record, in the ledger named by its argument, what stands of two orders whose works were forgotten: of
@@ -49,7 +50,7 @@ func adopt(ctx context.Context, l store) error {
 	if err := c.Register(ctx, d); err != nil {
 		return err
 	}
-	by := coordinator.By{Actor: "anna", Reason: "the ledger was lost"}
+	by := saga.Actor{Name: "anna", Reason: "the ledger was lost"}
 	got, err := c.Adopt(ctx, []coordinator.Adoption{
 		{
 			Saga: "order-to-invoice", Work: orderID(32), Input: shopOrder{32, canary}, Revision: "32", By: by,

@@ -7,26 +7,26 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/saga"
 )
 
 // byFlags are the flags by which a person says who acts, and why.
-func byFlags(cmd *cobra.Command, by *coordinator.By, why string) {
+func byFlags(cmd *cobra.Command, by *saga.Actor, why string) {
 	fl := cmd.Flags()
 	fl.StringVar(&by.Reason, "reason", "", why)
-	fl.StringVar(&by.Actor, "actor", "", "who says so (default: the user of the operating system)")
+	fl.StringVar(&by.Name, "actor", "", "who says so (default: the user of the operating system)")
 }
 
 // byFaults completes by and says what is missing.
-func byFaults(by *coordinator.By) []string {
+func byFaults(by *saga.Actor) []string {
 	var wrong []string
 	if strings.TrimSpace(by.Reason) == "" {
 		wrong = append(wrong, `say why: --reason "…"`)
 	}
-	if by.Actor = strings.TrimSpace(by.Actor); by.Actor == "" {
-		by.Actor = osUser()
+	if by.Name = strings.TrimSpace(by.Name); by.Name == "" {
+		by.Name = osUser()
 	}
-	if by.Actor == "" {
+	if by.Name == "" {
 		wrong = append(wrong, "say who you are: --actor NAME")
 	}
 	return wrong

@@ -147,7 +147,7 @@ func (f *flow) because(name string) string {
 	p := cmp.Or(f.paused(name), f.paused(coordinator.Everything().String()))
 	switch {
 	case p != nil:
-		return fmt.Sprintf("%s paused, says %s: %s", scopeIs(p.Scope), p.By.Actor, p.By.Reason)
+		return fmt.Sprintf("%s paused, says %s: %s", scopeIs(p.Scope), p.By.Name, p.By.Reason)
 	case ofWorks(name):
 		return "the pause is over, and it goes on with the next claim"
 	default:
@@ -251,7 +251,7 @@ func (a *app) printDestinations(f *flow) error {
 	}
 	for i := range f.Paused {
 		p := &f.Paused[i]
-		a.paragraph("", fmt.Sprintf("%s paused since %s, says %s: %s", upper(scopeIs(p.Scope)), iso(p.At), p.By.Actor, p.By.Reason))
+		a.paragraph("", fmt.Sprintf("%s paused since %s, says %s: %s", upper(scopeIs(p.Scope)), iso(p.At), p.By.Name, p.By.Reason))
 	}
 	if len(f.Paused) > 0 {
 		fmt.Fprintln(a.out)
@@ -313,7 +313,7 @@ func (f *flow) pausesJSON() []pausedJSON {
 	all := make([]pausedJSON, len(f.Paused))
 	for i := range f.Paused {
 		p := &f.Paused[i]
-		all[i] = pausedJSON{p.Scope.String(), utc(p.At), p.By.Actor, p.By.Reason}
+		all[i] = pausedJSON{p.Scope.String(), utc(p.At), p.By.Name, p.By.Reason}
 	}
 	return all
 }

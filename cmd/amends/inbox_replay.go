@@ -9,13 +9,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/saga"
 )
 
 func (a *app) inboxReplay() *cobra.Command {
 	var s selection
-	var by coordinator.By
+	var by saga.Actor
 	var dryRun bool
 	cmd := &cobra.Command{
 		Use:   "replay (NUMBER… | --object OBJECT | --source NAME | --since TIME | …) --reason WHY [flags]",
@@ -65,13 +65,13 @@ type replayJSON struct {
 	Replayed   int                   `json:"replayed"`
 }
 
-func (a *app) runReplay(ctx context.Context, s *selection, by coordinator.By, dryRun bool) error {
-	out := replayJSON{Actor: by.Actor, Reason: by.Reason, DryRun: dryRun}
+func (a *app) runReplay(ctx context.Context, s *selection, by saga.Actor, dryRun bool) error {
+	out := replayJSON{Actor: by.Name, Reason: by.Reason, DryRun: dryRun}
 	err := a.listening(ctx, func(e ear) error {
 		if err := s.census(ctx, e, &out); err != nil || dryRun {
 			return err
 		}
-		n, err := e.Replay(ctx, s.filter, fmt.Sprintf("replayed by %s: %s", by.Actor, by.Reason))
+		n, err := e.Replay(ctx, s.filter, fmt.Sprintf("replayed by %s: %s", by.Name, by.Reason))
 		out.Replayed = n
 		return err
 	})

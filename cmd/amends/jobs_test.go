@@ -158,7 +158,7 @@ func applyPlan(ctx context.Context, d desk, r *schedule.Run, id string) (schedul
 			return out, err
 		}
 		switch {
-		case p.Withholds(row.Risk()) && p.Approved.Actor == "":
+		case p.Withholds(row.Risk()) && p.Approved.Name == "":
 			row.Outcome, out.Verdict = plan.Withheld, schedule.Refused
 			out.Refused++
 		case row.Key == "shop:order:2" && out.Errors == 0:

@@ -71,7 +71,7 @@ func (a *app) nextOfPlan(p *plan.Stored) string {
 		return "nothing of it is done by itself; what is for a person: amends reconcile show " + brief(p.ID) + dbFlag(a.db)
 	case acts(&p.Plan) == 0:
 		return "there is nothing to do"
-	case len(p.Withheld) > 0 && p.Approved.Actor == "":
+	case len(p.Withheld) > 0 && p.Approved.Name == "":
 		return "to do what is within the bounds: " + apply + "; what is over them, too: the same with --approve"
 	}
 	return "to do it: " + apply
@@ -79,10 +79,10 @@ func (a *app) nextOfPlan(p *plan.Stored) string {
 
 // approval says who lifted the bounds for a plan, "" when nobody has.
 func approval(p *plan.Stored) string {
-	if p.Approved.Actor == "" {
+	if p.Approved.Name == "" {
 		return ""
 	}
-	return fmt.Sprintf("by %s at %s: %s", p.Approved.Actor, iso(p.When), p.Approved.Reason)
+	return fmt.Sprintf("by %s at %s: %s", p.Approved.Name, iso(p.When), p.Approved.Reason)
 }
 
 // printRow writes one finding with everything that is known about it.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/schedule"
+	"github.com/amends-dev/amends/saga"
 )
 
 func (a *app) reconcileApply() *cobra.Command {
@@ -103,7 +104,7 @@ func (a *app) lift(ctx context.Context, d desk, p *plan.Stored, r *request) erro
 		a.sayf("nothing of plan %s is over a bound, so it needs no approval", brief(p.ID))
 		return nil
 	}
-	if err := d.Approve(ctx, p.ID, plan.By{Actor: r.by.Actor, Reason: r.by.Reason}); err != nil {
+	if err := d.Approve(ctx, p.ID, saga.Actor{Name: r.by.Name, Reason: r.by.Reason}); err != nil {
 		return err
 	}
 	a.sayf("the bounds of plan %s are lifted", brief(p.ID))

@@ -5,12 +5,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/reconcile/schedule"
+	"github.com/amends-dev/amends/saga"
 )
 
 func (a *app) reconcileApprove() *cobra.Command {
-	var by coordinator.By
+	var by saga.Actor
 	cmd := &cobra.Command{
 		Use: "approve JOB --reason WHY [flags]", Args: oneJob,
 		Short: "Let a new job change things, from its next run on",
@@ -31,7 +31,7 @@ plans first, or apply one by hand. Its bounds stay as they are; to lift them for
 			}
 			before := j.Approved
 			if !before.Is() { // the first approval stands
-				if err := schedule.Approve(cmd.Context(), d, j.Name, by.Actor, by.Reason); err != nil {
+				if err := schedule.Approve(cmd.Context(), d, j.Name, by.Name, by.Reason); err != nil {
 					return err
 				}
 				if j, err = jobOf(cmd.Context(), d, j.Name); err != nil {

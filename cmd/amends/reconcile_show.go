@@ -183,8 +183,8 @@ func planToJSON(p *plan.Stored, rows []plan.Row, more bool) planJSON {
 	j := planJSON{Plan: p.Plan, Number: p.Number, Made: utc(p.Made), listing: listed(rows, more,
 		func(r *plan.Row) rowJSON { return rowJSON{r.Finding, r.Outcome, r.Error, utc(r.At)} },
 		func(r *plan.Row) string { return r.Key })}
-	if p.Approved.Actor != "" {
-		j.Approved = &markJSON{utc(p.When), p.Approved.Actor, p.Approved.Reason}
+	if p.Approved.Name != "" {
+		j.Approved = &markJSON{utc(p.When), p.Approved.Name, p.Approved.Reason}
 	}
 	return j
 }

@@ -8,14 +8,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/reconcile/schedule"
+	"github.com/amends-dev/amends/saga"
 )
 
 // request is what the verbs have in common that ask for a run of a job: who wants it and why, and how long to wait
 // for its end.
 type request struct {
-	by     coordinator.By
+	by     saga.Actor
 	wait   time.Duration
 	noWait bool
 }
@@ -47,11 +47,11 @@ func (r *request) faults(cmd *cobra.Command) []string {
 
 // ask asks for a run, and waits for its end if that is wanted. Only without waiting the run may be open.
 func (a *app) ask(ctx context.Context, d desk, job, what string, r *request) (schedule.RunRow, error) {
-	run, err := schedule.Request(ctx, d, job, schedule.Ask{What: what, By: r.by.Actor, Why: r.by.Reason})
+	run, err := schedule.Request(ctx, d, job, schedule.Ask{What: what, By: r.by.Name, Why: r.by.Reason})
 	if err != nil {
 		return run, err
 	}
-	if run.By != r.by.Actor || run.Why != r.by.Reason {
+	if run.By != r.by.Name || run.Why != r.by.Reason {
 		a.sayf("run %d of %s waits already: %s asked for it: %s", run.Number, run.Job, run.By, run.Why)
 	} else {
 		a.sayf("run %d of %s is asked for", run.Number, run.Job)

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/schedule"
+	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )
 
@@ -116,7 +116,7 @@ func TestApplicable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &request{by: coordinator.By{Actor: "anna", Reason: "INC-7"}, noWait: true}
+	r := &request{by: saga.Actor{Name: "anna", Reason: "INC-7"}, noWait: true}
 	refuses := func(job, id, why string) {
 		t.Helper()
 		var f *failure
@@ -134,7 +134,7 @@ func TestApplicable(t *testing.T) {
 	refuses("orders", plan.ID, "all jobs are paused")
 
 	stored, err := s.Plan(t.Context(), plan.ID)
-	if err != nil || stored.Approved.Actor != "" {
+	if err != nil || stored.Approved.Name != "" {
 		t.Errorf("the bounds were lifted: %+v, %v", stored.Approved, err)
 	}
 	if open, err := s.Runs(t.Context(), schedule.Filter{Open: true, Job: "orders"}); err != nil || len(open) > 0 {
@@ -184,7 +184,7 @@ func TestNextOfPlan(t *testing.T) {
 		"refused":  {plan.Plan{Tallies: starts, Refused: "the mapping"}, "", "nothing of it can be done"},
 	} {
 		tc.plan.Job, tc.plan.ID = "orders", "5f3a1c2d00000000"
-		if got := (&app{}).nextOfPlan(&plan.Stored{Plan: tc.plan, Approved: plan.By{Actor: tc.by}}); !strings.Contains(got, tc.want) {
+		if got := (&app{}).nextOfPlan(&plan.Stored{Plan: tc.plan, Approved: saga.Actor{Name: tc.by}}); !strings.Contains(got, tc.want) {
 			t.Errorf("%s: %q, want %q in it", name, got, tc.want)
 		}
 	}

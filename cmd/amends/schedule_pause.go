@@ -6,12 +6,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/reconcile/schedule"
+	"github.com/amends-dev/amends/saga"
 )
 
 func (a *app) schedulePause() *cobra.Command {
-	var by coordinator.By
+	var by saga.Actor
 	var all bool
 	cmd := &cobra.Command{
 		Use: "pause (JOB | --all) --reason WHY [flags]", Args: atMostOneJob,
@@ -33,7 +33,7 @@ the job makes up for.`,
 			return usage("try: amends schedule pause --help", wrong...)
 		}
 		return a.setPause(cmd.Context(), name, func(ctx context.Context, d desk) error {
-			return schedule.Pause(ctx, d, name, by.Actor, by.Reason)
+			return schedule.Pause(ctx, d, name, by.Name, by.Reason)
 		})
 	}
 	return cmd

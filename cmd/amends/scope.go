@@ -144,7 +144,7 @@ func (s *scope) find(f *flow) (coordinator.Scope, error) {
 // pauseOf is who has paused a scope, or nil.
 func (f *flow) pauseOf(name string) *pausedJSON {
 	if p := f.paused(name); p != nil {
-		return &pausedJSON{name, utc(p.At), p.By.Actor, p.By.Reason}
+		return &pausedJSON{name, utc(p.At), p.By.Name, p.By.Reason}
 	}
 	if d := f.of(strings.TrimPrefix(name, "destination:")); d != nil && d.State == "paused" {
 		return &pausedJSON{name, utc(d.Since), d.Actor, d.Why}
@@ -167,11 +167,11 @@ func (a *app) printScope(s *scope, f *flow, out *scopeJSON, pause bool) {
 		a.field("waiting", waits(n)+" in the ledger")
 	}
 	a.field("order", verb)
-	a.field("said by", s.by.Actor+": "+s.by.Reason)
+	a.field("said by", s.by.Name+": "+s.by.Reason)
 	a.field("then", then)
 	for i := range f.Paused {
 		if p := &f.Paused[i]; !pause && p.Scope.String() != out.Scope {
-			a.field("beware", fmt.Sprintf("%s still paused, says %s: %s", scopeIs(p.Scope), p.By.Actor, p.By.Reason))
+			a.field("beware", fmt.Sprintf("%s still paused, says %s: %s", scopeIs(p.Scope), p.By.Name, p.By.Reason))
 		}
 	}
 	fmt.Fprintln(a.out)

@@ -17,7 +17,7 @@ import (
 // applied.
 type order struct {
 	which
-	by     coordinator.By
+	by     saga.Actor
 	wait   time.Duration
 	dryRun bool
 }

@@ -73,7 +73,7 @@ func (f *flow) findings() (findings []troubleJSON) {
 	for i := range f.Paused {
 		p := &f.Paused[i]
 		findings = append(findings, troubleJSON{
-			Kind: "paused", Words: fmt.Sprintf("%s paused since %s, says %s: %s%s", scopeIs(p.Scope), iso(p.At), p.By.Actor, p.By.Reason, f.queue(p.Scope.String())),
+			Kind: "paused", Words: fmt.Sprintf("%s paused since %s, says %s: %s%s", scopeIs(p.Scope), iso(p.At), p.By.Name, p.By.Reason, f.queue(p.Scope.String())),
 			Next: "when it may go on: amends resume " + flagOf(p.Scope.String()) + " --reason WHY",
 		})
 	}

@@ -103,7 +103,7 @@ func TestWhyAWorkWaits(t *testing.T) {
 	says("shop", "shop has no room for it yet", "It goes on by itself as soon as shop has room for it.")
 	says("mail", "mail is paused, says anna: moving", "It goes on when the pause ends: amends resume --destination mail --reason WHY.")
 	says("saga:s", "the pause is over, and it goes on with the next claim", "It goes on by itself, with the next claim.")
-	f.Paused = []coordinator.Paused{{Scope: coordinator.Everything(), By: coordinator.By{Actor: "ben", Reason: "INC-77"}, At: at}}
+	f.Paused = []coordinator.Paused{{Scope: coordinator.Everything(), By: saga.Actor{Name: "ben", Reason: "INC-77"}, At: at}}
 	for _, name := range []string{"books", "mail", "saga:s", "all"} {
 		says(name, "everything is paused, says ben: INC-77", "It goes on when the pause ends: amends resume --all --reason WHY.")
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/amends-dev/amends/examples/orders-to-accounting/faults"
 	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/sagahttp"
 )
 
@@ -63,7 +64,7 @@ func runSync(ctx context.Context, p place, number int, log logrus.FieldLogger) e
 func runRebuild(ctx context.Context, p place, log logrus.FieldLogger) error {
 	return withSync(ctx, p, log, func(s *syncProcess) error {
 		for {
-			rep, err := s.clock.reconciler.Rebuild(ctx, p.Lost, coordinator.By{Actor: "the example", Reason: "the ledger was lost"})
+			rep, err := s.clock.reconciler.Rebuild(ctx, p.Lost, saga.Actor{Name: "the example", Reason: "the ledger was lost"})
 			if err == nil && rep.Verdict == reconcile.OK {
 				return nil
 			}

@@ -24,7 +24,7 @@ type operator struct {
 	deleted  func(ctx context.Context, order string) (bool, error)              // a look into the shop
 	standing func(ctx context.Context, work string) (invoice string, err error) // a look into the books; "" for none
 	out      io.Writer
-	by       coordinator.By
+	by       saga.Actor
 
 	settled time.Duration // how long a letter may still be on its way after its work came to review
 	now     func() time.Time

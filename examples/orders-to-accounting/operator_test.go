@@ -107,7 +107,7 @@ func TestOperatorAnswersFromTheMailbox(t *testing.T) {
 		began := time.Now()
 		o := &operator{
 			records: &records{ledger: l}, mailbox: box, out: &said,
-			by: coordinator.By{Actor: "test", Reason: "test"}, settled: 2 * time.Second, now: time.Now,
+			by: saga.Actor{Name: "test", Reason: "test"}, settled: 2 * time.Second, now: time.Now,
 		}
 		unconfirmed, resolved, err := o.review(t.Context())
 		if err != nil || len(unconfirmed) != 2 || resolved != 3 {
@@ -153,7 +153,7 @@ func TestOperatorDoesNotAnswerWhatTheMailboxCannot(t *testing.T) {
 			"shop:order:7": func() error { return saga.Permanent(errors.New("no such mailbox")) },
 		})
 		synctest.Wait()
-		o := &operator{records: &records{ledger: l}, mailbox: box, out: io.Discard, by: coordinator.By{Actor: "test", Reason: "test"}, now: time.Now}
+		o := &operator{records: &records{ledger: l}, mailbox: box, out: io.Discard, by: saga.Actor{Name: "test", Reason: "test"}, now: time.Now}
 		_, resolved, err := o.review(t.Context())
 		if err == nil || resolved != 0 || !strings.Contains(err.Error(), "shop:order:7") || !strings.Contains(err.Error(), "amends resolve") {
 			t.Errorf("%d resolved, %v", resolved, err)
@@ -188,7 +188,7 @@ func TestOperatorLooksIntoTheShop(t *testing.T) {
 				synctest.Wait()
 			}
 			o := &operator{
-				records: &records{ledger: l}, mailbox: box, out: io.Discard, by: coordinator.By{Actor: "test", Reason: "test"}, now: time.Now,
+				records: &records{ledger: l}, mailbox: box, out: io.Discard, by: saga.Actor{Name: "test", Reason: "test"}, now: time.Now,
 				deleted: func(_ context.Context, order string) (bool, error) { return gone && order == "7", nil },
 			}
 			_, resolved, err := o.review(t.Context())

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/saga"
 )
 
 // perform is the whole play: both syncs over equal worlds, the person who answers what nobody else can, the audit
@@ -86,7 +86,7 @@ func (r *report) act(ctx context.Context, o options, dir string, talk, stderr io
 		report: r, options: o, records: rec, amends: amends, naive: naive, bar: newProgress(stderr, o.orders),
 		person: &operator{
 			records: rec, mailbox: amends.world.Mailbox(), deleted: looks.isDeleted, standing: looks.standing, out: talk,
-			by:      coordinator.By{Actor: "operator of the example", Reason: "looked into the mailbox"},
+			by:      saga.Actor{Name: "operator of the example", Reason: "looked into the mailbox"},
 			settled: answer + amends.procs.place.Settle, now: time.Now,
 		},
 	}

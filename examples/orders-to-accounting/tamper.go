@@ -62,7 +62,7 @@ func (p *play) tamper(ctx context.Context) error {
 // have done: here one request in seven meets a fault, and what could not be looked at is left to the next run.
 func (p *play) reconcile(ctx context.Context) (last schedule.Outcome, applied int, err error) {
 	for {
-		run, err := schedule.Request(ctx, p.records.journal, jobAll, schedule.Ask{By: p.person.by.Actor, Why: "the end of the example"})
+		run, err := schedule.Request(ctx, p.records.journal, jobAll, schedule.Ask{By: p.person.by.Name, Why: "the end of the example"})
 		if err != nil {
 			return last, applied, err
 		}

@@ -8,7 +8,6 @@ import (
 	"io"
 	"time"
 
-	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/schedule"
@@ -74,7 +73,7 @@ func tampered(ctx context.Context, s *story) error {
 
 func decided(ctx context.Context, s *story) error {
 	s.say("Anna knows that 43 was deleted by mistake, and has it made again.")
-	_, err := s.coordinator.Rerun(ctx, saga.ID{Saga: "invoice-order", Work: mark + "43"}, "ticket 17", coordinator.By{Actor: "anna", Reason: "deleted by mistake"})
+	_, err := s.coordinator.Rerun(ctx, saga.ID{Saga: "invoice-order", Work: mark + "43"}, "ticket 17", saga.Actor{Name: "anna", Reason: "deleted by mistake"})
 	if err != nil {
 		return err
 	}

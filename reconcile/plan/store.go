@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"iter"
 	"time"
+
+	"github.com/amends-dev/amends/saga"
 )
 
 // ErrNotFound is matched by the error about a plan or draft that the store does not have.
@@ -52,7 +54,7 @@ type Plans interface {
 
 	// Approve notes who wants a plan to be applied although it is over its bounds. id is whole; every plan with that
 	// id says the same, so it holds for all of them. The first approval stands.
-	Approve(ctx context.Context, id string, by By) error
+	Approve(ctx context.Context, id string, by saga.Actor) error
 
 	// Done notes what became of actions of a finished plan: Outcome and Error of rows, by Key. The rest of a row is not
 	// looked at, and At is the database's clock. A key that the plan does not have is left out.
@@ -70,19 +72,13 @@ type Drifts interface {
 	Drifts(ctx context.Context, q DriftQuery) ([]Drift, error)
 }
 
-// By says who wants something, and why.
-type By struct {
-	Actor  string `json:"actor"`
-	Reason string `json:"reason,omitempty"`
-}
-
 // Stored is a plan as a store has it.
 type Stored struct {
 	Plan
 	Number   int64
 	Made     time.Time
-	Approved By        // zero: nobody has
-	When     time.Time // it was approved
+	Approved saga.Actor // zero: nobody has
+	When     time.Time  // it was approved
 }
 
 // Ref names the plan.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/saga"
 )
 
 var (
@@ -34,7 +35,7 @@ type planState struct {
 }
 
 type approval struct {
-	by plan.By
+	by saga.Actor
 	at time.Time
 }
 
@@ -205,14 +206,14 @@ func (db *DB) Findings(ctx context.Context, q plan.FindingQuery) ([]plan.Row, er
 }
 
 // Approve notes an approval. "The first approval stands".
-func (db *DB) Approve(ctx context.Context, id string, by plan.By) error {
+func (db *DB) Approve(ctx context.Context, id string, by saga.Actor) error {
 	now, unlock, err := db.enter(ctx)
 	if err != nil {
 		return fmt.Errorf("approve plan %s: %w", id, err)
 	}
 	defer unlock()
 	switch _, known := db.planned.approved[id]; {
-	case by.Actor == "":
+	case by.Name == "":
 		return errors.New("approve plan " + id + ": nobody says so; an approval has an actor")
 	case len(db.finished(func(p *planState) bool { return p.ID == id })) == 0:
 		return fmt.Errorf("approve plan %s: %w", id, plan.ErrNotFound)

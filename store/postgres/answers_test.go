@@ -99,7 +99,7 @@ func TestEveryVerbIsDoneAgain(t *testing.T) {
 		{"draft", true, func() (err error) { draft, err = l.Draft(ctx, "job"); return err }},
 		{"find", true, func() error { return l.Find(ctx, draft, finding) }},
 		{"finish", true, func() error { _, err := l.Finish(ctx, draft, &plan.Plan{ID: "bb", Job: "job"}); return err }},
-		{"approve", true, func() error { return l.Approve(ctx, "aa", plan.By{Actor: "ann"}) }},
+		{"approve", true, func() error { return l.Approve(ctx, "aa", saga.Actor{Name: "ann"}) }},
 		{"done", true, func() error { return l.Done(ctx, ref, nil) }},
 		{"remember", true, func() error { return l.Remember(ctx, plan.Ref{Job: "job", Number: 1}, plan.Part{}, finding) }},
 		{"advance", true, func() error {

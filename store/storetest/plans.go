@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/saga"
 )
 
 var planCases = []testCase{
@@ -269,7 +270,7 @@ func plansByID(b *bench) {
 func plansKept(b *bench) {
 	other := b.plan("tax", "ff")
 	first := b.plan("books", "00", missing("1")...)
-	if err := b.Approve(b.Context(), "00", plan.By{Actor: "anna"}); err != nil {
+	if err := b.Approve(b.Context(), "00", saga.Actor{Name: "anna"}); err != nil {
 		b.Fatal(err)
 	}
 	second := b.plan("books", "01", missing("1")...)
@@ -286,7 +287,7 @@ func plansKept(b *bench) {
 		b.Errorf("the other job's plan: %v", err)
 	}
 	b.plan("shop", "00") // an equal plan of another job, later
-	if p, err := b.Plan(b.Context(), "00"); err != nil || p.Approved != (plan.By{}) {
+	if p, err := b.Plan(b.Context(), "00"); err != nil || p.Approved != (saga.Actor{}) {
 		b.Errorf("the approval outlived its plan: %+v, %v", p.Approved, err)
 	}
 	b.draft("books")
@@ -301,17 +302,17 @@ func plansKept(b *bench) {
 // "every plan with that id says the same, so it holds for all of them. The first approval stands".
 func plansApproval(b *bench) {
 	b.plan("books", "a1b2")
-	anna, ben := plan.By{Actor: "anna", Reason: "the move\x00 to the new shop"}, plan.By{Actor: "ben"}
+	anna, ben := saga.Actor{Name: "anna", Reason: "the move\x00 to the new shop"}, saga.Actor{Name: "ben"}
 	for _, id := range []string{"", "a1", "ffff"} {
 		if err := b.Approve(b.Context(), id, anna); !errors.Is(err, plan.ErrNotFound) {
 			b.Errorf("approved plan %q: %v", id, err)
 		}
 	}
-	if err := b.Approve(b.Context(), "a1b2", plan.By{Reason: "?"}); err == nil {
+	if err := b.Approve(b.Context(), "a1b2", saga.Actor{Reason: "?"}); err == nil {
 		b.Error("nobody approved it")
 	}
 	before := b.calendar()
-	for _, by := range []plan.By{anna, ben} {
+	for _, by := range []saga.Actor{anna, ben} {
 		if err := b.Approve(b.Context(), "a1b2", by); err != nil {
 			b.Fatal(err)
 		}
@@ -319,10 +320,10 @@ func plansApproval(b *bench) {
 	b.plan("books", "a1b2")
 	b.plan("books", "cccc")
 	p, err := b.Plan(b.Context(), "a1b2")
-	if err != nil || p.Approved.Actor != "anna" || !strings.HasSuffix(p.Approved.Reason, "to the new shop") || p.When.Before(before) {
+	if err != nil || p.Approved.Name != "anna" || !strings.HasSuffix(p.Approved.Reason, "to the new shop") || p.When.Before(before) {
 		b.Errorf("approved by %+v at %v, %v", p.Approved, p.When, err)
 	}
-	if p, err := b.Latest(b.Context(), "books"); err != nil || p.Approved != (plan.By{}) || !p.When.IsZero() {
+	if p, err := b.Latest(b.Context(), "books"); err != nil || p.Approved != (saga.Actor{}) || !p.When.IsZero() {
 		b.Errorf("a plan nobody approved: %+v at %v, %v", p.Approved, p.When, err)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/inbox"
@@ -197,7 +196,7 @@ func (s *scene) rebuilt(t *testing.T) {
 	s.db = memory.New(nil)
 	p := s.quiet(t)
 	writes, mails := s.books.writes, s.post.calls
-	r, err := p.reconciler.Rebuild(t.Context(), time.Now(), coordinator.By{Actor: "anna", Reason: "what if"})
+	r, err := p.reconciler.Rebuild(t.Context(), time.Now(), saga.Actor{Name: "anna", Reason: "what if"})
 	if err != nil || r.Verdict != reconcile.OK || r.Failed > 0 {
 		t.Fatalf("seed %d, %s: I-8: rebuild: %+v, %v", s.seed, s.mode.name, r, err)
 	}

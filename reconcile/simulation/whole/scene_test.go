@@ -173,7 +173,7 @@ func (s *scene) lose(ctx context.Context, chance *rand.Rand) {
 		r := reconcile.Report{}
 		if err == nil {
 			s.rebuilds++
-			r, err = p.reconciler.Rebuild(running, since, coordinator.By{Actor: "anna", Reason: "the ledger is lost"})
+			r, err = p.reconciler.Rebuild(running, since, saga.Actor{Name: "anna", Reason: "the ledger is lost"})
 		}
 		if p.kill(); err == nil && r.Verdict == reconcile.OK && r.Failed == 0 {
 			return
@@ -207,7 +207,7 @@ func (s *scene) person(ctx context.Context) {
 			continue
 		}
 		s.answered++
-		err = errors.Join(err, op.Resolve(ctx, st.ID, ss.Name, s.verdict(st.ID.Work, ss, dir), coordinator.By{Actor: "anna", Reason: "I have looked"}))
+		err = errors.Join(err, op.Resolve(ctx, st.ID, ss.Name, s.verdict(st.ID.Work, ss, dir), saga.Actor{Name: "anna", Reason: "I have looked"}))
 	}
 	if err != nil {
 		s.faults = append(s.faults, "the person: "+err.Error())

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/internal/rows"
 )
 
@@ -162,7 +163,7 @@ const storedPlans = `SELECT p.number, p.id, p.plan, p.finished_at, a.approved_at
 func (r *planRow) stored() (plan.Stored, error) {
 	p := plan.Stored{
 		Number: r.Number, Made: r.Made.Time(), When: r.When.Time(),
-		Approved: plan.By{Actor: string(r.Actor), Reason: string(r.Reason)},
+		Approved: saga.Actor{Name: string(r.Actor), Reason: string(r.Reason)},
 	}
 	if err := json.Unmarshal([]byte(r.Plan), &p.Plan); err != nil {
 		return p, fmt.Errorf("it cannot be read: %w", err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/internal/rows"
 )
 
@@ -59,8 +60,8 @@ func (w writer) choose(ctx context.Context, dest any, query string, args ...any)
 }
 
 // Approve notes an approval.
-func (s *plans) Approve(ctx context.Context, id string, by plan.By) error {
-	if by.Actor == "" {
+func (s *plans) Approve(ctx context.Context, id string, by saga.Actor) error {
+	if by.Name == "" {
 		return errors.New("approve plan " + id + ": nobody says so; an approval has an actor")
 	}
 	err := s.write(Again(ctx), func(ctx context.Context, w writer) error {
@@ -73,7 +74,7 @@ func (s *plans) Approve(ctx context.Context, id string, by plan.By) error {
 			return plan.ErrNotFound
 		}
 		_, err = w.do(ctx, `INSERT INTO amends_approvals (approved_at, plan_id, actor, reason) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-			w.at(), id, rows.Text(by.Actor), rows.Text(by.Reason))
+			w.at(), id, rows.Text(by.Name), rows.Text(by.Reason))
 		return err
 	})
 	if err != nil {
