@@ -88,7 +88,7 @@ func (r reconciling) run(ctx context.Context, out, people io.Writer) (err error)
 	lines := []planLine{}
 	note := func(l planLine, err error) error {
 		if l.Seconds == 0 {
-			return err // nobody asked for it
+			return err // --only left this part out
 		}
 		fmt.Fprintf(people, "%-8s  %-12s  %9d objects  %6.1f s  %8.0f/s  %5.2f CPU s per million  %5.0f MB  %5.2f allocations each; load average %s\n",
 			l.Database, l.What, l.Objects, l.Seconds, l.PerSecond, l.CPU, l.Peak, l.Allocs, l.Load)

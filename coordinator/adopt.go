@@ -36,7 +36,7 @@ type Effect struct {
 	ExternalID string // empty: the Output's, if that is [saga.Identified]
 	Output     any    // as the step's action would have returned it, or its JSON; nil when it is not known
 	Revision   string // of the source object, that it shows; empty: the adoption's. What shows an older one is updated.
-	Unknown    bool   // nobody can tell whether it happened; it counts as done and is never done again
+	Unknown    bool   // the outcome is unknown; the step counts as done and is never done again
 	NotDone    bool   // there is evidence that it did not happen, or is gone
 	Foreign    bool   // it stands under our mark and does not match: Quarantine says why
 }
@@ -47,7 +47,7 @@ type Adopted struct {
 	Status      saga.Status
 	Reason      saga.Reason
 	Revision    string
-	Unconfirmed []string // steps that count as done because nobody can tell whether they happened
+	Unconfirmed []string // steps that count as done although their outcome is unknown
 	Err         error    // it is wrong, and was not recorded or not to its end; the others were
 }
 
@@ -55,8 +55,8 @@ type Adopted struct {
 // index. A work that the ledger knows is left as it is; one whose adoption was cut off is taken up where it was. What is
 // left to do in a work is done once a coordinator claims it, which may be at once.
 //
-// Nobody may still be sending when the destinations are asked what stands: stop every coordinator, and wait until what
-// they sent has settled. Adopt needs no session: it may be called before, beside and without Run. An error says that the
+// No request may be under way when the caller asks the destinations what stands: stop every
+// coordinator, and wait until what they sent has settled. Adopt needs no session: it may be called before, beside and without Run. An error says that the
 // ledger could not be asked; adopt the same again, the result is the same.
 func (c *Coordinator) Adopt(ctx context.Context, as []Adoption) ([]Adopted, error) {
 	out := make([]Adopted, len(as))
@@ -169,7 +169,8 @@ func (a *adoption) next() bool {
 	return false
 }
 
-// entry seals the next record. Nobody writes it, so that two who adopt the same write the same.
+// entry seals the next record. The record names no session, so that two processes that adopt the same
+// work write the same record.
 func (a *adoption) entry() ledger.Entry {
 	e := ledger.Entry{ID: a.st.ID, Head: a.head, Prev: a.st.Tail, Revision: a.st.Revision}
 	a.record.Seal(a.st.ID, a.st.Seq, a.st.Tail, 0)
@@ -212,7 +213,7 @@ func (c *Coordinator) answered(ctx context.Context, as []*adoption, answers []le
 			c.tell.moved(a.st.ID, was, a.st.Status)
 		case answer.Result == ledger.Exists, answer.Result == ledger.Stale, answer.Result == ledger.Mine: // it was begun before
 			again = append(again, a)
-		case answer.Result == ledger.Blocked: // whether the work is known is decided by somebody's open transaction
+		case answer.Result == ledger.Blocked: // the open transaction of another process decides whether the work is known
 			blocked = true
 		default:
 			a.out.Err = fmt.Errorf("adopt %s: the ledger did not take it (%s): %w", a.st.ID, answer.Result, errors.Join(errRefusedStart, answer.Err))

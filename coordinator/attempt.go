@@ -112,8 +112,9 @@ func (w *work) logPanic(inv *saga.Invocation, stack string) {
 	}).Error("a step panicked")
 }
 
-// hand is the goroutine in which the work's actions run, one after the other: an action that does not return
-// must not hold the work up. It is one for all attempts, because a new goroutine has to grow its stack anew.
+// hand returns the channel to the goroutine in which the work's actions run, one after the other. An
+// action that does not return must not hold the work up. One goroutine serves all attempts, because
+// each new goroutine would have to grow its stack again.
 func (w *work) hand() chan<- func() {
 	if w.jobs == nil {
 		w.jobs = make(chan func(), 1)
@@ -366,7 +367,7 @@ type attemptName struct {
 	key  string
 }
 
-// open names the armed attempt nobody has answered, or is zero.
+// open returns the name of the armed attempt that has no recorded outcome, or zero.
 func (w *work) open() (a attemptName) {
 	for i := range w.st.Steps {
 		ss := &w.st.Steps[i]
@@ -380,8 +381,8 @@ func (w *work) open() (a attemptName) {
 	return a
 }
 
-// postLate posts a success that its attempt's holder could not record, as evidence for whoever holds the work
-// now. A late failure proves nothing and is not posted.
+// postLate posts a success that its attempt's holder could not record, as evidence for the session
+// that holds the work now. A late failure proves nothing and is not posted.
 func (w *work) postLate(a attemptName, o *saga.Outcome) {
 	if o == nil || !o.Done() || a.step == "" {
 		return

@@ -13,8 +13,8 @@ import (
 )
 
 // Operator says things to works, as a person or a program on a person's behalf. It needs the ledger only: no
-// definition, no session. Everything it does is a signal with an actor and a reason, applied by whoever holds
-// the work.
+// definition, no session. Everything it does is a signal with an actor and a reason, applied by the
+// coordinator that holds the work.
 type Operator struct {
 	ledger ledger.Ledger
 

@@ -19,7 +19,7 @@ import (
 type Options struct {
 	// Log receives one line per state change. Default: logrus' standard logger. Bodies are never logged.
 	Log logrus.FieldLogger
-	// Listener is told what happens, for metrics and tests. Default: nobody.
+	// Listener is told what happens, for metrics and tests. Default: none.
 	Listener *Listener
 
 	// Destinations limits what is sent to whom, by the names given to Action.To. A limit holds for all processes of the

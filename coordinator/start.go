@@ -354,10 +354,10 @@ func (c *Coordinator) StartTx(ctx context.Context, tx ledger.Tx, sagaName, work 
 	return true, nil
 }
 
-// Wait blocks until the work has ended, is in review or paused, and returns its summary. None of them is the last word while
-// somebody has spoken to the work and was not heard yet: a verdict or a cancel about a review, a newer revision of a
-// work that has ended. Wait goes on until a coordinator has taken note. It may be called in any process that reads
-// the same ledger.
+// Wait blocks until the work has ended, is in review or paused, and returns its summary. Such a
+// status is not final while an unread signal may still move the work: a verdict or a cancel about a
+// review, a newer revision of a work that has ended. Wait then goes on until a coordinator has read
+// the signal. It may be called in any process that reads the same ledger.
 func (c *Coordinator) Wait(ctx context.Context, sagaName, work string) (saga.Summary, error) {
 	id := saga.ID{Saga: sagaName, Work: work}
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {

@@ -245,8 +245,8 @@ func (w *work) stored(r *saga.Record, a ledger.Answer, hold bool) bool {
 	return hold
 }
 
-// overtaken loads the chain after a stale answer. An outcome is never dropped: when its attempt is still open
-// it is decided about again, and otherwise it is posted for whoever holds the work.
+// overtaken loads the chain after a stale answer. An outcome is never dropped: when its attempt is still
+// open it is decided about again, and otherwise it is posted for the session that holds the work.
 func (w *work) overtaken(ev *saga.Event) bool {
 	before := w.open()
 	ours := w.reload()
@@ -258,7 +258,7 @@ func (w *work) overtaken(ev *saga.Event) bool {
 	return ours
 }
 
-// reload folds the chain anew. It reports whether the work is still ours.
+// reload loads the chain and folds it again. It reports whether the work is still ours.
 func (w *work) reload() bool {
 	chain, sent, err := w.load()
 	if err != nil {

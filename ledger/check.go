@@ -60,8 +60,8 @@ type CheckOptions struct {
 // the chain says, signals whose numbers have a gap, an external id that two works claim to have made, and what the clock cannot explain. It changes nothing, and may run beside coordinators: what moves while it is read is read
 // again. The error tells that the ledger could not be read, never that something was found.
 //
-// The hashes show accidents (a half restore, a row edited by hand). Somebody who rewrites a chain together
-// with all its later hashes is shown only by comparing with an anchor kept elsewhere.
+// The hashes show accidents (a half restore, a row edited by hand). A chain that was rewritten together
+// with all its later hashes is found only by comparison with an anchor kept elsewhere.
 func Check(ctx context.Context, r Catalogue, o *CheckOptions) (Report, error) {
 	if o == nil {
 		o = &CheckOptions{}

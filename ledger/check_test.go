@@ -115,10 +115,10 @@ func TestCheckFindsDamage(t *testing.T) {
 		}, waits, 0, "without room they are not read"},
 		{"an ended work's signal unheard", func(b *book) {
 			b.head(done).Posted, b.signals[done] = 2, append(b.signals[done], saga.Signal{ID: 2})
-		}, done, 0, "nobody would read them"},
+		}, done, 0, "no coordinator would read them"},
 		{"a parked work's signal unheard", func(b *book) {
 			b.head(review).Posted, b.signals[review] = 1, []saga.Signal{{ID: 1}}
-		}, review, 0, "nobody would read them"},
+		}, review, 0, "no coordinator would read them"},
 		{"a signal lost", func(b *book) { b.signals[done] = []saga.Signal{{ID: 2}} }, done, 0, "number 2 is where number 1 should be"}, // K4
 		{"a signal twice", func(b *book) {
 			b.head(done).Posted, b.head(done).Due, b.signals[done] = 2, time.Unix(1, 0), append(b.signals[done], b.signals[done]...)

@@ -32,7 +32,7 @@ const (
 // are true whatever happens meanwhile. Those behind them compare the chain with the head, which moves.
 func (w *checked) check(machine bool) (stable int) {
 	if w.damaged || !w.chain() {
-		return len(w.found) // what a broken chain should mean, nobody can tell
+		return len(w.found) // a broken chain says nothing that the head could be compared with
 	}
 	if machine {
 		w.fold()
@@ -162,8 +162,8 @@ func (w *checked) differs(seq int64, what string, head, chain any) {
 	}
 }
 
-// schedule asks whether somebody will look at the work again: a live work is held or due, a parked one is held
-// by nobody and due only for a signal, and so is one that has ended.
+// schedule checks that a coordinator will look at the work again. A live work is held or due. A parked
+// work, and one that has ended, is held by no session and due only for a signal.
 func (w *checked) schedule() {
 	h := &w.head
 	held, due, pending := h.Session != 0, !h.Due.IsZero(), h.Posted > h.Consumed
@@ -172,9 +172,9 @@ func (w *checked) schedule() {
 	case held && due:
 		w.addf(0, doRebuild, "It is held by session %s and also due at %s.", h.Session, stamp(h.Due))
 	case h.Status.Live() && !held && !due:
-		w.addf(0, lost, "It is %s, but nobody holds it and it is never due: it would wait for ever.", h.Status)
+		w.addf(0, lost, "It is %s, but no session holds it and it is never due: it would wait for ever.", h.Status)
 	case !h.Status.Live() && !held && !due && pending:
-		w.addf(0, lost, "It is in %s with %d unread signals, but it is never due: nobody would read them.", h.Status, h.Posted-h.Consumed)
+		w.addf(0, lost, "It is in %s with %d unread signals, but it is never due: no coordinator would read them.", h.Status, h.Posted-h.Consumed)
 	case !h.Status.Live() && due && !pending:
 		w.addf(0, doRebuild, "It is in %s without an unread signal, but due at %s.", h.Status, stamp(h.Due))
 	case h.Status.Terminal() && held && !pending:

@@ -49,8 +49,8 @@
 // there is an answer, and decides nothing else meanwhile. So a ledger must not answer a batch with an error
 // because of one bad value: it would be asked for ever. Split the batch, and answer the bad one [Invalid].
 //
-// A live session is asked for where something is set in motion, and only there. A result is stored on its tail
-// whoever brings it: what was learned is never dropped.
+// A ledger requires a live session where something is set in motion, and only there. A result is stored
+// on its tail whichever session brings it, also a dead one: what was learned is never dropped.
 //
 // # The head
 //
@@ -72,11 +72,12 @@
 //	parked                 -          -                                    -            -
 //	terminal               -          -                                    -            the record's time, if it had not ended before
 //
-// with one exception that keeps signals from being lost: a work that nobody holds after the record, ended or not, and
+// with one exception that keeps signals from being lost: a work that no session holds after the record, ended or not, and
 // that has signals which no record consumed, is due at once. That is why the count of posted
 // signals is in the head: a post and a release meet in one row, and whichever comes second sees the other.
 //
-// So a live work is always held or due, and a head that says otherwise is a work nobody will look at again.
+// So a live work is always held or due. If a head says otherwise, no coordinator will look at its work
+// again.
 //
 // A released work may also wait for a destination: it is claimed only by a process that has room there. That no record
 // says; a return does ([Return]), and whatever else releases the work, holds it, or brings it a signal takes it back. A

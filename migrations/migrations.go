@@ -63,8 +63,9 @@ func Up(ctx context.Context, db *sql.DB, d Dialect) ([]Step, error) {
 	return steps, nil
 }
 
-// upTogether applies what is missing. On SQLite there is no advisory lock: a migration fails because somebody else has
-// applied it meanwhile. As long as the version moves on, whoever moves it, it is tried again from there.
+// upTogether applies the missing migrations. On SQLite there is no advisory lock: a migration fails when
+// another process has applied it meanwhile. As long as the version rises, by this process or another,
+// upTogether tries again from there.
 func upTogether(ctx context.Context, db *sql.DB, d Dialect, p *goose.Provider) (results []*goose.MigrationResult, _ error) {
 	for {
 		before, err := Version(ctx, db, d)
@@ -153,7 +154,7 @@ func Status(ctx context.Context, db *sql.DB, d Dialect) ([]Step, error) {
 }
 
 // tableExists asks for [Table] where it must be: on Postgres in the first schema of the search_path and in no
-// other, so that nobody works on another schema's tables by accident.
+// other, so that no process works on another schema's tables by accident.
 var tableExists = map[Dialect]string{
 	Postgres: `SELECT count(*) FROM pg_tables WHERE schemaname = current_schema() AND tablename = '` + Table + `'`,
 	SQLite:   `SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = '` + Table + `'`,

@@ -18,8 +18,8 @@ type Adoption struct {
 	Effects map[string]Effect
 	// Cancelled: the source cancelled the object.
 	Cancelled bool
-	// Quarantine says, to a person, why something that stands cannot be taken over. Nothing is started for the work
-	// before somebody has decided.
+	// Quarantine tells a person why an effect that stands cannot be taken over. Nothing is started
+	// for the work before a person has decided.
 	Quarantine string
 
 	Actor  string // who adopts
@@ -31,7 +31,7 @@ type Effect struct {
 	ExternalID string
 	Output     json.RawMessage // as the action would have returned it; nil when it is not known
 	Revision   string          // of the source object, that it shows; empty: the adoption's
-	Unknown    bool            // nobody can tell whether it happened; it counts as done and is never done again
+	Unknown    bool            // the outcome is unknown; the step counts as done and is never done again
 	NotDone    bool            // there is evidence that it did not happen, or is gone
 	Foreign    bool            // it stands under our mark and does not match: Quarantine says why
 }
@@ -202,7 +202,7 @@ func (m *adopter) taken(s *StepSpec) *Record {
 	r := &Record{Step: s.Name}
 	switch known := m.st.Step(s.Name) != nil; {
 	case e.Unknown, !told && !known && s.unguarded():
-		r.Class, r.Error = Unknown, "nobody can tell whether it happened; it counts as done and is not done again"
+		r.Class, r.Error = Unknown, "the outcome is unknown; the step counts as done and is not done again"
 	case !told, e.NotDone && !known:
 		return nil
 	case e.Foreign:
@@ -221,14 +221,15 @@ func (m *adopter) taken(s *StepSpec) *Record {
 	return r
 }
 
-// unguarded reports whether the step may neither be repeated nor settled by asking: nobody knows when its key was
-// used first, and an at-most-once step is not sent again on the strength of a lookup.
+// unguarded reports whether the step may be neither repeated nor settled by a lookup. The time of a
+// Keyed step's first use of its key is lost with the ledger, so its window is unknown. An
+// AtMostOnce step is not sent again on the strength of a lookup.
 func (s *StepSpec) unguarded() bool {
 	return s.Repeat == RepeatAtMostOnce || s.Repeat == RepeatKeyed && !s.Find
 }
 
-// asked is the record that puts every step in doubt which nobody spoke of and which can be asked for: it may stand all
-// the same. nil when there is none.
+// asked returns the record that puts in doubt every step that the adoption does not name and that a
+// lookup can settle: its effect may stand all the same. It returns nil when there is no such step.
 func (m *adopter) asked() *Record {
 	if m.a.Cancelled { // it says that nothing stands but what it names
 		return nil
@@ -249,7 +250,7 @@ func (m *adopter) asked() *Record {
 	if err != nil { // names, keys and durations always marshal
 		m.broken = err
 	}
-	return &Record{Kind: KindForgotten, Body: body, Error: "the ledger was lost, and nobody says whether it happened: it is asked for"}
+	return &Record{Kind: KindForgotten, Body: body, Error: "the ledger was lost and the outcome is unknown: the step is looked up"}
 }
 
 // release makes r the last record of the adoption: it says where the work stands.
@@ -284,8 +285,9 @@ func (m *adopter) says(words string) string {
 	return says(&Signal{Actor: m.a.Actor, Reason: m.a.Reason}, words)
 }
 
-// stands reports whether anything is owed an undo, or a person's word, now that the source has cancelled. What nobody can
-// tell is so only where the adoption names it and there is an undo, which makes sure.
+// stands reports whether any step is owed an undo, or a person's word, now that the source has
+// cancelled. A step whose outcome is unknown counts only where the adoption names it and it has an
+// undo: the undo makes sure that no effect stands.
 func (m *adopter) stands() bool {
 	return slices.ContainsFunc(m.st.Steps, func(ss StepState) bool {
 		_, told := m.a.Effects[ss.Name]
@@ -352,7 +354,8 @@ func adopted(r *Record, revision string) *StepState {
 	return ss
 }
 
-// Unconfirmed returns the steps that were adopted as done because nobody can tell whether they happened.
+// Unconfirmed returns the names of the steps that were adopted as done although their outcome is
+// unknown.
 func (st *State) Unconfirmed() (steps []string) {
 	for i := range st.Steps {
 		if st.Steps[i].Unconfirmed {

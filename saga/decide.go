@@ -47,14 +47,14 @@ type Event struct {
 	Start    *Start    // the work begins
 	Outcome  *Outcome  // of the armed attempt
 	Evidence *Evidence // of the lookup that was asked for
-	Signal   *Signal   // posted by somebody else
+	Signal   *Signal   // posted by an actor other than the holder
 }
 
 // Start is what a work begins with.
 type Start struct {
 	Revision string
 	Input    json.RawMessage
-	Nonce    int64  // random, chosen by whoever starts it
+	Nonce    int64  // random, chosen by the caller that starts the work
 	Cause    string // what caused it, in the starter's words: an event's id, a run of a schedule, a person
 }
 
@@ -109,7 +109,7 @@ const (
 // not changed; fold the record into it with [State.Apply] once the ledger has stored it. An error means that
 // the event does not fit the chain: the caller's view is wrong, and it must load the chain again.
 func Decide(spec *Spec, st *State, ev Event) (Decision, error) {
-	if st.Adopting { // whoever adopts the work goes on with it, and nobody else (D1)
+	if st.Adopting { // only Adopt moves the work until the adoption is at its end (D1)
 		return Decision{Do: Command{Do: Rest}}, nil
 	}
 	if ev.Invalid > 1 && st.Seq > 0 {
@@ -254,7 +254,8 @@ func (m *machine) resume(i int, s *StepSpec, ss *StepState) Command {
 	}
 }
 
-// resendable reports whether a step in doubt may be sent again under the same key without asking anybody.
+// resendable reports whether a step in doubt may be sent again under the same key without a lookup
+// or a verdict.
 func (m *machine) resendable(s *StepSpec, e *Effort) bool {
 	switch s.Repeat {
 	case RepeatIdempotent:

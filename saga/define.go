@@ -122,7 +122,7 @@ func (d *Definition[In]) stepFaults(i int) []string {
 	if s.Repeat == RepeatAtMostOnce && !s.Find {
 		for j := i + 1; j < len(d.spec.Steps); j++ {
 			if next := &d.spec.Steps[j]; next.Repeat != RepeatAtMostOnce || next.Find {
-				wrong(fmt.Sprintf("nobody can tell whether it happened, so it must come after step %q, which can be repeated or looked up", next.Name))
+				wrong(fmt.Sprintf("its outcome is unknown after a crash, so it must come after step %q, which can be repeated or looked up", next.Name))
 				break
 			}
 		}

@@ -58,8 +58,8 @@ func TestDefineFaults(t *testing.T) {
 		{`step "a": it does not say how it is undone: Undo or UndoMaybe, or NoUndo with the reason`, steps{Do("a", act).Idempotent(), good("b").Pivot()}},
 		{`step "b": it does not say how it is undone: Undo or UndoMaybe, or NoUndo with the reason`, steps{good("a"), Do("b", act).Idempotent().Pivot()}},
 		{`step "b": it does not say how it is undone: Undo or UndoMaybe, or NoUndo with the reason`, steps{good("a").Pivot(), Do("b", act).AtMostOnce()}},
-		{`step "a": nobody can tell whether it happened, so it must come after step "b", which can be repeated or looked up`, steps{Do("a", act).AtMostOnce().UndoMaybe(undo), good("b")}},
-		{`step "a": nobody can tell whether it happened, so it must come after step "b"`, steps{Do("a", act).AtMostOnce().UndoMaybe(undo), Do("b", act).AtMostOnce().Find(find).UndoMaybe(undo)}},
+		{`step "a": its outcome is unknown after a crash, so it must come after step "b", which can be repeated or looked up`, steps{Do("a", act).AtMostOnce().UndoMaybe(undo), good("b")}},
+		{`step "a": its outcome is unknown after a crash, so it must come after step "b"`, steps{Do("a", act).AtMostOnce().UndoMaybe(undo), Do("b", act).AtMostOnce().Find(find).UndoMaybe(undo)}},
 		{`step "b": it stands after the pivot, so its Retry cannot Compensate`, steps{good("a").Pivot(), Do("b", act).Idempotent().Retry(Retry{Compensate: true})}},
 		{`step "a": its result, of type int, has no external id: give it an ExternalID method, or say ID(how to tell it) or NoID`, steps{Do("a", seven).Idempotent().NoUndo("x")}},
 		{`step "a": its result, of type interface {}, has no external id`, steps{Do("a", func(context.Context, Call[string]) (any, error) { return thing{"9"}, nil }).Idempotent().NoUndo("x")}},
@@ -116,7 +116,7 @@ step "a": it says two things about repeating (idempotent, at-most-once)
 step "a": it says two things about its undo (UndoMaybe, NoUndo)
 step "a": its Timeout must be at least a millisecond
 step "a": its Settle must not be negative
-step "mail": nobody can tell whether it happened, so it must come after step "q", which can be repeated or looked up
+step "mail": its outcome is unknown after a crash, so it must come after step "q", which can be repeated or looked up
 step "mail": it stands after the pivot, so its Retry cannot Compensate
 step "mail": its Retry.Attempts must not be negative
 step "q": a saga has one pivot, and there is one before this step`

@@ -12,7 +12,7 @@
 //   - An attempt is one try of one step in one direction. To arm it is to record the intent to make it.
 //   - A key is the idempotency key of a step's effect. It is the same for every attempt.
 //   - An external id is what the destination calls the thing we made.
-//   - A step is in doubt when it was armed and nobody recorded what came of it.
+//   - A step is in doubt when it was armed and its outcome is not on record.
 //   - The pivot is the point of no return: the step after which the only ways are forward or a person.
 //   - A [Signal] is what anyone but the holder of a work has to say to it.
 //   - A work in review is parked for a person, with a [Reason].
@@ -43,7 +43,7 @@
 //	                                                                     then as Find or review
 //	.Find(fn)            destination can be asked for our reference      settle, ask, adopt, resume or redo    once, under stated timing; else a
 //	                                                                                                           duplicate the audit finds
-//	.AtMostOnce()        nobody can tell                                 look for evidence, else review        at most once, never twice unasked
+//	.AtMostOnce()        the outcome of a lost attempt is unknown        look for evidence, else review        at most once, never twice unasked
 //
 // What the guarantees rest on:
 //
@@ -132,11 +132,12 @@
 //   - F9: every other end of an attempt (time-out, cut, 5xx, cancelled, a panic behind the gate) leaves the
 //     step in doubt. Unknown is not failed.
 //   - F10: an open attempt whose process is gone is left alone until its deadline, so that a late answer can
-//     land. Then it is lost, and the step in doubt. When every other process is proven gone nobody waits.
+//     land. Then it is lost, and the step in doubt. When every other process is proven gone,
+//     the attempt is lost at once.
 //   - F11: in doubt and Idempotent, or Keyed inside the window: armed again after the backoff, same key.
 //   - F12: Keyed past the window: as Find, else review. The window is asked of the latest time it may be, and
 //     a whole attempt must fit into what is left, with the time it takes to settle.
-//   - F13: nobody looks before every unanswered attempt has settled: the earliest time it may be is at or past
+//   - F13: no lookup is made before every unanswered attempt has settled: the earliest time it may be is at or past
 //     the latest deadline plus the settle time.
 //   - F14: a lookup that found it makes the step done; the finding is adopted with its external id.
 //   - F15: a lookup that found it half-made arms the next attempt with what was found, to finish it.
@@ -171,7 +172,7 @@
 //     not from one that is AtMostOnce (F17).
 //   - F27: a signal that was posted before that change and is unread ([Event.Unread]) may have been consumed by what
 //     was forgotten. Then F26 holds for a work that was asleep or in review, too. And a verdict "it did not happen"
-//     of that time is stale: it may have been followed already, so somebody must look again.
+//     of that time is stale: it may have been followed already, so a person must look again.
 //   - F28: what failed while the destination served no other work ([Outcome].Outage) spends no attempt and no lookup: an
 //     outage is not the work's fault. The waits between grow all the same, and Within ends it (adoption A1).
 //   - F29: a panic is the program's fault: it spends an attempt even where nothing was sent, and says nothing of the
@@ -258,7 +259,7 @@
 //     version of the definition that the signal or the work names or the process that begins it knows (CORE-32). When it
 //     does not know that version it lets go of the work, which is due at once for a process that does (CORE-3).
 //   - V7: each step is told what an earlier revision left at its destination ([Call.PreviousID], [Previous]) until
-//     it is done anew or undone. It changes that thing and must not make another. A lookup asks for the effect of
+//     it is done again or undone. It changes that thing and must not make another. A lookup asks for the effect of
 //     this revision: what only an earlier one did is [NotFound]. Of a step that is done once (V9) it asks for the
 //     effect of any.
 //   - V8: no step is armed before every attempt of earlier revisions on it, forward or undo, has settled. Attempts
@@ -273,34 +274,37 @@
 //   - V14: there the work goes to review, conflict. A verdict that the undo of the step at issue happened by hand leads
 //     on, to the next such step or to the undos of the others. To keep sets the cancel aside, and the work goes on as
 //     before; what was made good already stays so. A newer version of the source begins as ever.
-//   - V15: a sub-revision (17+1, [SubRevision]) runs the work again at the version it has, also when the identity is the
-//     same: somebody has changed at a destination what the work made. It is newer than its version, and older than the
-//     source's next one.
+//   - V15: a sub-revision (17+1, [SubRevision]) runs the work again at the version it has, also when
+//     the identity is the same: a person or another program has changed at a destination what the
+//     work made. It is newer than its version, and older than the source's next one.
 //
 // # Adoption
 //
 // When the ledger was lost, the source still has the objects, and the destinations what the works made. [Adopt] puts on
-// record what stands. It makes and sends nothing, so a record that adopts has no arm. Whoever adopts waits first until
-// everything that was sent has settled (A1 to A3), and only then looks.
+// record what stands. It makes and sends nothing, so a record that adopts has no arm. The caller first waits until
+// everything that was sent has settled (A1 to A3), and only then looks what stands.
 //
-//   - D1: an adopted chain begins paused, and stays so until its last record says where the work stands. Meanwhile it is
-//     nobody's: nothing is armed, no signal is consumed, no other record fits. Signals are read behind the last record.
+//   - D1: an adopted chain begins paused, and stays so until its last record says where the work stands. Meanwhile no
+//     process moves it: nothing is armed, no signal is consumed, no other record fits. Signals are read behind the last record.
 //   - D2: what stands is recorded once for each step. The step is done, with evidence adopted, external id and result. One
 //     that shows an older version of the source object is to be brought up to date: it is told what it left (V7), unless
 //     it is done once for the whole work (V9).
-//   - D3: a step of which nobody can tell counts as done and is never done again, not by a later revision either, unless it
-//     is Idempotent. It is shown as unconfirmed.
-//   - D4: of a step that nobody speaks of: what is AtMostOnce, or Keyed without a lookup, is one of which nobody can tell
-//     (when its key was used first, nobody knows). What can be asked for is in doubt, as after a fail-over (F26), and is
-//     looked up when the work goes on; that an earlier step was not there proves nothing about it. A lookup sees what
-//     this version of the source object made: what an older one left must be named. What is Idempotent is still to be done.
-//     That a person skipped it cannot be told.
+//   - D3: a step whose outcome is unknown counts as done and is never done again, not by a later
+//     revision either, unless it is Idempotent. It is shown as unconfirmed.
+//   - D4: a step that the adoption does not name is taken as its class allows. The outcome of an
+//     AtMostOnce step, and of a Keyed one without a lookup, is unknown (D3): the time of a key's first
+//     use is not known. Another step with a lookup is in doubt, as after a fail-over (F26), and is
+//     looked up when the work goes on; that an earlier step was not there proves nothing about it. A
+//     lookup sees what this version of the source object made: what an older one left must be named.
+//     An Idempotent step without a lookup is still to be done. That a person skipped a step cannot be
+//     told.
 //   - D5: behind its last record the work is completed when every step is done. Else it goes on.
 //   - D6: what stands under our mark and does not match brings the work to review, in-doubt, about that step. A verdict
 //     leads on: it happened, then it is ours; it did not, then it is done under a new key. What it says is not known, so
 //     the next version of the source object is news, whatever it says (V3).
-//   - D7: what the source cancelled is compensated when nothing stands, and then what nobody can tell is not owed an undo.
-//     Where something stands the work goes back. A step that nobody speaks of is not asked for then.
+//   - D7: a work that the source cancelled is compensated when nothing stands; a step whose outcome is
+//     unknown is then not owed an undo. Where something stands the work goes back. A step that the
+//     adoption does not name is not looked up then.
 //   - D8: an adoption that was cut off is repeated. What is on record is not recorded again, what has changed is corrected,
 //     a newer version of the source begins a revision (V3, V7), and the same adoption folds to the same state.
 //   - D9: adopting a work that is known, and is no adoption that was cut off, changes nothing.

@@ -21,7 +21,7 @@ const (
 	// Refused: the destination said no for good to this attempt. It proves nothing about earlier ones.
 	Refused Class = "refused"
 	// Fault: the definition or the action is wrong (it asked for a step that is not done, it panicked before
-	// anything was sent). Nobody retries that; a person looks.
+	// anything was sent). The attempt is not retried: the work goes to review.
 	Fault Class = "fault"
 	// stopped: the attempt ended because its process was told to stop. It does not count as a try.
 	stopped Class = "stopped"

@@ -23,7 +23,7 @@ func (st *State) forget(r *Record) error {
 	if err := json.Unmarshal(r.Body, &lapses); err != nil {
 		return fmt.Errorf("the body of %s does not decode: %w", r.Kind, err)
 	}
-	if !st.Adopting { // nobody can have followed a verdict about what nobody had
+	if !st.Adopting { // no verdict is followed before the adoption is at its end, so none is stale (F27)
 		st.Forgotten = r.At.UTC()
 	}
 	for _, l := range lapses {
@@ -34,7 +34,7 @@ func (st *State) forget(r *Record) error {
 		}
 		e := &ss.Forward
 		switch {
-		case st.Adopting: // when its key was used first, nobody knows
+		case st.Adopting: // the time of the key's first use is unknown
 			ss.Evidence = KindAdopted
 		case e.Key == "":
 			e.Key, e.FirstArmed, e.Reached = l.Key, st.Updated, true // not before the last thing we know
@@ -64,9 +64,9 @@ func (st *State) acquit(ss *StepState) {
 	}
 }
 
-// forget records that the database went back: whatever step is not done may have been armed since, and its attempt
-// may be on its way. Nobody armed anything forward where the work had ended or was going back; nor where it was parked
-// or asleep, unless a signal may have woken it.
+// forget records that the database went back. Every step that is not done may have been armed by the
+// forgotten records, and its attempt may be on its way. No step was armed forward where the work had
+// ended or was going back; nor where it was parked or asleep, unless a signal may have woken it.
 func (m *machine) forget() error {
 	st := m.st
 	awake := st.Status.Live() && !st.Due.After(m.ev.Changed)

@@ -184,7 +184,7 @@ func TestF27UnreadSignals(t *testing.T) {
 	}
 }
 
-// "F27: ... And a verdict 'it did not happen' of that time is stale: it may have been followed already, so somebody must
+// "F27: ... And a verdict 'it did not happen' of that time is stale: it may have been followed already, so a person must
 // look again".
 func TestF27StaleVerdict(t *testing.T) {
 	d := begin(t, "a at-most-once no-undo").fail(Unknown).review(ReasonInDoubt)

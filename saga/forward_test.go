@@ -215,7 +215,7 @@ func TestF10LateAnswerLands(t *testing.T) {
 	d.succeed("1").wants("rest", Completed)
 }
 
-// "When every other process is proven gone nobody waits".
+// "When every other process is proven gone, the attempt is lost at once".
 func TestF10Alone(t *testing.T) {
 	d := begin(t, "a idempotent undo")
 	d.alone = true
@@ -299,7 +299,7 @@ func TestF12WindowCoversSettling(t *testing.T) {
 	d.wait(3*time.Minute + 16*time.Second).review(ReasonInDoubt)
 }
 
-// "F13: nobody looks before every unanswered attempt has settled: the earliest time it may be is at or past
+// "F13: no lookup is made before every unanswered attempt has settled: the earliest time it may be is at or past
 // the latest deadline plus the settle time".
 func TestF13SettleBeforeLookup(t *testing.T) {
 	d := begin(t, "a find undo timeout=10s settle=20s").fail(Unknown).wants("wait until 12:00:30", Retrying)

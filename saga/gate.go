@@ -21,7 +21,7 @@ type Gate struct {
 
 	mu     sync.Mutex
 	passes int  // requests that were let out
-	turned bool // somebody stood at the gate and was turned away
+	turned bool // a request was turned away, and none had left before it
 	closed bool
 }
 

@@ -62,7 +62,7 @@ func (h *Hash) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Token is a session's random name. It is in every record the session wrote. Zero means nobody.
+// Token is a session's random name. It is in every record the session wrote. Zero means no session.
 type Token int64
 
 // String returns t as 16 hexadecimal digits.

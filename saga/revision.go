@@ -10,7 +10,7 @@ import (
 
 // A revision is the version of the source object, as text: a whole number (17), or a time as RFC 3339 has it
 // (2026-11-20T10:00:00.25Z). Behind an epoch ("2/17") it is newer than everything of an earlier epoch: a source
-// that counts anew after a restore begins a new one. The empty revision is older than every other.
+// that restarts its count after a restore begins a new epoch. The empty revision is older than every other.
 //
 // Behind a plus sign and a count ("17+1", "2026-11-20T10:00:00Z+2", "+1") it is a sub-revision: the same version of the
 // source object, to be done once more. It is newer than the version and its lower counts, and older than the next

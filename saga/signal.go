@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// SignalKind says what somebody other than the holder has to say to a work.
+// SignalKind is the kind of a [Signal]. It names what an actor other than the holder says to a work.
 type SignalKind string
 
 // The kinds of signals.

@@ -79,7 +79,7 @@ func (st *State) revise(r *Record) error {
 		switch ss := &st.Steps[i]; {
 		case !slices.Contains(p.Keep, ss.Name):
 			ss.again()
-		case ss.Undo.Phase == Skipped: // it went back then, and is looked at anew
+		case ss.Undo.Phase == Skipped: // skipped on the way back of that revision; decided again in this one
 			ss.Undo.Phase = ""
 		}
 	}
@@ -125,7 +125,7 @@ func (st *State) boundary() bool {
 	return true
 }
 
-// inDoubt reports whether nobody can tell yet what came of the step.
+// inDoubt reports whether the outcome of the step is not known yet.
 func (ss *StepState) inDoubt() bool {
 	f := &ss.Forward
 	return f.Phase == Started || f.Phase == InDoubt || f.Stuck == ReasonInDoubt || f.Phase != Done && !f.Unanswered.IsZero()
@@ -162,8 +162,9 @@ func (st *State) noWayBack(spec *Spec) *StepState {
 	return nil
 }
 
-// leftInDoubt is the latest step that need not be undone and was left in doubt: a newer revision must not begin
-// before it is known whether it stands. Repeating an Idempotent step is harmless, so nobody asks about it.
+// leftInDoubt returns the latest step that need not be undone and was left in doubt, or nil. A newer
+// revision must not begin before it is known whether that step stands. An Idempotent step is left
+// out, because repeating it is harmless.
 func (st *State) leftInDoubt(spec *Spec) *StepState {
 	for _, ss := range st.newestFirst(spec) {
 		if ss.Undo.Phase == Done || !ss.inDoubt() {
@@ -249,8 +250,9 @@ func (m *machine) revised(n Newer, input json.RawMessage) *Record {
 	return &Record{Kind: KindRevised, Revision: n.Revision, Version: max(n.Version, m.st.Version, m.ev.Newest), Body: body}
 }
 
-// keeps reports whether the step, once done, stays done when the work is revised. One that nobody can tell of does:
-// there is nothing to update, and it must not be made a second time.
+// keeps reports whether the step, once done, stays done when the work is revised. A step whose outcome
+// is unknown stays done, unless it is Idempotent: no known effect could be updated, and the effect
+// must not be made a second time.
 func (s *StepSpec) keeps(ss *StepState) bool {
 	return s.oncePerWork() || ss.Unconfirmed && s.Repeat != RepeatIdempotent
 }

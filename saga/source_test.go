@@ -198,7 +198,7 @@ func TestV14Kept(t *testing.T) {
 		t.Errorf("recorded %+v, undone %v", r, d.undone())
 	}
 	d.gone("3").noted("not newer").verdictIs(Completed)
-	d.keeps().noted("nothing the source cancelled").verdictIs(Completed)
+	d.keeps().noted("not in review for a conflict").verdictIs(Completed)
 	d.gone("4").review(ReasonConflict) // a newer cancel is a new question
 	const is = "a find undo\np idempotent pivot\nr find"
 	t.Run("in the middle of the work", func(t *testing.T) {
@@ -207,7 +207,7 @@ func TestV14Kept(t *testing.T) {
 	})
 	t.Run("in a review of something else, which comes back", func(t *testing.T) {
 		d := outgrown(t, is+"\ns find", is).succeed("a").succeed("p").fail(Refused).review(ReasonAfterPivot)
-		d.keeps().noted("nothing the source cancelled").review(ReasonAfterPivot)
+		d.keeps().noted("not in review for a conflict").review(ReasonAfterPivot)
 		d.gone("3").review(ReasonConflict).keeps().review(ReasonAfterPivot)
 	})
 }

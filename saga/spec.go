@@ -17,7 +17,7 @@ const (
 	RepeatIdempotent Repeat = "idempotent"   // repeating changes nothing, for ever
 	RepeatKeyed      Repeat = "keyed"        // the destination remembers our key for TTL
 	RepeatFind       Repeat = "find"         // the destination can be asked for our reference
-	RepeatAtMostOnce Repeat = "at-most-once" // nobody can tell
+	RepeatAtMostOnce Repeat = "at-most-once" // the outcome of a lost attempt is unknown
 )
 
 // Spec is the structure of a definition: everything about it but the functions. It is what the ledger stores

@@ -62,7 +62,7 @@ type StepState struct {
 	Unfinished *Result         `json:"unfinished,omitempty"`      // what a lookup found half-made
 	Previous   *Result         `json:"previous,omitempty"`        // what an earlier revision left at the destination
 	Earlier    int             `json:"earlierAttempts,omitempty"` // attempts of earlier revisions; later ones are counted on
-	// Unconfirmed: adopted as done because nobody can tell whether it happened.
+	// Unconfirmed: adopted as done although the outcome is unknown.
 	Unconfirmed bool `json:"unconfirmed,omitempty"`
 }
 
@@ -341,7 +341,7 @@ func (st *State) Step(name string) *StepState {
 // only what no record has consumed, whenever that was.
 func (st *State) Saw(signal int64) bool { return slices.Contains(st.Consumed, signal) }
 
-// live returns the step with an armed attempt nobody has answered, or nil.
+// live returns the step whose armed attempt has no recorded outcome, or nil.
 func (st *State) live() *StepState {
 	for i := range st.Steps {
 		if st.Steps[i].Forward.Phase == Started || st.Steps[i].Undo.Phase == Started {

@@ -3,7 +3,7 @@ package saga
 // Status says where a work stands. The words are the same in Go, SQL, CLI and JSON.
 type Status string
 
-// Live: somebody holds the work, or it has a due time.
+// Live: a session holds the work, or it has a due time.
 const (
 	Running      Status = "running"      // going forward → every other status
 	Retrying     Status = "retrying"     // going forward, the current step waits for its next attempt or lookup → running, compensating, review

@@ -40,8 +40,8 @@ func Do[In, Out any](name string, run func(context.Context, Call[In]) (Out, erro
 	return a
 }
 
-// DefaultTimeout is the time one attempt has from being armed to its answer, and DefaultSettle the time after
-// which a request nobody heard back from has either taken effect visibly or never will.
+// DefaultTimeout is the time one attempt has from being armed to its answer. DefaultSettle is the time
+// after which an unanswered request has either taken effect visibly or never will.
 const (
 	DefaultTimeout = 30 * time.Second
 	DefaultSettle  = 30 * time.Second
@@ -78,8 +78,9 @@ func (a *Action[In, Out]) Find(fn func(context.Context, Call[In]) (Finding[Out],
 	return a
 }
 
-// AtMostOnce says that nobody can tell whether the action happened. After a crash it goes to review. Never
-// twice unasked.
+// AtMostOnce says that the action must not be repeated and that its outcome is unknown after a crash.
+// The work then goes to review, unless [Action.Find] finds the effect. The action is never done twice
+// without a person saying so.
 func (a *Action[In, Out]) AtMostOnce() *Action[In, Out] { return a.repeat(RepeatAtMostOnce) }
 
 // Undo says how the action is undone. fn gets the result, and is called only when it is known: so the step has a

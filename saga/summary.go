@@ -47,7 +47,7 @@ type StepSummary struct {
 	Key        string `json:"key,omitempty"`
 	Repeat     Repeat `json:"repeat,omitempty"`
 	Evidence   Kind   `json:"evidence,omitempty"` // how we know that it is done
-	// Unconfirmed: it counts as done because nobody can tell whether it happened.
+	// Unconfirmed: the step counts as done although its outcome is unknown.
 	Unconfirmed bool            `json:"unconfirmed,omitempty"`
 	Undo        *StepSummary    `json:"undo,omitempty"`
 	Output      json.RawMessage `json:"-"` // for programs; not shown

@@ -24,7 +24,7 @@ func (m *machine) learnSignal(s *Signal) error {
 			m.unparked = true
 			return m.foldSignal(s, &Record{Kind: KindResumed, Error: says(s, "it stays as it is, although the source cancelled it")})
 		}
-		return m.note(s, "there is nothing the source cancelled and nobody could undo")
+		return m.note(s, "keep: the work is not in review for a conflict")
 	case SignalResolve:
 		return m.resolve(s)
 	case SignalPause:
@@ -89,7 +89,7 @@ func (m *machine) resolve(s *Signal) error {
 	case !s.Happened && m.stale(s):
 		return m.note(s, "verdict: records were forgotten since, and it may have been followed already; look again")
 	case m.st.Reason == ReasonConflict && !s.Happened:
-		return m.note(s, "verdict: the step stands until somebody makes it good; say so, or keep the work as it is")
+		return m.note(s, "verdict: the step stands until a person undoes it; say that the undo happened, or keep the work as it is")
 	}
 	m.unparked = true
 	return m.foldSignal(s, m.verdictOn(s, ss, dir))
@@ -187,8 +187,9 @@ func (m *machine) foldSignal(s *Signal, r *Record) error {
 	return m.fold(r)
 }
 
-// keep returns a body that somebody posted as the ledger keeps it. One that is too large, or no JSON, is
-// dropped: it must not make the record, or a later snapshot, unstorable.
+// keep returns the body of a signal or an adoption in the form in which the ledger stores it. A body
+// that is too large, or no JSON, is dropped: it must not make the record, or a later snapshot,
+// unstorable.
 func keep(body json.RawMessage, limit int) (kept json.RawMessage, dropped bool) {
 	if len(body) == 0 {
 		return nil, false

@@ -13,7 +13,7 @@
 //
 // The action returns the error as it is: [saga.Classify] reads the class from it. An action that knows more,
 // for example because the destination explains itself in the body, looks into the [StatusError] and marks the
-// error anew; the outermost mark wins.
+// error again; the outermost mark wins.
 //
 // # The send gate
 //
@@ -26,8 +26,8 @@
 // The proof works like this. Every connection is wrapped above its TLS layer, so that what the wrapper sees
 // written are request bytes and nothing else: no handshake, no alert. When net/http gives a connection to a
 // request it reports so (httptrace.GotConn), and the wrapper learns whose bytes come next. Before the first
-// of them it checks the context, its deadline and the gate. A connection that belongs to nobody writes
-// nothing. Before Do concludes "not sent" it shuts the request for good, so that a write which is still on
+// of them it checks the context, its deadline and the gate. A connection that belongs to no request
+// writes nothing. Before Do concludes "not sent" it shuts the request for good, so that a write which is still on
 // its way in another goroutine is refused, and the conclusion stays true.
 //
 // The class speaks of one request. An action should send one request that has an effect; two effects are two

@@ -203,7 +203,7 @@ func setBody(req *http.Request, body []byte) {
 	}
 }
 
-// spent is an empty body that, unlike http.NoBody, is not known to be empty.
+// spent is an empty body that the transport does not recognise as empty.
 type spent struct{}
 
 func (spent) Read([]byte) (int, error) { return 0, io.EOF }

@@ -101,10 +101,10 @@ func documents(n int64) []plan.Document {
 	return []plan.Document{{ID: "inv_" + numbered(n), Key: prefix + numbered(n), Fields: content(n, then), Revision: revision(then), Intact: true, Created: then}}
 }
 
-// errNow keeps a listing from being made anew: the one at hand stands.
+// errNow refuses a second listing, so that the listing at hand stays in use.
 var errNow = inbox.Permanent(errors.New("the benchmark measures what comes behind the listing"))
 
-// world is the two systems. Listings are empty, and fail once they are not to be made anew.
+// world is the two systems. Its listings are empty; once listed is set, a new listing fails.
 type world struct{ listed bool }
 
 func (w *world) parts(context.Context) ([]scan.Partition, error) {

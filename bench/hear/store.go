@@ -79,7 +79,8 @@ func (d Decisions) Drive(ctx context.Context, s Store) (j Judged, err error) {
 	return j, nil
 }
 
-// judge judges batches until nothing is left that nobody else has.
+// judge judges batches until the store hands out none: the deliveries that are left are locked by
+// other workers.
 func (d Decisions) judge(ctx context.Context, s Store, judged, applied *atomic.Int64) error {
 	policy := inbox.Policy{}
 	for {

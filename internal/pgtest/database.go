@@ -13,8 +13,8 @@ import (
 )
 
 // Database makes a new, empty database on a server and returns its URL and how to
-// drop it. Dropping cuts whoever is still connected. It is made from template0,
-// which nobody can have changed.
+// drop it. Dropping cuts the connections that are still open. The database is made
+// from template0, which no user can have changed.
 func Database(ctx context.Context, server string) (address string, drop func(context.Context) error, err error) {
 	return fromTemplate(ctx, server, "template0")
 }

@@ -8,7 +8,8 @@
 //     version in the usual places (/usr/lib/postgresql/*/bin and the like). They
 //     run a private cluster in a temporary folder that listens on a socket in
 //     that folder and nowhere else. When we are root, it runs as the user
-//     postgres or nobody, because PostgreSQL refuses root.
+//     postgres, or else as the system's unprivileged user, because PostgreSQL
+//     refuses root.
 //  3. Otherwise there is none. A test that asks for one is skipped and says so;
 //     where CI is set it fails instead, because there nothing may be skipped.
 //

@@ -20,9 +20,9 @@ type TB interface {
 	Skipf(format string, args ...any)
 }
 
-// URL returns the URL of a new, empty database and drops it when the test and its
-// subtests end, with whoever is still connected. Without a PostgreSQL the test is
-// skipped, or fails where CI is set.
+// URL returns the URL of a new, empty database. It drops the database when the test
+// and its subtests end, and cuts the connections that are still open. Without a
+// PostgreSQL the test is skipped, or fails where CI is set.
 func URL(tb TB) string {
 	tb.Helper()
 	server, err := sharedServer()

@@ -45,5 +45,5 @@ func serverUser() (*syscall.SysProcAttr, user, error) {
 		attr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 		return attr, user{uid: uid, gid: gid, other: true}, nil
 	}
-	return nil, user{}, errors.New("PostgreSQL refuses to run as root, and there is neither a user postgres nor nobody: run as another user")
+	return nil, user{}, errors.New("PostgreSQL refuses to run as root, and there is neither a user postgres nor an unprivileged system user: run as another user")
 }
