@@ -116,8 +116,8 @@ func (a *app) database(ctx context.Context, fn func(stores.DB) error) error {
 	return fn(db)
 }
 
-// isLedger looks at a SQLite file through a connection that cannot write, because opening a ledger would create
-// the file, or make a ledger of somebody else's.
+// isLedger checks that a SQLite file is a ledger, through a connection that cannot write. Opening a
+// ledger would create the file, or turn the database of another program into a ledger.
 func (ad address) isLedger(ctx context.Context) error {
 	if err := ad.isFile(); err != nil {
 		return err

@@ -19,8 +19,8 @@ one the rules allow where it stands, and every head must show what its chain say
 made the same thing, and nothing may be later than the ledger's clock. It changes nothing and may run beside
 coordinators.
 
-Findings end the command with 6, always: a damaged ledger is never a success. What it cannot find is a chain
-that somebody rewrote together with all its later hashes.`,
+Findings end the command with 6, always: a damaged ledger is never a success. One thing it cannot find: a
+record that was rewritten together with all later hashes of its chain.`,
 		Example: `  amends check
   amends check shop:order:10492
   amends check --saga order-to-invoice -o json | jq '.findings[].workId'`,

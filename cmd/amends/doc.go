@@ -79,8 +79,8 @@
 // What was asked for goes to stdout: as a table on a terminal, as plain aligned text elsewhere, and with -o json
 // as one JSON document. Hints, progress and errors go to stderr. Inputs and results are shown by size and hash
 // only, except by history and inbox show with --bodies. Texts from elsewhere are printed with control characters escaped.
-// There are no colours. What could do harm wants a flag that says so; only reconcile rebuild asks, and where nobody can
-// answer, it refuses.
+// There are no colours. An act that could do harm needs a flag that says so. Only reconcile rebuild
+// asks for a confirmation, and without a terminal it refuses.
 //
 // JSON is stable: fields are added, never renamed or removed. Numbers count; what names or numbers a thing is a text, even
 // where it has digits only, because JavaScript and jq lose the end of long numbers. Times are RFC 3339 in UTC, null where there is
@@ -102,7 +102,7 @@
 //	            pendingRevision (only when one waits), input: sha256, bytes
 //	            steps, an object by step name: done (the effect is there), status, externalId, attempts, error,
 //	            key (only once armed), repeat, evidence (only when done: done, found, resolved or adopted),
-//	            unconfirmed (only when true: it counts as done because nobody can tell whether it happened),
+//	            unconfirmed (only when true: counts as done although its outcome is unknown),
 //	            undo (only once begun; the same fields)
 //	            order: the names of the steps as defined
 //	            next: what happens by itself, and what is safe to do
@@ -169,7 +169,7 @@
 //	            cursorBefore, cursorAfter, seen, planned, applied, overLimit, errors, calls, plan (an id), note, error
 //	            next: what to give to --before; null on the last page
 //	reconcile rebuild, schedule run  the fields of a run
-//	reconcile approve  job, approved, before: at, actor, reason; before is null when nobody had
+//	reconcile approve  job, approved, before: at, actor, reason; before: null when it was not yet
 //	drift list  items[]: job, the fields of a finding as in reconcile show, firstAt, lastAt, runs (in a row)
 //	            next: what to give to --after; null on the last page
 //	schedule list  now (by the database's clock), paused (all jobs: null, or at, actor, reason)

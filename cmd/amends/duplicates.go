@@ -131,7 +131,8 @@ func (a *app) runDuplicates(cmd *cobra.Command, f ledger.Filter) error {
 	return nil
 }
 
-// source is who sent a duplicate, or a word for nobody.
+// source returns the name of the source of a duplicate, or a phrase for a source that the caller of
+// Start did not name.
 func source(s string) string {
 	if s == "" {
 		return "a source that was not named"

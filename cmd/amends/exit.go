@@ -79,7 +79,8 @@ func (f *failure) Error() string {
 
 func (f *failure) Unwrap() error { return f.err }
 
-// usage is an error of whoever typed the command. Every reason comes at once.
+// usage returns the error for a mistake in the command as typed. It holds every reason at once, so
+// that the user can mend them all together.
 func usage(next string, reasons ...string) error {
 	return &failure{exit: exitUsage, what: strings.Join(reasons, "; "), next: next}
 }

@@ -21,7 +21,7 @@ func (a *app) history() *cobra.Command {
 		Use: "history (WORK | --destination NAME | --saga NAME | --all) [flags]", Aliases: []string{"timeline"}, Args: atMostOneWork,
 		Short: "Show everything that happened to a work, record by record",
 		Long: `Show the chain of a work: one line a record, and one record a decision. A record says what was learned
-("invoice #2 unknown" is: of the second attempt of step invoice nobody knows what came), and behind the arrow
+("invoice #2 unknown" is: the outcome of the second attempt of step invoice is unknown), and behind the arrow
 which attempt it set in motion, with its deadline and its idempotency key. Attempts with the same key are the
 same intent.
 

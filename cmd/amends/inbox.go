@@ -63,7 +63,7 @@ var verdictMeanings = []meaning{
 	{inbox.Duplicate, "what it says was known: nothing follows from it"},
 	{inbox.Echo, "it tells of our own doing: nothing follows from it"},
 	{inbox.Malformed, "it was signed by its source and could not be read: nothing follows from it"},
-	{inbox.Unknown, "nobody has set up its source, tenant or type: nothing follows from it"},
+	{inbox.Unknown, "its source, tenant or type is not set up: nothing follows from it"},
 	{inbox.Ignored, "it was not meant to be judged: nothing follows from it"},
 }
 

@@ -57,7 +57,7 @@ func (a *app) printCounts(counts []inbox.Count) error {
 	for _, c := range counts {
 		name, words := string(c.Verdict), meaningOf(c.Verdict)
 		if c.Verdict == "" {
-			name, words = "to be judged", "nobody has judged it yet"
+			name, words = "to be judged", "the gate has not judged it yet"
 		}
 		g.add(c.Source, name, strconv.FormatInt(c.Count, 10), a.when(c.Last), words)
 	}

@@ -20,7 +20,7 @@ func (a *app) inboxObjects() *cobra.Command {
 		Use: "objects [OBJECT] [flags]", Args: atMostOneObject,
 		Short: "List objects that were heard of, and what is owed to them",
 		Long: `List the objects that were heard of, in the order of their names: the accepted version, what is owed to each, and
-when somebody looks at it.
+when a process works on it next.
 
 "fetch" means that the source is to be asked, "deliver" that the accepted state is to be handed over to become a
 work, "pending" that changes wait for one that has not come. All go on by themselves. "blocked" is what waits for a
@@ -171,7 +171,7 @@ type entryJSON struct {
 	Object      objectJSON `json:"object"`
 	State       string     `json:"state"` // known, gone, not known, blocked
 	Version     string     `json:"version"`
-	Newest      string     `json:"newestVersion"` // that anybody spoke of
+	Newest      string     `json:"newestVersion"` // that a delivery or a fetch named
 	Learned     string     `json:"origin"`        // event, or fetch
 	Fingerprint string     `json:"fingerprint"`
 	Body        *bodyJSON  `json:"body"`

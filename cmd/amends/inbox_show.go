@@ -151,7 +151,7 @@ func (a *app) printHearing(h *hearing, bodies bool) {
 	}
 }
 
-// said is what the delivery says, before anybody judged it.
+// said describes the content of the delivery as it was received, before the gate judges it.
 func (h *hearing) said() string {
 	words := map[inbox.Payload]string{
 		inbox.Whole: "the whole object", inbox.Delta: "a change to the object", inbox.Thin: "that the object changed",

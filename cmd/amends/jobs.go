@@ -83,7 +83,8 @@ func namesOf(jobs []schedule.State) []string {
 	return names
 }
 
-// runnable refuses what would only be refused later: nothing is run while somebody has paused it.
+// runnable returns an error while the job, or all jobs, are paused. A paused job begins no run, so
+// the command refuses at once instead of asking for a run that would be refused later.
 func (j *job) runnable() error {
 	m := j.halt()
 	if !m.Is() {

@@ -60,7 +60,7 @@ several sagas know the id, the saga follows behind a tab.`,
 	fl.StringVar(&f.WaitsFor, "waits-for", "", "works that wait for this destination, or for a pause: all, saga:NAME")
 	fl.StringVar(&f.Step, "step", "", "works where this step is at issue: retried, undone, in review or paused")
 	fl.StringVar(&f.ExternalID, "external-id", "", "works that recorded this external id")
-	fl.BoolVar(&f.Unconfirmed, "unconfirmed", false, "works with a step that counts as done because nobody can tell (after a rebuild)")
+	fl.BoolVar(&f.Unconfirmed, "unconfirmed", false, "works with a step that counts as done although its outcome is unknown (after a rebuild)")
 	times.flags(fl)
 	fl.BoolVar(&f.Newest, "newest", false, "those first that were started last")
 	fl.IntVar(&f.Limit, "limit", 50, "at most this many")
@@ -147,7 +147,7 @@ type headJSON struct {
 	Revision string      `json:"revision"`
 	Status   saga.Status `json:"status"`
 	Reason   saga.Reason `json:"reason"`
-	Session  string      `json:"session"` // who holds it; "" nobody
+	Session  string      `json:"session"` // the process that holds it; "": none does
 	Pending  int64       `json:"pendingSignals"`
 	WaitsFor string      `json:"waitsFor"` // a destination, or a pause (all, saga:NAME); "": nothing but its time
 	Unknown  bool        `json:"unknown"`  // no live process knows the definition that it waits for

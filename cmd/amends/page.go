@@ -2,7 +2,8 @@ package main
 
 import "fmt"
 
-// page cuts off what lies behind the limit, and reports whether there was anything: whoever lists asks for one more.
+// page cuts items to the limit, and reports whether there were more. The caller lists one item more
+// than the limit for this.
 func page[T any](items []T, limit int) ([]T, bool) {
 	return items[:min(len(items), limit)], len(items) > limit
 }

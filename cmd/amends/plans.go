@@ -77,7 +77,7 @@ func (a *app) nextOfPlan(p *plan.Stored) string {
 	return "to do it: " + apply
 }
 
-// approval says who lifted the bounds for a plan, "" when nobody has.
+// approval describes who lifted the bounds for a plan, when and why. It is "" while they stand.
 func approval(p *plan.Stored) string {
 	if p.Approved.Name == "" {
 		return ""

@@ -6,8 +6,8 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// progress shows on stderr how far something has come: a line that counts on a terminal, now and then a line of its
-// own elsewhere. Whoever wants JSON is not told.
+// progress shows on stderr how far a command has come: one line that counts on a terminal, now and
+// then a new line elsewhere. With -o json it shows nothing.
 type progress struct {
 	app  *app
 	bar  *progressbar.ProgressBar // nil: there is no terminal

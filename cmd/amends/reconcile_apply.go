@@ -21,7 +21,7 @@ func (a *app) reconcileApply() *cobra.Command {
 		Long: `Let a job carry out a plan that was made. Each action is looked at again right before it is done: what is not so any
 more is dropped as superseded, so that an old plan does no harm. What is over a bound is withheld; --approve lifts the
 bounds for this very plan, and says so in the ledger's database. What is for a person stays for a person. A job that
-nobody has approved yet applies a plan that is named, too: the rest of its runs only plan.
+is not approved yet applies a plan that is named, too: the rest of its runs only plan.
 
 ` + requestHelp,
 		Example: `  amends reconcile apply orders 5f3a1c2d --reason "read and found right"

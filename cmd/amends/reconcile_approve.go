@@ -14,7 +14,7 @@ func (a *app) reconcileApprove() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "approve JOB --reason WHY [flags]", Args: oneJob,
 		Short: "Let a new job change things, from its next run on",
-		Long: `Let a job change things, from its next run on. Until somebody has said so once, its runs only plan: read one of the
+		Long: `Let a job change things, from its next run on. Until it is approved once, its runs only plan: read one of the
 plans first, or apply one by hand. Its bounds stay as they are; to lift them for one plan: amends reconcile apply
 --approve.`,
 		Example: `  amends reconcile approve orders --reason "three plans were read and found right"`,
@@ -48,7 +48,7 @@ plans first, or apply one by hand. Its bounds stay as they are; to lift them for
 type approvedJSON struct {
 	Job      string    `json:"job"`
 	Approved *markJSON `json:"approved"`
-	Before   *markJSON `json:"before"` // null: nobody had
+	Before   *markJSON `json:"before"` // null: the job was not approved yet
 }
 
 func (a *app) printApproval(j *job, before schedule.Mark) error {

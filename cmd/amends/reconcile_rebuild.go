@@ -19,7 +19,7 @@ const rebuildHelp = `The job lists its source and its destination whole, and wri
   - what does not match, or stands twice, is recorded in review, so that nothing is started for it;
   - what the ledger knows already is left as it is.
 
-It makes nothing at the destination, and sends nothing. Its incremental listings begin anew afterwards.
+It makes nothing at the destination, and sends nothing. Its incremental listings start from the beginning afterwards.
 Until it has ended the program that has the job must hear no webhook and run no work, and no other may run:
 what is heard over an empty ledger is started, whatever stands.`
 
@@ -32,7 +32,7 @@ func (a *app) reconcileRebuild() *cobra.Command {
 		Long: `Let a job rebuild a ledger that was lost, or restored from an old backup, before anything else runs on it.
 ` + rebuildHelp + `
 
-It asks for the name of the job before it begins; where there is nobody to ask, --yes is needed. To be on the safe
+It asks for the name of the job before it begins; without a terminal to ask on, --yes is needed. To be on the safe
 side, look afterwards with: amends reconcile plan JOB.
 
 ` + requestHelp,
@@ -68,10 +68,11 @@ side, look afterwards with: amends reconcile plan JOB.
 	return cmd
 }
 
-// confirm says what a rebuild does, and wants the name of the job for it. Where nobody can answer it refuses.
+// confirm prints what a rebuild does and reads the name of the job as the confirmation. It refuses
+// where in is no terminal, because no person can answer there.
 func (a *app) confirm(ctx context.Context, in io.Reader, name string) error {
 	if !answers(in) {
-		return usage("read: amends reconcile rebuild --help; then, to go on without being asked: --yes", "there is nobody to ask for a confirmation")
+		return usage("read: amends reconcile rebuild --help; then, to go on without being asked: --yes", "there is no terminal to ask for a confirmation on")
 	}
 	fmt.Fprintf(a.err, "%s\n\nType the name of the job to go on: ", rebuildHelp)
 	line, err := readLine(ctx, in)

@@ -115,7 +115,7 @@ func (v *view) afterVerdict(step string, yes bool) []string {
 			"if it had happened after all, it will have happened twice",
 		}
 	case v.state.Reason == saga.ReasonConflict && !yes:
-		return []string{fmt.Sprintf("the coordinator will not follow: step %q stands until somebody makes it good, or until --keep leaves it", step)}
+		return []string{fmt.Sprintf("the coordinator will not follow: step %q stands until a person undoes it, or until --keep leaves it", step)}
 	case v.state.Reason == saga.ReasonConflict:
 		return []string{fmt.Sprintf("step %q counts as undone, and the other steps are undone, newest first", step)}
 	case dir == saga.Undo && yes:

@@ -26,7 +26,7 @@ the job makes up for.`,
   amends schedule pause --all --reason "INC-77: no comparison until it is closed"`,
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "all jobs")
-	byFlags(cmd, &by, "why; required, and shown to whoever wants to run it")
+	byFlags(cmd, &by, "why; required, and shown to a user who asks for a run")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		name, wrong := jobOrAll(args, all)
 		if wrong = append(wrong, byFaults(&by)...); len(wrong) > 0 {

@@ -240,7 +240,8 @@ func (a *app) printSteps(s *saga.Summary) {
 	}
 }
 
-// printHeard tells what others said to the work: signals nobody has read yet, and duplicates.
+// printHeard prints the signals that were posted to the work and that the coordinator has not read
+// yet, and the duplicates that were blocked.
 func (a *app) printHeard(v *view) {
 	if len(v.pending) > 0 {
 		fmt.Fprintln(a.out, "\nposted, not yet read by a coordinator")

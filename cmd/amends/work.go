@@ -70,7 +70,7 @@ func (w *which) unknown() error {
 		return &failure{
 			exit: exitNotFound, what: fmt.Sprintf("no work of this ledger recorded the external id %q", w.externalID),
 			err:  errors.New("either something else made it, or its answer was never recorded"),
-			next: "look at the destination for the key or reference of whoever made it, and at: amends list --review",
+			next: "look at the destination for the key or reference under which it was made, and at: amends list --review",
 		}
 	}
 	what := fmt.Sprintf("there is no work %q", w.work)

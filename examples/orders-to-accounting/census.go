@@ -40,7 +40,7 @@ func (c *census) add(h *ledger.Head) {
 	}
 	switch {
 	case h.Posted > h.Consumed:
-		c.live++ // somebody has said something that nobody has read yet
+		c.live++ // a signal was posted that the coordinator has not read yet
 	case h.Status.Terminal():
 		c.finished++
 		if h.Status == saga.Compensated {

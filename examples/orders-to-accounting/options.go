@@ -140,7 +140,7 @@ func (o *options) check() (faults []error) {
 	wrong(!(o.faults >= 0 && o.faults <= 1), "-faults must lie between 0 and 1") // NaN does not
 	wrong(!(o.edits >= 0 && o.edits <= 1), "-edits must lie between 0 and 1")
 	wrong(!(o.chaos >= 0 && o.chaos <= 1), "-chaos must lie between 0 and 1")
-	wrong(o.deaf && o.sweepsAlone, "-webhooks-only and -reconcile-only: then nobody would ever hear of an order")
+	wrong(o.deaf && o.sweepsAlone, "-webhooks-only and -reconcile-only: then the sync would never hear of an order")
 	wrong(o.deaf && o.loseLedger, "-lose-ledger needs the sweeps that -webhooks-only switches off")
 	wrong(o.outage && o.loseLedger, "-outage and -lose-ledger: one disaster at a time")
 	wrong(o.kills < 0, "-kills must not be negative")

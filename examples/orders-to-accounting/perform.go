@@ -13,8 +13,9 @@ import (
 	"github.com/amends-dev/amends/saga"
 )
 
-// perform is the whole play: both syncs over equal worlds, the person who answers what nobody else can, the audit
-// of both worlds and the report. It says whether the audit of the amends run is clean.
+// perform runs the whole play: both syncs over equal worlds, the operator who settles the works in
+// review, the audit of both worlds and the report. It reports whether the amends run is clean; see
+// report.Clean.
 func perform(ctx context.Context, o options, stdout, stderr io.Writer) (clean bool, err error) {
 	talk := stdout
 	if o.json {

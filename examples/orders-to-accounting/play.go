@@ -24,8 +24,8 @@ type play struct {
 	person  *operator
 	bar     *progress
 
-	lost  []string  // works whose receipt nobody can know of since the ledger was lost
-	quiet time.Time // since when, as far as we have seen, nobody has changed anything; zero: somebody may
+	lost  []string  // works whose receipt has an unknown outcome since the ledger was lost
+	quiet time.Time // since when World.Quiet was true; zero: it was not at the last look
 }
 
 // acts is the play from the first order to the audit.

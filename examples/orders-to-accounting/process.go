@@ -180,7 +180,7 @@ func (s *supervisor) kill(r *rand.Rand) bool {
 	if s.running[victim].Process.Kill() != nil {
 		return false
 	}
-	s.running[victim] = nil // nobody dies twice
+	s.running[victim] = nil // so that it is not chosen again
 	s.kills++
 	return true
 }
@@ -205,7 +205,7 @@ func (s *supervisor) stop() error {
 
 // crash ends every process as a power cut does: none is asked, none comes back before start.
 func (s *supervisor) crash() error {
-	s.end() // before the kills, so that nobody is started again
+	s.end() // before the kills, so that watch starts no process again
 	s.mu.Lock()
 	for _, cmd := range s.running {
 		if cmd != nil {

@@ -57,7 +57,8 @@ func open(ctx context.Context, db string) (stores.DB, error) {
 
 func (r *records) close() error { return r.ledger.Close() }
 
-// empty is an error when somebody has used the records before.
+// empty returns an error if the ledger holds works already: then an earlier run, or another
+// program, has used it.
 func (r *records) empty(ctx context.Context) error {
 	there, err := ledger.Heads(ctx, r.ledger, ledger.Filter{Limit: 1})
 	if err == nil && len(there) > 0 {
@@ -66,7 +67,8 @@ func (r *records) empty(ctx context.Context) error {
 	return err
 }
 
-// lose deletes everything that the sync remembers, and opens what there is then: nothing. Nobody may have it open.
+// lose deletes the database with everything that the sync remembers, and opens an empty one in its
+// place. Every other process must have closed the database before.
 func (r *records) lose(ctx context.Context) error {
 	if err := r.close(); err != nil {
 		return err
@@ -96,7 +98,7 @@ func dropFile(_ context.Context, file string) error {
 	return nil
 }
 
-// dropTables drops our tables and nobody else's.
+// dropTables drops the tables of amends, which it knows by their prefix, and leaves all others.
 func dropTables(ctx context.Context, url string) (err error) {
 	db, err := sqlx.ConnectContext(ctx, "postgres", url)
 	if err != nil {

@@ -38,13 +38,14 @@ type report struct {
 	Silent      []string            `json:"silent,omitempty"` // deleted in the shop without a word; listed for a person
 	Tampered    world.Tampered      `json:"-"`
 	Found       []found             `json:"found,omitempty"`  // what people did in the books then, and what the reconciler calls it
-	Beside      []string            `json:"beside,omitempty"` // what the reconciler found and nobody did
+	Beside      []string            `json:"beside,omitempty"` // findings that belong to no deed
 	Naive       naiveReport         `json:"naive"`
 
 	asked, undone string // works worth a look: one that was unconfirmed, one that was compensated
 }
 
-// classes is what the reconciler has to call each deed. What carries no mark of ours is nobody's business.
+// classes maps each deed to the class that the reconciler has to report for it. "" means no
+// finding: a note is not compared, and an invoice without our mark is left alone.
 var classes = map[world.Deed]plan.Class{
 	world.Edited: plan.Diverged, world.Noted: "", world.Voided: plan.PhantomDone, world.Deleted: plan.PhantomDone,
 	world.Copied: plan.Duplicate, world.Handmade: "",
@@ -84,8 +85,8 @@ func introduce(w io.Writer, o options) {
 	fmt.Fprintf(w, `%s from a shop into the books, and a receipt goes out for each.
 Shop, books and mail server are real ones on this machine; %.0f %% of requests meet
 a fault, and the sync is killed %s. %s
-A sync without a ledger does the same in a world of its own, in which nobody
-edits or cancels an order afterwards, because it would not hear of that. Seed %d.
+A sync without a ledger does the same in a world of its own, in which customers
+edit and cancel no order afterwards, because it would not hear of that. Seed %d.
 
 `, amount(o.orders, "paid order goes", "paid orders go"), 100*o.faults, amount(o.kills, "time", "times"), told, o.seed)
 }
@@ -144,7 +145,7 @@ func (r *report) reconciled(w io.Writer) {
 		r.Outage.told(w)
 	}
 	if r.Lost != nil {
-		fmt.Fprintf(w, "\nHalf-way the ledger was deleted, with %s in it. Rebuilt from shop and\nbooks it had %d; nothing was made or sent for that. %s count as sent,\nbecause nobody can know: %d of them were not.\n",
+		fmt.Fprintf(w, "\nHalf-way the ledger was deleted, with %s in it. Rebuilt from shop and\nbooks it had %d; nothing was made or sent for that. %s count as sent,\nbecause the outcome is unknown: %d of them were not.\n",
 			amount(r.Lost.Works, "work", "works"), r.Lost.Adopted, amount(r.Lost.Unconfirmed, "receipt", "receipts"), r.ReceiptsUnconfirmed)
 	}
 	if r.Reconciled.Verdict == "" {
@@ -162,7 +163,7 @@ func (r *report) reconciled(w io.Writer) {
 		r.deeds(w)
 	}
 	for _, b := range r.Beside {
-		fmt.Fprintf(w, "  found, and nobody's deed: %s\n", b)
+		fmt.Fprintf(w, "  found, and it belongs to no deed: %s\n", b)
 	}
 }
 

@@ -173,8 +173,9 @@ func documents(invoices []books.Invoice) []plan.Document {
 	return docs
 }
 
-// document is an invoice as it is compared. Its memo tells which version of the order it shows, and a digest of what we
-// wrote, by which it is known whether anybody has touched it since.
+// document returns an invoice in the form in which it is compared. The memo holds the version of
+// the order that the invoice shows, and a digest of the fields that the sync wrote. While the
+// digest matches the fields, the document is Intact: no other writer has changed them since.
 func document(inv *books.Invoice) plan.Document {
 	f := fields(inv.CustomerRef, inv.Lines)
 	d := plan.Document{

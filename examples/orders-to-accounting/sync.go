@@ -141,8 +141,8 @@ type receipt struct {
 // ExternalID is the message's id.
 func (r receipt) ExternalID() string { return r.MessageID }
 
-// sendReceipt sends the confirmation. A mail server remembers no key and answers no question, so this is the
-// step that nobody can tell about when its answer is lost.
+// sendReceipt sends the confirmation. A mail server knows no idempotency key and offers no lookup,
+// so the outcome of this step stays unknown when the answer is lost.
 func (s *Sync) sendReceipt(ctx context.Context, c saga.Call[shop.Order]) (receipt, error) {
 	r := receipt{MessageID: c.Key + "@orders.example"}
 	o := c.Input

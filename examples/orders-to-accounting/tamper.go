@@ -24,7 +24,7 @@ type found struct {
 // and everything is compared again.
 func (p *play) tamper(ctx context.Context) error {
 	if p.deaf {
-		return nil // nobody sweeps
+		return nil // there are no sweeps, so nothing is compared
 	}
 	for {
 		last, applied, err := p.reconcile(ctx)
@@ -173,7 +173,7 @@ func (p *play) lose(ctx context.Context) error {
 type loss struct {
 	Works       int `json:"works"`       // in the ledger when it was deleted
 	Adopted     int `json:"adopted"`     // that the rebuilt one knew at once, from shop and books
-	Unconfirmed int `json:"unconfirmed"` // of those, receipts of which nobody can know; they count as sent
+	Unconfirmed int `json:"unconfirmed"` // of those, with a receipt of unknown outcome
 }
 
 // rebuild runs the process that rebuilds the ledger, to its end. It is killed once on the way.
@@ -198,7 +198,8 @@ func (p *play) rebuild(ctx context.Context) error {
 	}
 }
 
-// adopted counts the works of a rebuilt ledger, and names those with a receipt of which nobody can know.
+// adopted counts the works of a rebuilt ledger, and names those whose receipt has an
+// unknown outcome: it counts as sent.
 func adopted(ctx context.Context, l ledger.Catalogue) (works int, unconfirmed []string, err error) {
 	c, err := count(ctx, l)
 	if err != nil {

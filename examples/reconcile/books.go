@@ -63,7 +63,7 @@ func (b *Books) Edit(id string, edit func(*Invoice)) bool {
 	return i >= 0
 }
 
-// Delete is somebody who deletes an invoice.
+// Delete deletes an invoice, as a bookkeeper would by hand.
 func (b *Books) Delete(id string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

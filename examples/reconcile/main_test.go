@@ -21,7 +21,7 @@ Anna has read the plan, and approves the job.
 One more comes in, and its webhook is lost. The sweep of what changed hears of it.
   orders-changed: ok, 6 seen
   books: inv-41 20.00, inv-42 25.00, inv-43 8.50, inv-44 12.00, inv-45 99.00, inv-46 5.00, 6 mails sent
-Somebody edits one invoice and deletes another. One order is cancelled, and one is not there any more.
+A bookkeeper edits one invoice and deletes another. One order is cancelled, and one is not there any more.
   plan: ok, 6 seen, 1 planned, 0 applied; 2 for a person to decide
   books: inv-41 20.00, inv-42 2.50, inv-44 12.00, inv-45 99.00, inv-46 5.00, 6 mails sent
 Plan e4607c16be29a02165aadf67f9ab781d of orders, mapping 1, generation 4

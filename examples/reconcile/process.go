@@ -43,7 +43,7 @@ func during(ctx context.Context, file string, shop *Shop, books *Books, story fu
 		return err
 	}
 	for i := range jobs {
-		jobs[i].Schedule = "@yearly" // in this story somebody asks for every run
+		jobs[i].Schedule = "@yearly" // the story asks for every run itself
 	}
 	runner, err := schedule.New(p.db, jobs, &schedule.Options{Poll: 5 * time.Millisecond})
 	if err != nil {

@@ -30,7 +30,7 @@ type Shop struct {
 // NewShop returns a shop without orders.
 func NewShop() *Shop { return &Shop{orders: map[string]Order{}} }
 
-// Put is somebody who orders, changes or cancels.
+// Put stores an order that a customer places, changes or cancels, as its next version.
 func (s *Shop) Put(o Order) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

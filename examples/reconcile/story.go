@@ -61,7 +61,7 @@ func tampered(ctx context.Context, s *story) error {
 	s.books.Delete("inv-43")
 	s.shop.Put(Order{ID: "44", Total: "12.00", Cancelled: true})
 	s.shop.Lose("45")
-	s.say("Somebody edits one invoice and deletes another. One order is cancelled, and one is not there any more.")
+	s.say("A bookkeeper edits one invoice and deletes another. One order is cancelled, and one is not there any more.")
 	if err := s.ask(ctx, "orders-compared", "plan"); err != nil {
 		return err
 	}

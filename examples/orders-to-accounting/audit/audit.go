@@ -10,16 +10,16 @@
 //     went to the customer's address (none when that address bounces); an edit
 //     changes the invoice and is no reason for another receipt;
 //   - a cancelled order has no live invoice, no mark and no receipt; one that
-//     was marked before it was cancelled may have its one receipt, which nobody
-//     can take back;
+//     was marked before it was cancelled may have its one receipt, because a
+//     sent mail cannot be taken back;
 //   - a deleted order has no live invoice, and if it was marked it may have its
 //     one receipt;
 //   - no live invoice and no message is about anything else;
 //   - no two invoices carry the same number.
 //
-// An [Option] says what else is known: whose receipt nobody can know about, and
-// where people laid hands on the books. Two receipts for one order are a finding
-// whatever is known.
+// An [Option] adds knowledge that these three do not hold: the orders for which
+// it is unknown whether a receipt was sent, and the references under which people
+// changed the books. Two receipts for one order are a finding with any option.
 package audit
 
 import (
@@ -67,8 +67,8 @@ type Result struct {
 	// Findings explains the last four, one by one, sorted by order.
 	Findings []Finding `json:"findings"`
 
-	// ReceiptsUnconfirmed counts the orders without a receipt of which nobody can
-	// know whether one was sent; see MayLackReceipt.
+	// ReceiptsUnconfirmed counts the orders without a receipt for which it is
+	// unknown to the program whether one was sent; see MayLackReceipt.
 	ReceiptsUnconfirmed int `json:"receiptsUnconfirmed"`
 	// Expected are findings in books that people laid hands on; see Tampered.
 	// They are no fault of the program, and nothing counts them.

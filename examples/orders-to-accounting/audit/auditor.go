@@ -34,8 +34,8 @@ func newAuditor(known []Option) *auditor {
 	return a
 }
 
-// booksf finds something in the books or in a mark that leads there, which is
-// expected where somebody laid hands on them.
+// booksf records a finding in the books, or in a mark that leads there. The
+// finding is expected where people changed the books; see Tampered.
 func (a *auditor) booksf(kind Kind, order, format string, args ...any) {
 	if a.tampered[order] {
 		a.result.Expected = append(a.result.Expected, Finding{Order: order, Kind: kind, What: fmt.Sprintf(format, args...)})
@@ -138,8 +138,9 @@ func (a *auditor) cancelled(o shop.Order) {
 	}
 }
 
-// deleted checks an order that is not in the shop any more. Nobody can take its
-// mark off.
+// deleted checks an order that is not in the shop any more. A mark that is left
+// on it is no finding: the shop refuses every request about the order, so the
+// program cannot take the mark off.
 func (a *auditor) deleted(o shop.Order) {
 	a.undone(o, "deleted", o.LateCancel || o.InvoiceID != "")
 }

@@ -14,9 +14,10 @@ func AsOf(t time.Time) Option {
 	return func(a *auditor) { a.due = func(o shop.Order) bool { return !o.PaidAt.After(t) } }
 }
 
-// MayLackReceipt names orders, by their references, of which nobody can know
-// whether a receipt was sent: who lost the record of it must not send it again.
-// One that is missing is no finding but counted.
+// MayLackReceipt names orders, by their references, for which the program cannot
+// know whether a receipt was sent: a program that lost its record of the sending
+// must not send again. A receipt that is missing there is no finding; it is
+// counted in Result.ReceiptsUnconfirmed.
 func MayLackReceipt(orders ...string) Option {
 	return func(a *auditor) { note(a.mayLack, orders) }
 }

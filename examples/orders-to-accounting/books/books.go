@@ -20,7 +20,7 @@
 // stay out of it for a while after it was made, and show its old content for a
 // while after it was updated. Asking for an invoice by its id is never behind.
 //
-// A list by mark has 100 invoices when nobody says otherwise, and 200 at most.
+// A list by mark has 100 invoices unless limit is set, and 200 at most.
 //
 // The memo is a free text that the books keep and never read. People work in the
 // books, too: they write a note on an invoice, which the API only shows, change
@@ -40,7 +40,7 @@ const (
 
 // Codes by which the books refuse.
 const (
-	// CodeUnknownCustomer (422): the draft names a customer nobody made.
+	// CodeUnknownCustomer (422): the draft names a customer that is not in the books.
 	CodeUnknownCustomer = "unknown_customer"
 	// CodeEmptyInvoice (422): the draft has no lines.
 	CodeEmptyInvoice = "empty_invoice"

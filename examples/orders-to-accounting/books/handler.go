@@ -69,8 +69,8 @@ func NewHandler(s *Store, o Options) http.Handler {
 	return mux
 }
 
-// Pages have defaultLimit invoices when nobody says otherwise, and never more
-// than maxLimit.
+// A page has defaultLimit invoices unless the request names a limit, and never
+// more than maxLimit.
 const (
 	defaultLimit = 100
 	maxLimit     = 200

@@ -31,6 +31,6 @@
 //
 // # Timing
 //
-// Whoever calls these servers needs a deadline below Timing.Silent, and may
+// A caller of these servers needs a deadline below Timing.Silent, and may
 // believe a lookup once Timing.Settled has passed since that deadline.
 package faults

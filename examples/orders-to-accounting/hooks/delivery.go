@@ -19,11 +19,11 @@ type delivery struct {
 	hook  shop.Webhook
 	id    string
 	fate  Fate
-	taken atomic.Bool // somebody answered with 2xx
+	taken atomic.Bool // a receiver answered with 2xx
 }
 
-// run sends the webhook, its copies and what somebody forges, and returns when
-// all of them are through. Its error is of the outbox, or the end of ctx.
+// run sends the webhook, its copies and the forged one beside it, and returns
+// when all of them are through. Its error is of the outbox, or the end of ctx.
 func (d *delivery) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	if d.fate.Forgery != Genuine {
@@ -48,8 +48,8 @@ func (d *delivery) run(ctx context.Context) error {
 	return nil
 }
 
-// insist sends until somebody answers with 2xx, or once. It calls leaving when
-// the first attempt is about to leave.
+// insist sends the webhook until a receiver answers with 2xx, or once with
+// Options.Once. It calls leaving when the first attempt is about to leave.
 func (d *delivery) insist(ctx context.Context, leaving func()) error {
 	if err := pause(ctx, d.hold("first", 0)); err != nil {
 		return err

@@ -13,7 +13,8 @@ import (
 // tries is how often a forger tries to be heard.
 const tries = 10
 
-// forge sends the forged webhook that belongs to d, until somebody answers it.
+// forge sends the forged webhook that belongs to d, until a receiver answers
+// with neither 429 nor 5xx, or tries attempts are over.
 func (d *delivery) forge(ctx context.Context) error {
 	h, body, err := d.forgery()
 	if err != nil {

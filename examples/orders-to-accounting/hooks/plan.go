@@ -11,7 +11,7 @@ type Plan struct {
 	Seed       uint64
 	Drops      float64 // share of webhooks whose first attempts never leave
 	Duplicates float64 // share of webhooks that arrive more than once
-	Forgeries  float64 // share of webhooks beside which somebody sends a forged one
+	Forgeries  float64 // share of webhooks that are sent together with a forged one
 }
 
 // The most that can become of one webhook.
@@ -37,7 +37,7 @@ var forgeries = []Forgery{WrongSecret, Altered, Stale}
 type Fate struct {
 	Copies  int     // how often it arrives beyond the first time
 	Dropped int     // how many of its first attempts never leave
-	Forgery Forgery // what somebody sends beside it
+	Forgery Forgery // the forged webhook sent beside it
 }
 
 // For returns the fate of the webhook with this id.

@@ -56,8 +56,9 @@ type Sender struct {
 	failed error
 }
 
-// Start sends what nobody has acknowledged, and what comes into the outbox
-// later. The context bounds the start only; the sender must be closed.
+// Start returns a sender that sends the webhooks in the outbox that are not
+// acknowledged, and those that come into it later. The context bounds the start
+// only; the sender must be closed.
 func Start(ctx context.Context, from Outbox, o Options) (*Sender, error) {
 	if len(o.Receivers) == 0 {
 		return nil, errors.New("hooks: there is no receiver to send to")

@@ -6,12 +6,12 @@ import "context"
 type Tally struct {
 	Made         int `json:"made"`         // webhooks in the outbox
 	Acknowledged int `json:"acknowledged"` // answered with 2xx
-	Lost         int `json:"lost"`         // never to be sent again, and nobody has them
+	Lost         int `json:"lost"`         // given up, and acknowledged by no receiver
 	Sent         int `json:"sent"`         // attempts that left, copies among them
 	Dropped      int `json:"dropped"`      // attempts that never left
 	Unheard      int `json:"unheard"`      // attempts that left and met no 2xx
 	Copies       int `json:"copies"`       // attempts beyond what was needed
-	Forged       int `json:"forged"`       // forged ones that somebody answered
+	Forged       int `json:"forged"`       // forged ones answered, other than with 429 or 5xx
 	Refused      int `json:"refused"`      // of those: with 4xx, as they should be
 	Believed     int `json:"believed"`     // of those: with 2xx
 }

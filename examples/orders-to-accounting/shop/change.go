@@ -40,8 +40,8 @@ func (s *Store) ClearSynced(ctx context.Context, id string) (Order, error) {
 	})
 }
 
-// Edit changes what is ordered, and with it the total. Whoever made an invoice
-// for the order is left with an old one.
+// Edit changes the lines of an order, and with them the total. An invoice that
+// was made for the order before is out of date then.
 func (s *Store) Edit(ctx context.Context, id string, lines []Line) (Order, error) {
 	return s.change(ctx, id, func(o *Order) (Topic, error) {
 		switch {
@@ -57,8 +57,8 @@ func (s *Store) Edit(ctx context.Context, id string, lines []Line) (Order, error
 	})
 }
 
-// Cancel cancels an order, also a marked one. The mark stays: taking it off is
-// for whoever set it.
+// Cancel cancels an order, also a marked one. The mark stays: the client that set
+// it has to take it off.
 func (s *Store) Cancel(ctx context.Context, id string) (Order, error) {
 	return s.change(ctx, id, func(o *Order) (Topic, error) {
 		if o.Status == Cancelled {
@@ -69,8 +69,8 @@ func (s *Store) Cancel(ctx context.Context, id string) (Order, error) {
 	})
 }
 
-// Delete takes an order out of the shop: from now on nobody is answered about
-// it, and nobody can change it. What was made for it elsewhere stays.
+// Delete takes an order out of the shop: from now on every read or change of it
+// is refused with CodeUnknownOrder. Documents made for it elsewhere stay.
 func (s *Store) Delete(ctx context.Context, id string) error {
 	_, err := s.change(ctx, id, func(o *Order) (Topic, error) {
 		o.Deleted = true

@@ -13,8 +13,8 @@ import (
 	"github.com/amends-dev/amends/examples/orders-to-accounting/internal/rest"
 )
 
-// Pages have defaultLimit orders when nobody says otherwise, and never more
-// than maxLimit.
+// A page has defaultLimit orders unless the request names a limit, and never
+// more than maxLimit.
 const (
 	defaultLimit = 100
 	maxLimit     = 500

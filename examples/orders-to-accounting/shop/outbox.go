@@ -30,7 +30,7 @@ func addedAs(s Status) Topic {
 	return TopicCreated
 }
 
-// Webhook is one change of one order, to be sent to whoever wants to hear.
+// Webhook is one change of one order, to be sent to the receivers of webhooks.
 type Webhook struct {
 	Seq     int64  `db:"seq"` // its place in the outbox
 	Order   string `db:"order_id"`
@@ -64,8 +64,8 @@ func post(ctx context.Context, tx *sqlx.Tx, topic Topic, o Order) (Webhook, erro
 	return w, nil
 }
 
-// Outbox returns the webhooks behind a place in the outbox that nobody has
-// acknowledged, oldest first.
+// Outbox returns the unacknowledged webhooks behind a place in the outbox, oldest
+// first.
 func (s *Store) Outbox(ctx context.Context, after int64, limit int) ([]Webhook, error) {
 	var all []Webhook
 	err := s.db.SelectContext(ctx, &all, `SELECT seq, order_id, version, topic, body FROM outbox
@@ -76,8 +76,8 @@ func (s *Store) Outbox(ctx context.Context, after int64, limit int) ([]Webhook, 
 	return all, nil
 }
 
-// Acknowledge notes that somebody has taken a webhook. It is not to be sent
-// again.
+// Acknowledge notes that a receiver has accepted a webhook. The webhook is not to
+// be sent again.
 func (s *Store) Acknowledge(ctx context.Context, seq int64) error {
 	if _, err := s.db.ExecContext(ctx, `UPDATE outbox SET acknowledged = 1 WHERE seq = ?`, seq); err != nil {
 		return fmt.Errorf("shop: acknowledge a webhook: %w", err)

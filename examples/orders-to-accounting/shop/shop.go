@@ -11,22 +11,22 @@
 //	POST   /orders/{id}/edit     Edit                           an Order; repeating it changes nothing
 //	POST   /orders/{id}/cancel                                  an Order; repeating it changes nothing
 //
-// What chooses orders can be combined. Times are as in RFC 3339. A page has 100
-// orders when nobody says otherwise, and 500 at most. CreatedFrom is inclusive
+// The parameters that choose orders can be combined. Times are as in RFC 3339. A
+// page has 100 orders unless limit is set, and 500 at most. CreatedFrom is inclusive
 // and createdTo is not, so that ranges can be put side by side.
 //
 // The shop's times are whole seconds, so several orders share an updatedAt.
-// ChangedSince is inclusive and read as the second it lies in: who asks again
-// from the newest updatedAt seen misses nothing and sees some orders twice. An
-// order that changes while somebody pages moves to the end of that list.
+// ChangedSince is inclusive and read as the second it lies in: a client that asks
+// again from the newest updatedAt seen misses nothing and sees some orders twice.
+// An order that changes while a client pages moves to the end of that list.
 //
 // A deleted order is as if it had never been: asking for it is a 404, and no
 // list or total has it. Only its webhook tells.
 //
 // A refusal carries a JSON body {"code", "message"}; the codes are the Code
-// constants. The shop knows nothing of whoever reads it. Some of its habits are
-// there to be met: an order can be edited, cancelled or deleted while someone
-// is working on it and after somebody marked it, and the mark moves the order's
+// constants. The shop knows nothing of its clients. A client has to cope with
+// some of its habits: an order can be edited, cancelled or deleted while a client
+// is working on it and after a client marked it, and the mark moves the order's
 // version and updatedAt as any other change does.
 //
 // Every change leaves a [Webhook] in the shop's outbox, in the transaction of
@@ -51,7 +51,7 @@ const (
 	CodeUnknownOrder = "unknown_order"
 	// CodeOrderCancelled (422): a cancelled order cannot be marked or edited.
 	CodeOrderCancelled = "order_cancelled"
-	// CodeOrderNotPaid (422): an order that nobody paid cannot be marked.
+	// CodeOrderNotPaid (422): an order that is not paid cannot be marked.
 	CodeOrderNotPaid = "order_not_paid"
 	// CodeOrderSynced (409): an order marked with an invoice cannot be marked
 	// with another one.
@@ -93,8 +93,8 @@ type Order struct {
 	// below included.
 	Version   int64     `json:"version"`
 	UpdatedAt time.Time `json:"updatedAt"`
-	// InvoiceID is the mark: the invoice somebody made for this order. An edit
-	// or a cancel leaves it where it is.
+	// InvoiceID is the mark: the invoice that a client made for this order. An
+	// edit or a cancel leaves it where it is.
 	InvoiceID string `json:"invoiceId,omitempty"`
 	// LateCancel says that the order carried a mark when it was cancelled. It
 	// stays when the mark is taken off.

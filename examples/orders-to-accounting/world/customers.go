@@ -50,8 +50,8 @@ func (c Config) Deleted(order string) bool {
 	return faults.Draw(c.Seed, "delete/"+order) < c.Deletes
 }
 
-// meanwhile is the customer who changes their mind at the worst moment: the
-// invoice is booked, and nobody has heard of it yet.
+// meanwhile acts for the customer who changes their mind at the worst moment: the
+// books have stored the invoice, and their answer to the sync has not left yet.
 func (w *World) meanwhile(ctx context.Context, inv books.Invoice) {
 	id, ok := strings.CutPrefix(inv.Reference, shop.Order{}.Ref())
 	switch {

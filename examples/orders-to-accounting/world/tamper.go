@@ -12,14 +12,15 @@ import (
 	"github.com/amends-dev/amends/examples/orders-to-accounting/shop"
 )
 
-// Deed is something that people do in the books, behind everybody's back.
+// Deed is a change that people make in the books by hand. The books send no
+// webhooks, so no sync is told of it.
 type Deed string
 
 // The deeds. All but the last are done to the one live invoice of a paid and
 // marked order.
 const (
 	Edited   Deed = "edited"   // other lines and another total, under the old memo
-	Noted    Deed = "noted"    // a note, which nobody but people writes
+	Noted    Deed = "noted"    // a note; only people write notes
 	Voided   Deed = "voided"   // voided
 	Deleted  Deed = "deleted"  // deleted for good
 	Copied   Deed = "copied"   // a second one like it, under the same reference
@@ -82,7 +83,7 @@ type desk struct {
 // invoices than deeds, the last deeds are not done.
 //
 // Call it when the world is quiet and the books are up to date. A second call
-// chooses among the invoices that nobody has touched.
+// chooses among the invoices that no earlier call has changed.
 func (w *World) Tamper(ctx context.Context) (Tampered, error) {
 	w.desk.mu.Lock()
 	defer w.desk.mu.Unlock()
@@ -106,8 +107,9 @@ func (w *World) Tamper(ctx context.Context) (Tampered, error) {
 	return done, nil
 }
 
-// untouched returns the paid and marked orders whose one live invoice nobody has
-// touched, in the sequence of the seed, and the invoices by reference.
+// untouched returns the paid and marked orders whose one live invoice is neither
+// posted nor changed by an earlier deed, in the sequence of the seed. It also
+// returns the live invoices by reference.
 func (w *World) untouched(ctx context.Context) ([]shop.Order, map[string]books.Invoice, error) {
 	all, err := w.shop.Orders(ctx)
 	if err != nil {
@@ -159,11 +161,12 @@ func (w *World) tamper(ctx context.Context, deed Deed, o shop.Order, inv books.I
 	case Handmade:
 		return w.books.AddInvoice(ctx, books.Draft{Customer: inv.Customer, Reference: "by telephone, after " + o.ID, Lines: inv.Lines[:1]}, 0)
 	default:
-		return inv, fmt.Errorf("nobody knows how to do %q", deed)
+		return inv, fmt.Errorf("unknown deed %q", deed)
 	}
 }
 
-// cook is what somebody makes of an invoice's lines. The total is another one.
+// cook returns an invoice's lines as an edit by hand leaves them. Their total is
+// another one.
 func (c Config) cook(order string, lines []books.Line) []books.Line {
 	lines = slices.Clone(lines)
 	at := int(c.tamperDraw("line", order) * float64(len(lines)))

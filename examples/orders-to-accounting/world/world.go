@@ -8,12 +8,13 @@
 // one can be set to the same task.
 //
 // Customers change their minds at two times: some cancel or edit as soon as their
-// invoice is booked, others edit or cancel after the order is marked. Whoever
-// moves the order hears of it by webhook, or by asking; of an early cancel also
-// by the shop's refusal to mark. The shop's owner deletes some orders, and
-// people work in the books without a word to anybody; see [World.Tamper].
+// invoice is booked, others edit or cancel after the order is marked. The sync
+// learns of it by webhook, or by asking the shop; of an early cancel also by the
+// shop's refusal to mark. The shop's owner deletes some orders. People change
+// invoices in the books, and no sync is told; see [World.Tamper].
 //
-// A world runs in the supervisor's process, which nobody kills.
+// A world runs in the supervisor's process. The supervisor kills the processes
+// of the syncs only, so a world is never killed.
 package world
 
 import (
@@ -44,7 +45,7 @@ type Config struct {
 	// Faults is the share of requests that meet a fault, from 0 to 1.
 	Faults float64
 	// Cancels is the share of orders that are cancelled as soon as their
-	// invoice is in the books and before anybody could mark them.
+	// invoice is in the books and before the sync could mark them.
 	Cancels float64
 	// Bounces is the share of customers whose address refuses mail.
 	Bounces float64
@@ -60,8 +61,8 @@ type Config struct {
 	Deletes float64
 	// Tampering says what people do in the books when Tamper is called.
 	Tampering Tampering
-	// Webhooks says who hears of changes and what happens on the way; its seed
-	// is the world's. Without receivers nobody hears.
+	// Webhooks names the receivers of the webhooks and says what happens on the
+	// way; its seed is the world's. Without receivers no webhook is sent.
 	Webhooks hooks.Options
 	// Timing says how long slow things take. Zero means DefaultTiming.
 	Timing faults.Timing
@@ -84,7 +85,7 @@ type World struct {
 	outage  faults.Outage // of the books
 	crowd   *crowd
 	desk    desk
-	sender  *hooks.Sender  // nil: nobody hears
+	sender  *hooks.Sender  // nil: no webhook is sent
 	closers []func() error // in the order of opening
 }
 
