@@ -72,7 +72,7 @@ func TestMeasures(t *testing.T) {
 		}
 	}
 	t.Logf("%-50s %6d", "rules without a test", untested)
-	for _, story := range []string{"quickstart", "webhooks", "reconcile"} {
+	for _, story := range []string{"quickstart", "webhooks", "reconcile", "service"} {
 		packages, names := uses(t, "examples/"+story)
 		t.Logf("%-50s %6d packages, %d names", "examples/"+story+" uses", packages, names)
 	}

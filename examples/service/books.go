@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/amends-dev/amends/reconcile"
+	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/saga"
+	"github.com/amends-dev/amends/sagahttp"
+)
+
+// Invoice is an invoice as the books have it.
+type Invoice struct {
+	ID        string `json:"id,omitempty"`
+	Reference string `json:"reference"` // the work id: by it we know our own again
+	Version   string `json:"version"`   // of the order that it shows
+	Cents     int64  `json:"cents"`
+	Void      bool   `json:"void,omitempty"`
+}
+
+// ExternalID is what the books call it.
+func (i Invoice) ExternalID() string { return i.ID }
+
+// Books are where the invoices are.
+type Books struct{ client *sagahttp.Client }
+
+func newBooks(address string) (*Books, error) {
+	client, err := sagahttp.New(address, nil)
+	return &Books{client}, err
+}
+
+// create makes the invoice of an order, or brings the one up to date that an earlier version of the order has.
+func (b *Books) create(ctx context.Context, c saga.Call[Order]) (made Invoice, err error) {
+	r := sagahttp.Request{
+		Method: http.MethodPost, Path: "/invoices", Key: c.Key, Into: &made,
+		Body: Invoice{Reference: c.Work, Version: c.Revision, Cents: c.Input.Cents},
+	}
+	if id := c.PreviousID(); id != "" {
+		r.Method, r.Path = http.MethodPut, sagahttp.Path("invoices", id)
+	}
+	_, err = b.client.Do(ctx, r)
+	return made, err
+}
+
+// find asks whether the invoice of this version is there. A void one is none.
+func (b *Books) find(ctx context.Context, c saga.Call[Order]) (saga.Finding[Invoice], error) {
+	all, err := b.list(ctx, url.Values{"reference": {c.Work}})
+	if err != nil {
+		return saga.CannotTell[Invoice](), err
+	}
+	var live []Invoice
+	for _, i := range all {
+		if !i.Void && (i.Version == c.Revision || i.ID != c.PreviousID()) {
+			live = append(live, i)
+		}
+	}
+	return saga.Found(live...), nil
+}
+
+// void undoes create.
+func (b *Books) void(ctx context.Context, c saga.Call[Order], i Invoice) error {
+	_, err := b.client.Do(ctx, sagahttp.Request{Method: http.MethodPost, Path: sagahttp.Path("invoices", i.ID, "void"), Key: c.Key})
+	return err
+}
+
+// marked lists everything that carries our mark, void or not.
+func (b *Books) marked(ctx context.Context, _ reconcile.Query) (reconcile.Documents, error) {
+	all, err := b.list(ctx, url.Values{"prefix": {"shop:order:"}})
+	return reconcile.Documents{Documents: documents(all)}, err
+}
+
+// under lists everything that carries one mark.
+func (b *Books) under(ctx context.Context, reference string) ([]plan.Document, error) {
+	all, err := b.list(ctx, url.Values{"reference": {reference}})
+	return documents(all), err
+}
+
+func (b *Books) list(ctx context.Context, which url.Values) (all []Invoice, err error) {
+	_, err = b.client.Do(ctx, sagahttp.Request{Method: http.MethodGet, Path: "/invoices", Query: which, Into: &all})
+	return all, err
+}
+
+func documents(all []Invoice) []plan.Document {
+	docs := make([]plan.Document, len(all))
+	for n, i := range all {
+		docs[n] = plan.Document{
+			ID: i.ID, Key: i.Reference, Revision: i.Version, Void: i.Void, Fields: plan.Fields{"cents": fmt.Sprint(i.Cents)},
+		}
+	}
+	return docs
+}

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"expvar"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/amends-dev/amends/reconcile/schedule"
+	"github.com/amends-dev/amends/store"
+)
+
+// The whole program: webhooks make, change and void invoices, a forged one does nothing, a comparison makes up
+// for a lost one, and the process says that it is healthy and what it did.
+func TestService(t *testing.T) {
+	t.Parallel()
+	o, file, url, counted := newOutside(t), filepath.Join(t.TempDir(), "amends.db"), "http://"+free(t), new(expvar.Map).Init()
+	env := map[string]string{
+		"DATABASE": file, "LISTEN": strings.TrimPrefix(url, "http://"), "SHOP_URL": o.shop.URL, "BOOKS_URL": o.books.URL, "WEBHOOK_SECRET": secret,
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- run(ctx, func(name string) string { return env[name] }, slog.New(slog.DiscardHandler), counted)
+	}()
+	until(t, func() bool { return get(t, url+"/healthz") != "" }, "the process is healthy")
+
+	tell := func(order Order, want string) {
+		t.Helper()
+		if status := o.tell(url, secret, o.put(order)); status != http.StatusOK {
+			t.Fatalf("the webhook was answered with %d", status)
+		}
+		until(t, func() bool { return o.String() == want }, want)
+	}
+	tell(Order{ID: "1", Status: "paid", Cents: 2000}, "inv_1 of shop:order:1: 2000")
+	tell(Order{ID: "1", Status: "paid", Cents: 2500}, "inv_1 of shop:order:1: 2500")
+	if status := o.tell(url, "whsec_YSBzZWNyZXQgb2Ygc29tZSBvdGhlcg==", Order{ID: "1", Version: 9, Status: "cancelled"}); status != http.StatusUnauthorized {
+		t.Errorf("a forged webhook was answered with %d", status)
+	}
+	tell(Order{ID: "1", Status: "cancelled", Cents: 2500}, "inv_1 of shop:order:1: 2500 void")
+
+	o.put(Order{ID: "2", Status: "paid", Cents: 800}) // and its webhook is lost
+	db, err := store.Open(t.Context(), file, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if err := schedule.Approve(t.Context(), db, "orders", "anna", "a test"); err != nil {
+		t.Fatal(err)
+	}
+	if run := asked(t, db, "orders"); run.Seen != 2 || run.Planned != 1 || run.Applied != 1 {
+		t.Errorf("the comparison saw %d, planned %d and applied %d; want 2, 1 and 1: %s", run.Seen, run.Planned, run.Applied, run.Note)
+	}
+	until(t, func() bool { return strings.HasSuffix(o.String(), ", inv_2 of shop:order:2: 800") }, "the lost order has its invoice")
+
+	var counts struct {
+		Steps map[string]map[string]map[string]int `json:"steps"`
+	}
+	if err := json.Unmarshal([]byte(get(t, url+"/counters")), &counts); err != nil || counts.Steps["invoice-order"]["invoice"]["done"] != 3 {
+		t.Errorf("counted %+v, %v; want three invoices done", counts, err)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// What a program needs beside its adapters stays small: main.go and saga.go have 150 lines together.
+func TestWiringIsSmall(t *testing.T) {
+	t.Parallel()
+	lines := 0
+	for _, file := range []string{"main.go", "saga.go"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines += strings.Count(string(text), "\n")
+	}
+	if lines > 150 {
+		t.Errorf("the wiring and the saga have %d lines; 150 at most", lines)
+	}
+}
+
+// asked has a job run by hand, as amends does, and waits for its end.
+func asked(t *testing.T, db store.DB, job string) schedule.RunRow {
+	t.Helper()
+	run, err := schedule.Request(t.Context(), db, job, schedule.Ask{By: "anna", Why: "a test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, func() bool {
+		if run, err = db.Run(t.Context(), job, run.Number); err != nil {
+			t.Fatal(err)
+		}
+		return !run.Open()
+	}, "the run has ended")
+	if run.Verdict != schedule.OK {
+		t.Fatalf("%s ended %s: %s %s", job, run.Verdict, run.Note, run.Error)
+	}
+	return run
+}
+
+// get is the body of an answer with 200, and a space where that is empty; else nothing.
+func get(t *testing.T, url string) string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return "" // it does not listen yet
+	}
+	defer a.Body.Close()
+	body, err := io.ReadAll(a.Body)
+	if err != nil || a.StatusCode != http.StatusOK {
+		return ""
+	}
+	return string(body) + " "
+}
+
+// free is an address at which nothing listens.
+func free(t *testing.T) string {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// until waits until a condition holds.
+func until(t *testing.T, holds func() bool, what string) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for late := time.After(2 * time.Minute); !holds(); {
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("it never came to this: %s", what)
+		}
+	}
+}

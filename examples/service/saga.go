@@ -1,0 +1,36 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/reconcile/plan"
+	"github.com/amends-dev/amends/saga"
+)
+
+const sagaName = "invoice-order"
+
+// define is the saga: a paid order has one invoice. create is asked for by find when its answer was lost.
+func define(b *Books) (*saga.Definition[Order], error) {
+	return saga.Define(sagaName, 1, saga.Do("invoice", b.create).To("books").Find(b.find).Undo(b.void))
+}
+
+// decide says what should be of an order, by whichever way its state came.
+func decide(o inbox.Snapshot) (saga.Change, error) {
+	var order Order
+	if err := json.Unmarshal(o.Body, &order); err != nil {
+		return saga.Change{}, fmt.Errorf("%s is no order: %w", o.Object, err)
+	}
+	switch order.Status {
+	case "paid":
+		return saga.Change{Input: order}, nil
+	case "cancelled":
+		return saga.Change{Want: saga.WantWithdrawn, Input: order, Reason: "cancelled in the shop"}, nil
+	default:
+		return saga.Change{Want: saga.WantNothing, Input: order}, nil
+	}
+}
+
+// fields are what an invoice should say for an order.
+func fields(o Order) plan.Fields { return plan.Fields{"cents": fmt.Sprint(o.Cents)} }
