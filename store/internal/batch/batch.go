@@ -1,5 +1,6 @@
-// Package batch gathers calls that arrive at the same time into batches, so that many of them share one commit. It
-// waits for nobody: a call that is alone is a batch of one, and while one batch is being written the next gathers.
+// Package batch gathers calls that arrive at the same time into batches, so that many of them share
+// one commit. It does not wait for further calls: a call that is alone is a batch of one, and while
+// one batch is being written the next gathers.
 package batch
 
 import (
@@ -17,7 +18,7 @@ var ErrClosed = errors.New("the store is closed")
 type Call[W any] struct {
 	Work W
 
-	ctx   context.Context //nolint:containedctx // its caller's: a writer asks whether anybody still waits
+	ctx   context.Context //nolint:containedctx // the caller's: a writer checks whether the caller still waits
 	state atomic.Int32
 	done  chan error
 }
@@ -95,7 +96,7 @@ func (g *Group[W]) do(ctx context.Context, work W) (*Call[W], error) {
 			return nil, err
 		}
 		return c, err
-	case <-g.closed: // nobody takes it any more; who took it has answered
+	case <-g.closed: // no writer takes the call any more; a writer that had taken it has answered
 		if c.state.CompareAndSwap(waiting, left) {
 			return nil, ErrClosed
 		}
@@ -104,7 +105,7 @@ func (g *Group[W]) do(ctx context.Context, work W) (*Call[W], error) {
 }
 
 func ended(ctx context.Context) error {
-	return fmt.Errorf("nobody knows yet whether it is stored, try again: %w", context.Cause(ctx))
+	return fmt.Errorf("it is not known yet whether it is stored, try again: %w", context.Cause(ctx))
 }
 
 // Close waits until the writers have done what they hold. Who is still waiting then gets [ErrClosed].

@@ -353,7 +353,7 @@ func (s *chains) failed(ctx context.Context, err error, format string, args ...a
 	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), s.db.Explain(ctx, err))
 }
 
-// token draws a session's name. Zero means nobody.
+// token draws a session's name. Zero is never drawn: it stands for no session.
 func token() saga.Token {
 	for {
 		var b [8]byte

@@ -13,7 +13,7 @@ import (
 // inbox implements [inbox.Reader].
 type inboxRole struct{ db *Dialect }
 
-// pageSize is how long a list is when nobody says.
+// pageSize is the length of a list when the caller sets no limit.
 const pageSize = 100
 
 func (s *inboxRole) selected(f *inbox.DeliveryFilter) *where {

@@ -12,7 +12,8 @@ import (
 	"github.com/amends-dev/amends/store/internal/rows"
 )
 
-// Draft begins a plan, and erases what nobody needs any more.
+// Draft begins a plan of a job, discards the job's unfinished draft, and erases the job's discarded
+// plans.
 func (s *plans) Draft(ctx context.Context, job string) (plan.Ref, error) {
 	draft := plan.Ref{Job: job}
 	job = rows.Name(job)

@@ -62,7 +62,7 @@ func (w writer) choose(ctx context.Context, dest any, query string, args ...any)
 // Approve notes an approval.
 func (s *plans) Approve(ctx context.Context, id string, by saga.Actor) error {
 	if by.Name == "" {
-		return errors.New("approve plan " + id + ": nobody says so; an approval has an actor")
+		return errors.New("approve plan " + id + ": the actor has no name")
 	}
 	err := s.write(Again(ctx), func(ctx context.Context, w writer) error {
 		var known []int64
