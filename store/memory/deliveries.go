@@ -11,7 +11,7 @@ import (
 	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
-// pageSize is how long a list is when nobody says.
+// pageSize is the length of a list when the caller sets no limit.
 const pageSize = 100
 
 // Deliveries returns deliveries, "the newest first".

@@ -10,8 +10,9 @@ import (
 	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
-// Judge hands out "deliveries nobody has judged, the oldest first, with the entries of their objects". The
-// callback works on copies, which replace what is stored when it returns nil.
+// Judge hands out deliveries that have not been judged yet, "the oldest first, with the entries of
+// their objects". The callback works on copies. The copies replace the stored values when it
+// returns nil.
 func (db *DB) Judge(ctx context.Context, limit int, decide func(time.Time, []inbox.Delivery, map[inbox.Object]*inbox.Entry) error) (int, error) {
 	now, unlock, err := db.enter(ctx)
 	if err != nil {

@@ -153,7 +153,7 @@ func (db *DB) OpenSession(ctx context.Context, ttl time.Duration, label string, 
 	}
 	defer unlock()
 	t := saga.Token(random())
-	for db.sessions[t] != nil || t == 0 { // zero means nobody
+	for db.sessions[t] != nil || t == 0 { // zero stands for no session
 		t = saga.Token(random())
 	}
 	db.sessions[t] = &session{label: label, opened: now, renewed: now, expires: now.Add(ttl), knows: slices.Clone(knows)}

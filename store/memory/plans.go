@@ -214,7 +214,7 @@ func (db *DB) Approve(ctx context.Context, id string, by saga.Actor) error {
 	defer unlock()
 	switch _, known := db.planned.approved[id]; {
 	case by.Name == "":
-		return errors.New("approve plan " + id + ": nobody says so; an approval has an actor")
+		return errors.New("approve plan " + id + ": the actor has no name")
 	case len(db.finished(func(p *planState) bool { return p.ID == id })) == 0:
 		return fmt.Errorf("approve plan %s: %w", id, plan.ErrNotFound)
 	case !known:
