@@ -34,10 +34,12 @@ func (db *DB) setControl(ctx context.Context, c sqlstore.ControlArgs) (version i
 // setControlText stores a control and answers its version and time, or no row. The parameters: $1 the clock, $2 the
 // session, $3 kind, $4 name, $5 the version it was decided on, $6 body, $7 actor, $8 reason, $9 nonce.
 //
-// The row of the counter is locked first, until the end: so versions become visible in their order, and who sees one sees
-// all before it. Then the session's row is locked, too, and judged by the clock as it is then: whoever buries the session
-// does so before that, and it is refused, or after this was stored. What this statement saw before it had the locks
-// does not count: a row that changed since is judged again as it is now.
+// The statement locks the row of the counter first and keeps the lock until the end. Versions
+// therefore become visible in their order, and a reader that sees one version sees all versions
+// before it. Then the statement locks the session's row and judges it by the clock at that moment.
+// A process that buries the session does so either before that lock, and the set is refused, or
+// after the control was stored. Rows that the statement read before it had the locks do not count:
+// a row that has changed since is judged again in its new state.
 const setControlText = `WITH
 	counter AS MATERIALIZED (SELECT controls FROM amends_meta FOR NO KEY UPDATE),
 	clock AS MATERIALIZED (SELECT ` + clock + ` AS now, controls + 1 AS version FROM counter),

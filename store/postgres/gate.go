@@ -12,7 +12,8 @@ import (
 	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
-// Judge hands out what nobody has judged. Verdicts and entries are one transaction.
+// Judge hands out deliveries that have not been judged yet. It stores verdicts and entries in one
+// transaction.
 func (db *DB) Judge(ctx context.Context, limit int, decide func(time.Time, []inbox.Delivery, map[inbox.Object]*inbox.Entry) error) (int, error) {
 	if err := ctx.Err(); err != nil || limit <= 0 {
 		return 0, err
@@ -55,7 +56,7 @@ func (db *DB) Judge(ctx context.Context, limit int, decide func(time.Time, []inb
 	return n, nil
 }
 
-// Lease hands out entries that are due and nobody works on.
+// Lease hands out entries that are due and whose lease, if any, is over.
 func (db *DB) Lease(ctx context.Context, limit int, decide func(time.Time, *inbox.Entry) error) ([]inbox.Entry, error) {
 	if err := ctx.Err(); err != nil || limit <= 0 {
 		return nil, err
@@ -151,8 +152,8 @@ func (db *DB) locks(tx *sqlx.Tx) *locked {
 	}
 }
 
-// lock locks the entries of the objects of deliveries. Objects nobody has heard of get an entry that is not stored
-// yet: [locked.store] finds out whether somebody else was first.
+// lock locks the entries of the objects of deliveries. An object that the store does not have gets
+// an entry that is not stored yet: [locked.store] finds out whether another transaction was first.
 func (db *DB) lock(ctx context.Context, tx *sqlx.Tx, ds []inbox.Delivery) (*locked, error) {
 	seen := make(map[inbox.Object]bool, len(ds))
 	var objects []inbox.Object

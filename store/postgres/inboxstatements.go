@@ -83,9 +83,10 @@ var acceptColumns = slices.Concat(
 	[]rows.Column{{Name: "body", Kind: rows.Words}},
 )
 
-// acceptText stores deliveries whose keys differ. Each has a number before anybody knows whether it will need one:
-// a digest that comes back with that number is new. The order inside the inserts is what keeps two writers that meet
-// from waiting for each other in a circle.
+// acceptText stores deliveries whose keys differ. The statement draws a number for each delivery
+// before it knows whether the delivery is new: a digest that comes back with that number is new.
+// The inserts are ordered, so that two writers of the same keys do not wait for each other in a
+// circle.
 func acceptText(batch string) string {
 	beforeVerdict := rows.InboxColumns[:rows.Verdict]
 	return `WITH c AS MATERIALIZED (SELECT clock_timestamp() AS now),
@@ -173,7 +174,7 @@ var dueText = `
 	ORDER BY e.due_at LIMIT $1
 	FOR UPDATE SKIP LOCKED`
 
-// newEntriesText leaves out what somebody else has inserted meanwhile.
+// newEntriesText leaves out entries that another transaction has inserted in the meantime.
 var newEntriesText = `
 	INSERT INTO amends_objects (` + rows.Names("", entryColumns) + `)
 	SELECT ` + from(entryColumns) + ` FROM ` + unnested(entryColumns) + `
