@@ -15,7 +15,8 @@ import (
 	"github.com/amends-dev/amends/store/internal/sqlstore"
 )
 
-// Judge hands out what nobody has judged. Verdicts and entries are one transaction.
+// Judge hands out deliveries that have not been judged yet. It stores verdicts and entries in one
+// transaction.
 func (db *DB) Judge(ctx context.Context, limit int, decide func(time.Time, []inbox.Delivery, map[inbox.Object]*inbox.Entry) error) (int, error) {
 	if limit <= 0 {
 		return 0, nil
@@ -62,7 +63,7 @@ func (db *DB) Judge(ctx context.Context, limit int, decide func(time.Time, []inb
 	return n, nil
 }
 
-// Lease hands out entries that are due and nobody works on.
+// Lease hands out entries that are due and whose lease, if any, is over.
 func (db *DB) Lease(ctx context.Context, limit int, decide func(time.Time, *inbox.Entry) error) ([]inbox.Entry, error) {
 	if limit <= 0 {
 		return nil, nil

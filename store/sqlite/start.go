@@ -11,7 +11,8 @@ import (
 // StartTx inserts head and first record within the caller's transaction, unheld and due now. The answer is
 // final only when tx commits. tx must be on this ledger's file, and should have begun IMMEDIATE (_txlock=immediate
 // in the DSN of modernc.org/sqlite): a transaction that begins as a reader may be refused when it starts to write.
-// Until it ends nobody else can write to the file, this ledger's own process included.
+// Until tx ends, no other connection can write to the file, those of this ledger's own process
+// included.
 func (db *DB) StartTx(ctx context.Context, tx ledger.Tx, e ledger.Entry) (ledger.Answer, error) {
 	a, err := db.startTx(ctx, tx, e)
 	if err != nil {

@@ -195,8 +195,8 @@ func (w *writer) close() error {
 	if w.conn == nil {
 		return nil
 	}
-	// An open statement keeps SQLite's connection alive behind close: then nothing is checkpointed, the log stays
-	// beside the file, and whoever copies the file alone copies an empty ledger.
+	// An open statement keeps SQLite's connection alive behind close. Then SQLite makes no
+	// checkpoint, the log stays beside the file, and a copy of the file alone is an empty ledger.
 	var errs []error
 	for _, stmt := range w.stmts {
 		errs = append(errs, stmt.Close())
