@@ -153,8 +153,9 @@ func appendMissing(b *bench) {
 	}
 }
 
-// NoLease: "the record arms something and the session is not live; nothing was stored". Not live is: buried,
-// expired though nobody has noticed yet, or never opened.
+// NoLease: "the record arms something and the session is not live; nothing was stored". A session
+// is not live when it was buried, when its lease has expired although no process has buried it yet,
+// or when it was never opened.
 func appendNoLease(b *bench) {
 	buried, expired, never := b.session(), b.session(), b.session()+1
 	chains := map[saga.Token]*chain{}

@@ -66,8 +66,9 @@ const sharedName = "shared"
 // tellsAll reports whether the session that sets a control is told of it.
 func tellsAll(h Harness) bool { return !h.LosesAnswers }
 
-// Sixteen that set one control at once, from two processes: of those that decided on one version one is first. Versions
-// ascend, no set is lost, and whoever was told of a version reads every control as it was then or later.
+// Sixteen setters in two processes set one control at once. Of the sets that were decided on one
+// version, one succeeds. Versions ascend and no set is lost. A setter that was told of a version
+// reads every control as it was then or later.
 func controlRace(b *bench) {
 	const setters, sets = 16, 6
 	stores := []Store{b.Store, b.again()}

@@ -18,7 +18,8 @@ var judgeCases = []testCase{
 	{name: "one transaction", run: judgeOneTransaction, breaks: broken{"one-transaction": func(s Store) Store { return halver{s} }}},
 }
 
-// "Judge hands up to limit deliveries nobody has judged, the oldest first. It returns how many there were".
+// Judge hands out up to limit deliveries that have not been judged yet, "the oldest first". "It
+// returns how many there were".
 func judgeOldest(b *bench) {
 	for _, e := range events(5) {
 		b.accept(e)
@@ -170,7 +171,8 @@ func judgeLocked(b *bench, other Store, e inbox.Event) {
 	}
 }
 
-// "Each method is one transaction": whoever sees a verdict sees what it did.
+// "Each method is one transaction": a reader that sees a verdict also sees the entry that it
+// changed.
 func judgeOneTransaction(b *bench) {
 	other := b.again()
 	e := event("1")

@@ -83,7 +83,8 @@ func (b *bench) lists(f ledger.Filter, want ...string) {
 	}
 }
 
-// Unconfirmed lists works that adopted a step as done because nobody could tell, wherever they stand now.
+// Unconfirmed lists works that adopted a step as done because its outcome was unknown. The status
+// that a work has now does not matter.
 func listUnconfirmed(b *bench) {
 	t := b.session()
 	adopted := doing(saga.KindAdopted, saga.Running)
@@ -257,8 +258,9 @@ func listTimes(b *bench) {
 	}
 }
 
-// "ByWork lists the works of one Saga in the order of their ids, by bytes, behind AfterWork": whoever merges the ledger
-// with another listing needs the same order in every database, and pages that neither skip nor repeat a work.
+// "ByWork lists the works of one Saga in the order of their ids, by bytes, behind AfterWork": a
+// caller that merges the ledger with another listing needs the same order in every database, and
+// pages that neither skip nor repeat a work.
 func listByWork(b *bench) {
 	t := b.session()
 	want := []string{"A", "Z", "a", "a b", "a:1", "a:10", "a:2", "aa", "b_", "z", "ä", "\U0010ffff"} // by bytes

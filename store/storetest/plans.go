@@ -176,7 +176,7 @@ func plansPages(b *bench) {
 	}
 }
 
-// "Nobody reads a draft as a plan".
+// Latest does not return a draft, and Done does not know it: a draft is no plan.
 func plansDraft(b *bench) {
 	ref := b.draft("books", missing("1")...)
 	if _, err := b.Latest(b.Context(), "books"); !errors.Is(err, plan.ErrNotFound) {
@@ -309,7 +309,7 @@ func plansApproval(b *bench) {
 		}
 	}
 	if err := b.Approve(b.Context(), "a1b2", saga.Actor{Reason: "?"}); err == nil {
-		b.Error("nobody approved it")
+		b.Error("an approval without a name was stored")
 	}
 	before := b.calendar()
 	for _, by := range []saga.Actor{anna, ben} {
@@ -324,7 +324,7 @@ func plansApproval(b *bench) {
 		b.Errorf("approved by %+v at %v, %v", p.Approved, p.When, err)
 	}
 	if p, err := b.Latest(b.Context(), "books"); err != nil || p.Approved != (saga.Actor{}) || !p.When.IsZero() {
-		b.Errorf("a plan nobody approved: %+v at %v, %v", p.Approved, p.When, err)
+		b.Errorf("a plan without an approval: %+v at %v, %v", p.Approved, p.When, err)
 	}
 }
 
@@ -337,7 +337,7 @@ func plansOutcomes(b *bench) {
 		{Finding: missing("1")[0], Outcome: plan.Failed}, {Finding: plan.Finding{Key: "1"}, Outcome: plan.Applied},
 		{Finding: plan.Finding{Key: "2"}, Outcome: plan.Failed, Error: "no\x00 route"},
 		{Finding: plan.Finding{Key: "3"}, Outcome: plan.Withheld}, {Finding: plan.Finding{Key: "6"}, Outcome: plan.ForPerson},
-		{Finding: plan.Finding{Key: "nobody's"}, Outcome: plan.Applied},
+		{Finding: plan.Finding{Key: "unknown"}, Outcome: plan.Applied},
 	})
 	if err != nil {
 		b.Fatal(err)

@@ -111,7 +111,8 @@ func retentionDigestsGo(b *bench) {
 	}
 }
 
-// "never what is still owed": what nobody judged, and what belongs to an object to which something is owed.
+// "never what is still owed": deliveries that are not judged yet, and deliveries that belong to an
+// object to which something is owed.
 func retentionOwed(b *bench) {
 	b.accept(event("owing"), event("paid"))
 	b.judgeAs(inbox.Applied)

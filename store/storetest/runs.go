@@ -80,10 +80,10 @@ func runsUnknown(b *bench) {
 // "Jobs returns all jobs in the order of their names": those that a process has described.
 func runsJobs(b *bench) {
 	want := fullState(b.calendar())
-	for _, name := range []string{"b", "a", "nobody described it"} {
+	for _, name := range []string{"b", "a", "undescribed"} {
 		want.Name = name
 		err := b.Turn(b.Context(), name, func(_ time.Time, a *schedule.Agenda) error {
-			if a.State = want; name == "nobody described it" {
+			if a.State = want; name == "undescribed" {
 				a.State.First = time.Time{}
 			}
 			return nil

@@ -62,8 +62,9 @@ func sessionRenew(b *bench) {
 	}
 }
 
-// "Live are the sessions that are not buried yet, this one included. One that was opened before and is missing is dead
-// for ever": whoever buried it, and a session that ended by itself is buried by the next claim.
+// "Live are the sessions that are not buried yet, this one included. One that was opened before and
+// is missing is dead for ever". It does not matter which process buried it. A session whose lease
+// ran out is buried by the next claim.
 func sessionsLive(b *bench) {
 	one, two, three := b.session(), b.session(), b.session()
 	lives := func(when string, lease ledger.Lease, want ...saga.Token) {
@@ -113,7 +114,7 @@ func sessionDead(b *bench) {
 
 func sessionExpired(b *bench) {
 	t, other := b.session(), b.session()
-	b.expire(t) // nobody has noticed yet
+	b.expire(t) // no process has buried it yet
 	b.isDead(t)
 	b.claim(other, 1) // buries it
 	b.isDead(t)

@@ -182,7 +182,8 @@ func signalNumbers(b *bench) {
 	}
 }
 
-// Post "makes the work due, also one that has ended": now, unless somebody holds it.
+// Post "makes the work due at the latest now, also one that has ended". A work that a session holds
+// stays without a due time.
 func signalDue(b *bench) {
 	t := b.session()
 	waiting := b.start(t, "waiting", due(started(), time.Hour), release)

@@ -58,7 +58,7 @@ func planned(at time.Time, instant string) schedule.RunRow {
 	return schedule.RunRow{Job: sweepJob, Instant: instant, At: at, From: at, Instants: 1, Due: at, Created: at}
 }
 
-// "of a job nobody has heard of the agenda is empty but for State.Name".
+// Of a job that the store does not have, "the agenda is empty but for State.Name".
 func turnEmpty(b *bench) {
 	b.turn(func(_ time.Time, a *schedule.Agenda) {
 		if a.State != (schedule.State{Name: sweepJob}) || a.Halt.Is() || len(a.Open)+len(a.New) != 0 {
@@ -196,8 +196,8 @@ func turnError(b *bench) {
 	}
 }
 
-// R4: "the row of a job is locked against every other process", a job nobody has heard of, too: what many processes
-// count at once is counted.
+// R4: "the row of a job is locked against every other process", also when the store does not have
+// the job yet. When many processes count at once, every count is kept.
 func turnLocks(b *bench) {
 	const each = 25
 	var all sync.WaitGroup
@@ -222,7 +222,7 @@ func turnLocks(b *bench) {
 	}
 }
 
-// "Turn is one transaction": whoever sees the run sees the job that planned it.
+// "Turn is one transaction": a reader that sees the run also sees the job that planned it.
 func turnOneTransaction(b *bench) {
 	other := b.again()
 	done := make(chan struct{})

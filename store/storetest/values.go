@@ -47,8 +47,8 @@ func odd() []inbox.Event {
 	return es
 }
 
-// Values that a database refuses are made fit for it: whoever sends them is answered like others, and others are
-// stored whatever comes beside them.
+// Values that a database refuses are made fit for it. Their sender gets the same answer as others,
+// and the events beside them are stored, too.
 func valuesBad(b *bench) {
 	bad, good := odd(), event("good")
 	var wg sync.WaitGroup

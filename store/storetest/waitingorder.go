@@ -6,7 +6,8 @@ import (
 	"github.com/amends-dev/amends/ledger"
 )
 
-// They stand in line "in the order of their class, and within one in that of their starting", whoever came to wait first.
+// Works stand in line "in the order of their class, and within one in that of their starting". The
+// order in which they came to wait does not matter.
 func waitingOrder(b *bench) {
 	t := b.session()
 	b.wait(t, books, class(ledger.ClassUnbegun), "unbegun 1", "unbegun 2")
