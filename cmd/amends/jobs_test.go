@@ -72,8 +72,8 @@ func ordersPlan() *draft {
 		},
 		counted: []plan.Tally{{Class: plan.InSync, Do: plan.Nothing, Count: 995}},
 		findings: []plan.Finding{
-			{Key: "shop:order:1", Class: plan.Missing, Do: plan.Start, Why: "nobody has done anything for it", Revision: "4"},
-			{Key: "shop:order:2", Class: plan.Missing, Do: plan.Start, Why: "nobody has done anything for it", Revision: "9"},
+			{Key: "shop:order:1", Class: plan.Missing, Do: plan.Start, Why: "the ledger has no work for it", Revision: "4"},
+			{Key: "shop:order:2", Class: plan.Missing, Do: plan.Start, Why: "the ledger has no work for it", Revision: "9"},
 			{
 				Key: "shop:order:3", Class: plan.Duplicate, Do: plan.Ask, Why: "the destination has 2 of them under one mark", Revision: "1", Applied: "1",
 				Documents: []string{"inv_3", "inv_3b"}, Propose: "keep inv_3: the ledger knows it. Nothing is voided by itself",

@@ -24,7 +24,7 @@ One more comes in, and its webhook is lost. The sweep of what changed hears of i
 A bookkeeper edits one invoice and deletes another. One order is cancelled, and one is not there any more.
   plan: ok, 6 seen, 1 planned, 0 applied; 2 for a person to decide
   books: inv-41 20.00, inv-42 2.50, inv-44 12.00, inv-45 99.00, inv-46 5.00, 6 mails sent
-Plan e4607c16be29a02165aadf67f9ab781d of orders, mapping 1, generation 4
+Plan 94b46f08936e838a628cba2edc29173c of orders, mapping 1, generation 4
 6 keys: the source has 5, the destination 5, the ledger 6
 
 class         to be done  keys
@@ -36,7 +36,7 @@ source-gone   withdraw    1
 
 phantom-done
   shop:order:43  review: the ledger says done, and the document is not there
-    > was it deleted on purpose? If not, make it anew
+    > was it deleted on purpose? If not, make it again
 
 diverged
   shop:order:42  review: fields of ours were changed at the destination (inv-42)

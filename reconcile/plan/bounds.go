@@ -18,8 +18,8 @@ type Bounds struct {
 	// Shrink: a source with less than this share of the objects of its last complete listing has lost them, as far as
 	// we know, and nothing is concluded from what it does not list. 0.8.
 	Shrink float64
-	// SameField: when more than this share of comparable documents differ in one same field, nobody changed them all;
-	// the mapping did. 0.5.
+	// SameField: when more than this share of comparable documents differ in one same field, the
+	// differences are taken for the mapping's and not for edits at the destination. 0.5.
 	SameField float64
 
 	// Row failed actions in a row end a run, as do more than Rate of the last Window. 5, 0.2, 50.
@@ -154,8 +154,9 @@ func (b Bounds) Shrunk(c *Census) string {
 	}
 }
 
-// Diagnose says that, and why, differences are the mapping's and not anybody's doing. "" when they are not. It looks
-// at Spread, Mapping and Before, so it can be asked before anything is looked at closely.
+// Diagnose returns the reason when the differences are the mapping's and not edits at the
+// destination, else "". It reads only Spread, Mapping and Before of the plan, so a caller can ask
+// it before any finding is looked at closely.
 func (b Bounds) Diagnose(p *Plan) string {
 	b = b.OrDefaults()
 	why, mapped := fmt.Sprintf("the mapping is %q as before: look at what the destination does with the field", p.Mapping), false
@@ -175,6 +176,6 @@ func (b Bounds) Diagnose(p *Plan) string {
 	if most <= b.Few || float64(most) <= b.SameField*float64(p.Spread.Compared) {
 		return ""
 	}
-	return fmt.Sprintf("%s of %s differ in one field, %q; nobody changed that many by hand; %s. If it is meant, raise SameField over %s for one run",
+	return fmt.Sprintf("%s of %s differ in one field, %q; that is too many for edits by hand; %s. If it is meant, raise SameField over %s for one run",
 		percentUp(most, p.Spread.Compared), count(p.Spread.Compared, "document"), field, why, share100(100*b.SameField))
 }

@@ -71,7 +71,7 @@ type Finding struct {
 	Propose   string   `json:"suggestion,omitempty"`     // to the person who is asked
 }
 
-// Rule says what is done about fields of ours that somebody changed at the destination.
+// Rule says what is done about fields of ours that were changed at the destination.
 type Rule string
 
 // The rules.
@@ -85,7 +85,7 @@ const (
 type Policy struct {
 	// Fields says what is done about each field of ours that was changed at the destination. Review.
 	Fields map[string]Rule
-	// Recreate makes a document anew that the ledger knows and the destination has lost.
+	// Recreate makes a document again that the ledger knows and the destination has lost.
 	Recreate bool
 }
 
@@ -176,7 +176,7 @@ func (c *classifier) several() Finding {
 func (c *classifier) unspoken() Finding {
 	switch {
 	case len(c.live) == 0:
-		return Finding{Class: InSync, Do: Nothing, Why: "nobody has it"}
+		return Finding{Class: InSync, Do: Nothing, Why: "the source was not asked about it, and no document stands"}
 	default:
 		return Finding{Class: InSync, Do: Nothing, Why: "the source was not asked about it; silence proves nothing"}
 	}
@@ -210,13 +210,13 @@ func (c *classifier) absent() Finding {
 	case c.item.Looked < Looks:
 		return Finding{Class: c.absence(), Do: Look, Why: "the destination has none; one miss proves nothing"}
 	case k == nil:
-		return Finding{Class: Missing, Do: Start, Why: "nobody has done anything for it"}
+		return Finding{Class: Missing, Do: Start, Why: "the ledger has no work for it"}
 	case k.Status != saga.Completed:
 		return c.reopened()
 	case c.policy.Recreate:
-		return Finding{Class: PhantomDone, Do: Again, Why: "its document is gone; the policy says to make it anew"}
+		return Finding{Class: PhantomDone, Do: Again, Why: "its document is gone; the policy says to make it again"}
 	default:
-		return Finding{Class: PhantomDone, Do: Ask, Why: "the ledger says done, and the document is not there", Propose: "was it deleted on purpose? If not, make it anew"}
+		return Finding{Class: PhantomDone, Do: Ask, Why: "the ledger says done, and the document is not there", Propose: "was it deleted on purpose? If not, make it again"}
 	}
 }
 
@@ -284,7 +284,7 @@ func (c *classifier) unknown(d *Document, changes []Change) Finding {
 	}
 }
 
-// diverged: somebody changed at the destination what is ours.
+// diverged: fields of ours were changed at the destination.
 func (c *classifier) diverged(d *Document, changes []Change) Finding {
 	var rules struct{ review, enforce, ignore bool }
 	for _, ch := range changes {
@@ -299,7 +299,7 @@ func (c *classifier) diverged(d *Document, changes []Change) Finding {
 	}
 	f := Finding{Class: Diverged, Do: Ask, Changes: changes, Why: "fields of ours were changed at the destination", Propose: "keep the change and correct the source, or write ours again"}
 	switch k := c.item.Known; {
-	case k.Fields != nil && len(diff(d.Fields, k.Fields)) == 0: // to write the old input again helps nobody
+	case k.Fields != nil && len(diff(d.Fields, k.Fields)) == 0: // to write the old input again would change nothing
 		f.Why = "the document says what was applied at " + k.Revision + ", and the source says something else at " + c.item.Truth.Revision + ", which is not newer"
 		f.Propose = "change the object at the source, so that its version grows"
 	case rules.review:

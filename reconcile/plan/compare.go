@@ -63,8 +63,8 @@ type Spread struct {
 // Share is in how many documents one field differs.
 type Share struct {
 	Field string `json:"field"`
-	// Count is of those whose source is at the version that was applied. There a difference is somebody's doing, or
-	// the mapping's.
+	// Count is of those whose source is at the version that was applied. There a difference comes
+	// from an edit at the destination, or from the mapping.
 	Count int64 `json:"count"`
 	// Newer is of the others. There a difference is the source's news. It is the mapping's if that has changed, and
 	// the source counts our own mark on the object as a new version.

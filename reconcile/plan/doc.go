@@ -20,7 +20,7 @@
 //	                  newer        one, untouched      none                adopt it as the older version; the next run revises it
 //	adopt-mismatch    wanted       one, but different  none                review
 //	in-doubt          wanted       any                 in doubt, review    the saga settles it, or a person
-//	phantom-done      wanted       none, twice         done                review, somebody may have meant it; by policy: again
+//	phantom-done      wanted       none, twice         done                review, it may have been deleted on purpose; by policy: again
 //	stale             newer        one, older          done                start the newer revision
 //	diverged          same         ours changed        done                by policy of the field: again, review, ignore
 //	diverged-foreign  same         not ours changed    done                nothing: those fields are not ours

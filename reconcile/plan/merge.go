@@ -163,7 +163,7 @@ func (m *merge) fields(i *Item) error {
 		return nil
 	}
 	if m.how.Fields == nil {
-		return fmt.Errorf("compare %s: the listings came without fields, and nobody can be asked for them", i.Key)
+		return fmt.Errorf("compare %s: the listings have no fields, and there is no function to read them", i.Key)
 	}
 	var err error
 	if i.Truth.Fields, d.Fields, err = m.how.Fields(m.ctx, i.Key); err != nil {

@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 func findings() []plan.Finding {
 	return []plan.Finding{
 		{Key: "shop:order:1", Class: plan.InSync, Do: plan.Nothing, Why: "it says what it should"},
-		{Key: "shop:order:2", Class: plan.Missing, Do: plan.Start, Why: "nobody has done anything for it", Revision: "1"},
+		{Key: "shop:order:2", Class: plan.Missing, Do: plan.Start, Why: "the ledger has no work for it", Revision: "1"},
 		{
 			Key: "shop:order:3", Class: plan.Stale, Do: plan.Revise, Why: "the source has 2, and 1 was applied", Revision: "2", Applied: "1", Documents: []string{"inv_3"},
 			Changes: []plan.Change{{Field: "customer", Is: "cus_7", Want: "cus_8"}, {Field: "total", Is: "4100", Want: "4200"}},
@@ -34,7 +34,7 @@ func findings() []plan.Finding {
 		},
 		{Key: "shop:order:5", Class: plan.Duplicate, Do: plan.Ask, Why: "the destination has 2 of them under one mark", Documents: []string{"inv_5", "inv_6"}, Propose: "keep inv_5: the ledger knows it. Nothing is voided by itself"},
 		{Key: "shop:order:6", Class: plan.SourceGone, Do: plan.Withdraw, Why: "the source cancelled it at 2", Revision: "2", Applied: "1", Documents: []string{"inv_7"}},
-		{Key: "shop:order:7", Class: plan.PhantomDone, Do: plan.Again, Why: "its document is gone; the policy says to make it anew", Revision: "1", Applied: "1"},
+		{Key: "shop:order:7", Class: plan.PhantomDone, Do: plan.Again, Why: "its document is gone; the policy says to make it again", Revision: "1", Applied: "1"},
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 type Planner struct {
 	plan    Plan
 	tallies map[Tally]int64  // Count is 0 in the keys
-	spread  map[string]int64 // by field: in how many documents somebody changed it
+	spread  map[string]int64 // by field: in how many documents it was changed at the destination
 	sum     hash.Hash        // over the findings
 	last    string
 	halted  string // the first key for which the job must stop

@@ -14,8 +14,8 @@ const (
 // Risks are those that have a bound, the worst first.
 var Risks = []Risk{Destroy, Create, Update}
 
-// Risk returns what carrying out the finding can break. What runs a work anew makes a document where none stands, and
-// changes it where one does.
+// Risk returns what carrying out the finding can break. An action that runs a work again makes a
+// document where none stands, and changes it where one does.
 func (f *Finding) Risk() Risk {
 	switch {
 	case f.Do == Withdraw:

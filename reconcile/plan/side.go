@@ -24,7 +24,7 @@ type Truth struct {
 	// It matters for objects that are gone without a trace; one that says that it is cancelled proves it. Of such an
 	// object without a version it is true as well.
 	Proven bool
-	// Unreadable: why nobody can say what its document should be. Empty: it can be read.
+	// Unreadable: why the object does not tell what its document should be. Empty: it can be read.
 	Unreadable string
 	Fields     Fields    // what its document should say
 	Changed    time.Time // at the source
@@ -42,8 +42,8 @@ type Document struct {
 
 	// Revision of the object which the document shows, by its own mark. Empty: the mark does not say.
 	Revision string
-	// Intact: it says what was written for Revision, word for word; nobody has touched it since. Only who has seen
-	// that revision, or a digest in the mark, can tell.
+	// Intact: it says what was written for Revision, word for word, and was not changed since. Only
+	// an adapter that has seen that revision, or a digest in the mark, can tell.
 	Intact bool
 	// Body is the document as the destination tells it, for those who read more from it. Listings do not keep it.
 	Body json.RawMessage
@@ -59,7 +59,7 @@ type Known struct {
 	// with the same ones is no news: a source counts our own mark as a change, too.
 	Fields  Fields
 	Made    string // the external id of the document, "" when none is recorded
-	InDoubt bool   // a step was armed and nobody knows what came of it
+	InDoubt bool   // a step was armed and its outcome is unknown
 	Overdue bool   // it moves by itself, and has not for longer than it should
 }
 

@@ -16,7 +16,8 @@ var ErrNotFound = errors.New("there is no such plan")
 // Kept is how many finished plans of one job a store keeps; older ones go with their findings.
 const Kept = 20
 
-// Drafts is where a plan is written while it is made. Nobody reads a draft as a plan.
+// Drafts is where a plan is written while it is made. A draft is no plan: Plan, Latest, Approve and
+// Done of [Plans] do not find it.
 type Drafts interface {
 	// Draft begins a plan of a job. What was drafted for that job earlier and never finished is
 	// erased, with its findings; who still works on it gets [ErrNotFound].
@@ -63,9 +64,10 @@ type Plans interface {
 
 // Drifts keeps drift: what was found, and since when.
 type Drifts interface {
-	// Remember makes the drift of the plan's job what fs says for the keys of part, in one transaction: what was there before
-	// under the same class keeps its First and counts one run more, another class begins anew, and what is not among
-	// fs is gone. Telling the same part of the same plan twice counts once.
+	// Remember makes the drift of the plan's job what fs says for the keys of part, in one
+	// transaction: what was there before under the same class keeps its First and counts one run
+	// more, another class starts over, and what is not among fs is gone. Telling the same part of
+	// the same plan twice counts once.
 	Remember(ctx context.Context, plan Ref, part Part, fs []Finding) error
 
 	// Drifts returns drift, that which was found first at first; then by job and key.
@@ -77,7 +79,7 @@ type Stored struct {
 	Plan
 	Number   int64
 	Made     time.Time
-	Approved saga.Actor // zero: nobody has
+	Approved saga.Actor // zero: the plan is not approved
 	When     time.Time  // it was approved
 }
 
