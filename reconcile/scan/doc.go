@@ -39,12 +39,12 @@
 //	                                         the cursor, and a page of nothing else ends the pass. The cursor is a change
 //	                                         that was seen, never our time
 //	I5  pages get past one time              where a page is too small for one, it is asked for wider, up to 16 times; where
-//	                                         that is not enough, only a full sweep can pass it. Nobody steps over a time
-//	                                         that was not seen whole
+//	                                         that is not enough, only a full sweep can pass it. A pass never steps over
+//	                                         a time that was not seen whole
 //	I6  a cursor is no place in the list     an offset or a page number skips what moves while the list is read; a sweep
 //	                                         cannot tell. List by time and id, or in parts by the time of creation
 //	I7  a cursor lasts for the pass          it may expire ([ErrExpired], or three runs that fail at it): a listing goes
-//	                                         on from the last object, one out of order and a part begin anew
+//	                                         on from the last object, one out of order and a part begin again
 //	I8  every page leads on                  an empty one that is not the last, or the same one again, ends the run
 //	I9  the bound is heeded                  objects before it are counted, and heard all the same
 //	I10 its clock goes forward               the cursor never goes back. A step back within the overlap is covered by it;
@@ -63,10 +63,11 @@
 //
 // # Full listings
 //
-// A generation is complete when every part came to its end without an error and held what it should. Only then does an
-// object that has an older stamp count as unseen, and even that is only where a proof of absence begins: [Complete] tells
-// when the listing started, and what was made or changed later is exempt from it; the rest of the proof (a look by id, twice,
-// and a time of grace) is asked for by whoever would act. Older sightings go, a few thousand at a time.
+// A generation is complete when every part came to its end without an error and held what it
+// should. Only then does an object that has an older stamp count as unseen, and even that only
+// begins a proof of absence: [Complete] tells when the listing started, and an object that was made
+// or changed later is exempt from it. The process that would act asks for the rest of the proof: a
+// look by id, twice, and a time of grace. Older sightings go, a few thousand at a time.
 //
 // A listing is resumed at (part, cursor) by any process. While a generation is open, rows that it has seen again are already
 // new, and rows that it has not are still there: reading from the last complete generation on shows both, and nothing is

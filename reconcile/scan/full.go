@@ -35,7 +35,7 @@ type Progress struct {
 	Side       Side
 	Generation int64     // the newest
 	Started    time.Time // of it
-	Open       bool      // it is still being listed; what nobody has seen in it proves nothing
+	Open       bool      // it is still being listed; an object unseen in it proves nothing yet
 	Parts      int       // of it
 	Done       int       // of them
 	Failed     []Failure // parts whose last listing ended with an error

@@ -8,9 +8,9 @@ import (
 	"github.com/amends-dev/amends/reconcile/inbox"
 )
 
-// ErrMoved is matched by the error of an Advance whose position somebody else has moved meanwhile: nothing was
-// stored, and who gets it stops, because another process sweeps.
-var ErrMoved = errors.New("somebody else has moved this sweep on")
+// ErrMoved is matched by the error of an Advance whose position another process has moved on
+// meanwhile. Nothing was stored. The caller stops, because the other process sweeps.
+var ErrMoved = errors.New("another process has moved this sweep on")
 
 // Store is what sweeps need of a store.
 type Store interface {

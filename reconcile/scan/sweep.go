@@ -77,7 +77,7 @@ func (c *Config) validate() error {
 	}
 	add(c.Name == "" || strings.Contains(c.Name, "/") || len(c.Name) > maxName, "its Name is empty, long, or has a slash")
 	add(c.Store == nil, "it has no Store: where it has come to would be forgotten")
-	add(c.Source.Object.Source == "" || c.Source.Object.Type == "", "the Object of its Source names no source and type, so its events would be nobody's")
+	add(c.Source.Object.Source == "" || c.Source.Object.Type == "", "the Object of its Source names no source and type, so its events would name no object")
 	add(c.Source.Object.ID != "", "the Object of its Source has an ID: it names what all objects have in common")
 	add(c.Source.All != nil && c.Source.Want == nil, "its Source lists All and has no Want, which says what to compare")
 	add(min(c.Page, c.Workers, c.Attempts) < 0, "Page, Workers or Attempts is negative")
