@@ -189,7 +189,7 @@ func TestF27UnreadSignals(t *testing.T) {
 func TestF27StaleVerdict(t *testing.T) {
 	d := begin(t, "a at-most-once no-undo").fail(Unknown).review(ReasonInDoubt)
 	word := func(id int64, at time.Time, happened bool) Signal {
-		return Signal{ID: id, At: at, Kind: SignalResolve, Verdict: Verdict{Step: "a", Attempt: 1, Happened: happened, ExternalID: "mail_1"}}
+		return Signal{ID: id, At: at, Kind: SignalResolve, Resolution: Resolution{Step: "a", Attempt: 1, Happened: happened, ExternalID: "mail_1"}}
 	}
 	said := d.now.Add(time.Second)
 	d.now = d.now.Add(time.Minute)
@@ -213,7 +213,7 @@ func TestF27StaleVerdict(t *testing.T) {
 // speaks of was forgotten, and its number given again.
 func TestLateAnswerOfAForgottenAttempt(t *testing.T) {
 	d := beginAt(t, "a idempotent undo\nb find undo").succeed("a1").lose(1).due().succeed("a1").due().found(KindFound, "b1").verdictIs(Completed)
-	late := Signal{Kind: SignalLate, Verdict: Verdict{
+	late := Signal{Kind: SignalLate, Resolution: Resolution{
 		Step: "b", Direction: Forward, Attempt: 1, Happened: true, ExternalID: "b1", StepKey: d.st.Step("b").Forward.Key,
 	}}
 	d.revise("2").succeed("a2").fail(Unknown)
