@@ -9,9 +9,9 @@ import (
 
 	"github.com/emersion/go-smtp"
 
-	"github.com/amends-dev/amends/examples/orders-to-accounting/books"
-	"github.com/amends-dev/amends/examples/orders-to-accounting/mail"
-	"github.com/amends-dev/amends/examples/orders-to-accounting/shop"
+	"github.com/amends-dev/amends/internal/shopsim/books"
+	"github.com/amends-dev/amends/internal/shopsim/mail"
+	"github.com/amends-dev/amends/internal/shopsim/shop"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/sagahttp"
 )
