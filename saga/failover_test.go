@@ -209,6 +209,32 @@ func TestF27StaleVerdict(t *testing.T) {
 	d.feed(Event{Signal: &after}).wants("act a forward", Running)
 }
 
+// "F27: ... Nor does a lookup that finds a step missing take the doubt from those behind it then: a person may have had it
+// skipped, and they were armed". Where no signal was unread it does (F26).
+func TestF27WhatASkipHadArmed(t *testing.T) {
+	for unread, then := range map[bool]string{true: "look b forward", false: "act b forward"} {
+		d := begin(t, "a find no-undo\nb find no-undo").fail(Fault).review(ReasonPoison)
+		d.skip("").wants("act b forward", Running) // and it happens
+		if err := d.rewind(len(d.chain) - 1); err != nil {
+			t.Fatal(err)
+		}
+		d.tick()
+		if err := d.once(Event{Changed: d.now, Unread: unread}); err != nil {
+			t.Fatal(err)
+		}
+		wait := func() *desk {
+			for d.last.Do.Do == Wait {
+				d.due()
+			}
+			return d
+		}
+		wait().wants("look a forward", Retrying).found(KindNotFound)
+		wait().wants("act a forward", Running).succeed("a1")
+		wait()
+		d.wants(then, d.st.Status)
+	}
+}
+
 // "V8: ... a late answer names its key, so none is credited to another revision": not even when the attempt that it
 // speaks of was forgotten, and its number given again.
 func TestLateAnswerOfAForgottenAttempt(t *testing.T) {
