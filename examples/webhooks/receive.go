@@ -10,8 +10,8 @@ import (
 	"github.com/amends-dev/amends/store/sqlite"
 )
 
-// hear turns the shop's webhooks into work: a handler for the HTTP server, and a processor that is to be run.
-func hear(c *coordinator.Coordinator, db *sqlite.DB, shop *Shop) (http.Handler, *inbox.Processor, error) {
+// receive turns the shop's webhooks into sagas: a handler for the HTTP server, and a processor that is to be run.
+func receive(c *coordinator.Coordinator, db *sqlite.DB, shop *Shop) (http.Handler, *inbox.Processor, error) {
 	in, err := inbox.New(db, []*inbox.Source{{
 		Name: "shop", Saga: "invoice-order",
 		Webhooks: &webhook.Sender{
