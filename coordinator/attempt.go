@@ -389,7 +389,7 @@ func (w *work) postLate(a attemptName, o *saga.Outcome) {
 	}
 	sig := saga.Signal{
 		Kind: saga.SignalLate, Actor: "coordinator " + w.s.token.String(), Key: fmt.Sprintf("late:%s:%s:%d:%s", a.step, a.dir, a.n, a.key),
-		Verdict: saga.Verdict{Step: a.step, Direction: a.dir, Attempt: a.n, StepKey: a.key, Happened: true, ExternalID: o.ExternalID, Output: o.Output},
+		Resolution: saga.Resolution{Step: a.step, Direction: a.dir, Attempt: a.n, StepKey: a.key, Happened: true, ExternalID: o.ExternalID, Output: o.Output},
 	}
 	ctx, cancel := context.WithTimeout(w.c.life, 4*w.c.opts.Lease)
 	defer cancel()

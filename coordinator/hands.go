@@ -53,7 +53,7 @@ func (op *Operator) Retry(ctx context.Context, id saga.ID, by saga.Actor) error 
 		case ss == nil || s.st.Adopting:
 			return saga.Signal{}, fmt.Errorf("%w: no step is at issue. %s", ErrChangesNothing, s.next())
 		}
-		sig := saga.Signal{Kind: saga.SignalRetry, Verdict: latestOf(ss, dir)}
+		sig := saga.Signal{Kind: saga.SignalRetry, Resolution: latestOf(ss, dir)}
 		return sig, s.wouldNote(sig)
 	})
 }
@@ -77,7 +77,7 @@ func (op *Operator) Skip(ctx context.Context, id saga.ID, step string, result *s
 		case ss == nil:
 			return saga.Signal{}, fmt.Errorf("%w: %s", ErrOtherStep, s.next())
 		}
-		sig := saga.Signal{Kind: saga.SignalSkip, Verdict: latestOf(ss, saga.Forward)}
+		sig := saga.Signal{Kind: saga.SignalSkip, Resolution: latestOf(ss, saga.Forward)}
 		if result != nil {
 			sig.ExternalID, sig.Output = result.ExternalID, result.Output
 			sum := sha256.Sum256(result.Output)

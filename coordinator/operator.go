@@ -27,18 +27,14 @@ func NewOperator(l ledger.Ledger) *Operator {
 	return &Operator{ledger: l, specs: map[ledger.Version]*saga.Spec{}}
 }
 
-// Verdict is a person's word on a step in review.
-type Verdict struct {
-	happened   bool
-	externalID string
-}
-
 // Happened says that the step's effect is there, under the given external id ("" when it has none). The step
 // counts as done.
-func Happened(externalID string) Verdict { return Verdict{happened: true, externalID: externalID} }
+func Happened(externalID string) saga.Resolution {
+	return saga.Resolution{Happened: true, ExternalID: externalID}
+}
 
 // DidNotHappen says that the step had no effect. It may be done again, under a new key.
-func DidNotHappen() Verdict { return Verdict{} }
+func DidNotHappen() saga.Resolution { return saga.Resolution{} }
 
 // Errors of the operator's verbs. Whatever is refused with one of them, nothing was stored.
 var (
@@ -103,10 +99,10 @@ func (op *Operator) order(ctx context.Context, id saga.ID, verb string, by saga.
 	return nil
 }
 
-// Resolve posts a person's verdict on the step a review is about, or on one that was adopted as done because it could not
+// Resolve posts a person's resolution of the step a review is about, or on one that was adopted as done because it could not
 // be told, whatever the work's status is: then it is confirmed, or done under a new key. It is applied by the coordinator that takes
 // the work up, and refused there if the step has moved on meanwhile.
-func (op *Operator) Resolve(ctx context.Context, id saga.ID, step string, v Verdict, by saga.Actor) error {
+func (op *Operator) Resolve(ctx context.Context, id saga.ID, step string, v saga.Resolution, by saga.Actor) error {
 	return op.order(ctx, id, "resolve", by, func(s *standing) (saga.Signal, error) {
 		ss, dir := s.st.IssueOf(s.spec, step)
 		if ss == nil && s.st.Status != saga.Review && s.st.Status != saga.Paused {
@@ -115,15 +111,15 @@ func (op *Operator) Resolve(ctx context.Context, id saga.ID, step string, v Verd
 		if ss == nil {
 			return saga.Signal{}, fmt.Errorf("%w: %s", ErrOtherStep, s.next())
 		}
-		sig := saga.Signal{Kind: saga.SignalResolve, Key: fmt.Sprintf(":%t:%s", v.happened, v.externalID), Verdict: latestOf(ss, dir)}
-		sig.Happened, sig.ExternalID = v.happened, v.externalID
+		sig := saga.Signal{Kind: saga.SignalResolve, Key: fmt.Sprintf(":%t:%s", v.Happened, v.ExternalID), Resolution: latestOf(ss, dir)}
+		sig.Happened, sig.ExternalID = v.Happened, v.ExternalID
 		return sig, nil
 	})
 }
 
 // latestOf names the latest attempt of a step.
-func latestOf(ss *saga.StepState, dir saga.Direction) saga.Verdict {
-	v := saga.Verdict{Step: ss.Name, Direction: dir, Attempt: ss.Forward.Attempts}
+func latestOf(ss *saga.StepState, dir saga.Direction) saga.Resolution {
+	v := saga.Resolution{Step: ss.Name, Direction: dir, Attempt: ss.Forward.Attempts}
 	if dir == saga.Undo {
 		v.Attempt = ss.Undo.Attempts
 	}

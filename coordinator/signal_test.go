@@ -123,13 +123,13 @@ func TestResolveForward(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		f       fault
-		verdict func(*world) coordinator.Verdict
+		verdict func(*world) saga.Resolution
 		mails   int
 	}{
-		"it happened": {fault{mute: true}, func(w *world) coordinator.Verdict {
+		"it happened": {fault{mute: true}, func(w *world) saga.Resolution {
 			return coordinator.Happened(w.made("receipt", "o1")[0].id)
 		}, 1},
-		"it did not": {fault{drop: true}, func(*world) coordinator.Verdict { return coordinator.DidNotHappen() }, 2},
+		"it did not": {fault{drop: true}, func(*world) saga.Resolution { return coordinator.DidNotHappen() }, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -281,7 +281,7 @@ func TestTheSecondVerdictIsNoted(t *testing.T) {
 		p.begin("o1")
 		p.want("o1", saga.Review, saga.ReasonInDoubt)
 		made := w.made("receipt", "o1")[0].id
-		for _, v := range []coordinator.Verdict{coordinator.Happened(made), coordinator.DidNotHappen()} {
+		for _, v := range []saga.Resolution{coordinator.Happened(made), coordinator.DidNotHappen()} {
 			if err := p.Resolve(t.Context(), idOf("o1"), "receipt", v, anna); err != nil {
 				t.Fatal(err)
 			}

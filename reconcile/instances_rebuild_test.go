@@ -325,7 +325,7 @@ func (p *process) dump(l *memory.DB) string {
 func TestUnconfirmedIsResolved(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		says  coordinator.Verdict
+		says  saga.Resolution
 		mails int
 	}{"it did not happen": {coordinator.DidNotHappen(), 1}, "it happened": {coordinator.Happened("mail-7"), 0}} {
 		t.Run(name, func(t *testing.T) {

@@ -109,7 +109,7 @@ func drawEvent(t *rapid.T, d *desk) Event {
 		return Event{Evidence: &f}
 	case 2:
 		kind := rapid.SampledFrom([]SignalKind{SignalCancel, SignalResolve, SignalResolve, SignalConflict, SignalLate, SignalWake, SignalRevise, SignalRevise, SignalKeep, "x"}).Draw(t, "signal")
-		s := Signal{ID: rapid.Int64Range(1, 400).Draw(t, "id"), Kind: kind, Actor: id, Verdict: Verdict{
+		s := Signal{ID: rapid.Int64Range(1, 400).Draw(t, "id"), Kind: kind, Actor: id, Resolution: Resolution{
 			Step: step, Direction: rapid.SampledFrom([]Direction{Forward, Undo, ""}).Draw(t, "direction"),
 			Attempt: rapid.IntRange(0, 3).Draw(t, "attempt"), Happened: rapid.Bool().Draw(t, "happened"), ExternalID: id, Output: body,
 			StepKey: rapid.SampledFrom([]string{"", "", "am-other"}).Draw(t, "step key"),

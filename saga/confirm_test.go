@@ -32,13 +32,13 @@ func (w *world) confirmAll(a *Adoption, adopted *State, before map[string]int) {
 // confirm posts an honest person's word on one step, and runs the work to its end.
 func (w *world) confirm(name string) {
 	there := w.dest.things[name]
-	v := Verdict{Step: name, Direction: Forward, Attempt: w.st.Step(name).Forward.Attempts, Happened: len(there) > 0}
+	v := Resolution{Step: name, Direction: Forward, Attempt: w.st.Step(name).Forward.Attempts, Happened: len(there) > 0}
 	if v.Happened {
 		v.ExternalID, v.Output = there[0].id, output(there[0].id)
 	} else {
 		w.reissue[name]++
 	}
-	w.say(Signal{Kind: SignalResolve, Actor: "anna", Verdict: v})
+	w.say(Signal{Kind: SignalResolve, Actor: "anna", Resolution: v})
 	for range 150 {
 		if w.st.Status.Terminal() {
 			return
@@ -53,7 +53,7 @@ const withMail = "customer idempotent undo\ninvoice find undo\nmail at-most-once
 // "D10: a person may say of an unconfirmed step what happened, at any time, also when the work has ended".
 func TestD10Unconfirmed(t *testing.T) {
 	verdict := func(d *desk, id string) *desk {
-		return d.signal(Signal{Kind: SignalResolve, Actor: "anna", Verdict: Verdict{Step: "mail", Happened: id != "", ExternalID: id, Output: output(id)}})
+		return d.signal(Signal{Kind: SignalResolve, Actor: "anna", Resolution: Resolution{Step: "mail", Happened: id != "", ExternalID: id, Output: output(id)}})
 	}
 	ended := func(t *testing.T) *desk {
 		t.Helper()
@@ -81,7 +81,7 @@ func TestD10Unconfirmed(t *testing.T) {
 		d.verdict("mail_1").wants("rest", Completed)
 	})
 	t.Run("a verdict on another attempt than the step stands at", func(t *testing.T) {
-		d := ended(t).signal(Signal{Kind: SignalResolve, Verdict: Verdict{Step: "mail", Attempt: 5}}).noted("it speaks of attempt 5").verdictIs(Completed)
+		d := ended(t).signal(Signal{Kind: SignalResolve, Resolution: Resolution{Step: "mail", Attempt: 5}}).noted("it speaks of attempt 5").verdictIs(Completed)
 		if got := d.st.Unconfirmed(); !slices.Equal(got, []string{"mail"}) {
 			t.Errorf("unconfirmed: %v", got)
 		}
@@ -129,11 +129,11 @@ func TestD10Unconfirmed(t *testing.T) {
 		}
 	})
 	t.Run("of another attempt, or of its undo: nothing is known of it by that", func(t *testing.T) {
-		for words, v := range map[string]Verdict{
+		for words, v := range map[string]Resolution{
 			"attempt 3":         {Step: "mail", Attempt: 3, Happened: true, ExternalID: "mail_1"},
 			"neither in review": {Step: "mail", Direction: Undo, Happened: true},
 		} {
-			d := ended(t).signal(Signal{Kind: SignalResolve, Verdict: v}).noted(words).verdictIs(Completed)
+			d := ended(t).signal(Signal{Kind: SignalResolve, Resolution: v}).noted(words).verdictIs(Completed)
 			if !slices.Equal(d.st.Unconfirmed(), []string{"mail"}) {
 				t.Errorf("%s: the mail is %+v", words, d.st.Step("mail"))
 			}
@@ -145,7 +145,7 @@ func TestD10Unconfirmed(t *testing.T) {
 			t.Errorf("a verdict is about %+v, %s", ss, dir)
 		}
 		verdict(d, "by hand").wants("act invoice undo", Compensating).succeed("").succeed("").wants("rest", Compensated)
-		d.signal(Signal{Kind: SignalResolve, Verdict: Verdict{Step: "mail", Direction: Forward, Happened: true}}).noted("is undone").verdictIs(Compensated)
+		d.signal(Signal{Kind: SignalResolve, Resolution: Resolution{Step: "mail", Direction: Forward, Happened: true}}).noted("is undone").verdictIs(Compensated)
 	})
 	t.Run("given before a fail-over, that it did not happen may have been followed", func(t *testing.T) {
 		d := lost(t, withMail).takeOver(told(t, "17", "customer c", "invoice i", "mail unknown", "report not-done")).tick().wants("act report forward", Running)
@@ -153,7 +153,7 @@ func TestD10Unconfirmed(t *testing.T) {
 		if err := d.failover(0); err != nil || d.st.Forgotten.IsZero() {
 			t.Fatalf("nothing was forgotten (%v)", err)
 		}
-		word := Signal{Kind: SignalResolve, At: before, Verdict: Verdict{Step: "mail"}}
+		word := Signal{Kind: SignalResolve, At: before, Resolution: Resolution{Step: "mail"}}
 		d.fail(Unsent).signal(word).noted("look again")
 		word.At = d.now.Add(time.Second)
 		if d.signal(word); d.st.Step("mail").Unconfirmed {
@@ -173,7 +173,7 @@ func TestD10Unconfirmed(t *testing.T) {
 		if r.Step, r.Direction = "mail", Undo; d.forged(r, len(d.chain)) == nil {
 			t.Error("a verdict on an undo follows the end")
 		}
-		d.signal(Signal{Kind: SignalResolve, Verdict: Verdict{Step: "report"}}).noted("neither in review").verdictIs(Completed)
+		d.signal(Signal{Kind: SignalResolve, Resolution: Resolution{Step: "report"}}).noted("neither in review").verdictIs(Completed)
 		back := begin(t, "x find undo\nm at-most-once no-undo").succeed("x1").fail(Unknown).cancel().succeed("").verdictIs(Compensated)
 		if r = (Record{Kind: KindResolved, Step: "m", Direction: Forward, Attempt: 1, Class: Unsent, Status: Running}); back.forged(r, len(back.chain)) == nil {
 			t.Error("a verdict on a step that was not adopted follows the end")

@@ -370,3 +370,31 @@ func TestAcceptJSONOfAnotherShape(t *testing.T) {
 		t.Error("these two are there to be read")
 	}
 }
+
+// What is said of a destination holds for each of its steps, but for what the step says itself; what it does not say is as
+// it was.
+func TestWithDefaults(t *testing.T) {
+	t.Parallel()
+	books := Defaults{To: "books", Timeout: 10 * time.Second, Settle: time.Minute, Retry: Retry{Attempts: 3, Initial: 5 * time.Second, Compensate: true}}
+	act := func(context.Context, Call[string]) (string, error) { return "", nil }
+	d, err := Define("s", 1,
+		Do("all", act).With(books).Idempotent().NoUndo("a test"),
+		Do("own", act).With(books).Timeout(time.Second).Retry(Retry{Max: time.Hour}).Idempotent().NoUndo("a test"),
+		Do("some", act).With(Defaults{To: "shop", Retry: Retry{Within: time.Hour}}).Idempotent().NoUndo("a test"),
+		Do("twice", act).With(books).With(Defaults{Settle: 2 * time.Minute, Retry: Retry{Attempts: 4}}).Idempotent().NoUndo("a test"),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []Defaults{
+		books,
+		{To: "books", Timeout: time.Second, Settle: time.Minute, Retry: Retry{Max: time.Hour}},
+		{To: "shop", Timeout: DefaultTimeout, Settle: DefaultSettle, Retry: Retry{Within: time.Hour}},
+		{To: "books", Timeout: 10 * time.Second, Settle: 2 * time.Minute, Retry: Retry{Attempts: 4, Initial: 5 * time.Second, Compensate: true}},
+	} {
+		s := d.Spec().Steps[i]
+		if got := (Defaults{To: s.To, Timeout: s.Timeout, Settle: s.Settle, Retry: s.Retry}); got != want {
+			t.Errorf("%s: %+v; want %+v", s.Name, got, want)
+		}
+	}
+}

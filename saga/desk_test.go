@@ -386,7 +386,7 @@ func (d *desk) verdict(id string) *desk {
 	if ss == nil {
 		d.t.Fatal("no step is at issue")
 	}
-	return d.signal(Signal{Kind: SignalResolve, Actor: "anna", Verdict: Verdict{
+	return d.signal(Signal{Kind: SignalResolve, Actor: "anna", Resolution: Resolution{
 		Step: ss.Name, Direction: dir, Attempt: ss.effort(dir).Attempts, Happened: id != "", ExternalID: id,
 	}})
 }

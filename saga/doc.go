@@ -172,7 +172,8 @@
 //     not from one that is AtMostOnce (F17).
 //   - F27: a signal that was posted before that change and is unread ([Event.Unread]) may have been consumed by what
 //     was forgotten. Then F26 holds for a work that was asleep or in review, too. And a verdict "it did not happen"
-//     of that time is stale: it may have been followed already, so a person must look again.
+//     of that time is stale: it may have been followed already, so a person must look again. Nor does a lookup that finds a
+//     step missing take the doubt from those behind it then: a person may have had it skipped, and they were armed.
 //   - F28: what failed while the destination served no other work ([Outcome].Outage) spends no attempt and no lookup: an
 //     outage is not the work's fault. The waits between grow all the same, and Within ends it (adoption A1).
 //   - F29: a panic is the program's fault: it spends an attempt even where nothing was sent, and says nothing of the
@@ -323,8 +324,9 @@
 //
 // A fail-over that forgets records is weaker than a crash. F26 and F27 hold for what went forward in one revision. Not
 // covered is a fail-over that forgets that the work turned, anything about an undo, the record that began a revision,
-// or the new key that a person allowed for a Keyed step: then a step that is Find or AtMostOnce, or that very Keyed
-// step, may happen twice, and an undo that was sent may be followed by a step forward.
+// the new key that a person allowed for a Keyed step, or a person's signal together with what followed from it: then a
+// step that is Find or AtMostOnce, or that very Keyed step, may happen twice, and an undo that was sent may be followed by a
+// step forward.
 //
 // # What we never do
 //

@@ -15,6 +15,8 @@ type lapse struct {
 	Budget duration `json:"budget"`
 	// Asks: the step is AtMostOnce, so that no lookup of another step takes the doubt from it.
 	Asks bool `json:"atMostOnce,omitempty"`
+	// Spoken: a signal was unread then, so that a person may have had a step before it skipped, or called done (F27).
+	Spoken bool `json:"unreadSignal,omitempty"`
 }
 
 // forget puts every step in doubt that may have been armed by records which the database has forgotten.
@@ -39,7 +41,7 @@ func (st *State) forget(r *Record) error {
 		case e.Key == "":
 			e.Key, e.FirstArmed, e.Reached = l.Key, st.Updated, true // not before the last thing we know
 		}
-		if l.Asks && !st.Adopting {
+		if (l.Asks || l.Spoken) && !st.Adopting {
 			ss.Evidence = KindForgotten
 		}
 		if e.Phase != Started {
@@ -52,7 +54,7 @@ func (st *State) forget(r *Record) error {
 
 // acquit takes the doubt from what a fail-over may have forgotten behind ss: it was not done, so nothing behind it can
 // have been armed. A ledger that was lost may have seen more than one revision, so there it proves nothing. Nor does it for
-// what is AtMostOnce (F17).
+// what is AtMostOnce (F17), nor where a person may have had ss skipped (F27).
 func (st *State) acquit(ss *StepState) {
 	behind := false
 	for i := range st.Steps {
@@ -89,7 +91,7 @@ func (m *machine) lapses() (lapses []lapse) {
 	root := RootKey(m.st.ID.Saga, m.st.ID.Work, m.st.Revision)
 	for i := range m.spec.Steps {
 		s := &m.spec.Steps[i]
-		ss, l := m.st.Step(s.Name), lapse{Step: s.Name, Budget: duration(s.Timeout), Asks: s.Repeat == RepeatAtMostOnce}
+		ss, l := m.st.Step(s.Name), lapse{Step: s.Name, Budget: duration(s.Timeout), Asks: s.Repeat == RepeatAtMostOnce, Spoken: m.ev.Unread}
 		switch {
 		case ss == nil:
 			l.Key = StepKey(root, s.Name, Forward, 0)

@@ -189,7 +189,7 @@ func TestF27UnreadSignals(t *testing.T) {
 func TestF27StaleVerdict(t *testing.T) {
 	d := begin(t, "a at-most-once no-undo").fail(Unknown).review(ReasonInDoubt)
 	word := func(id int64, at time.Time, happened bool) Signal {
-		return Signal{ID: id, At: at, Kind: SignalResolve, Verdict: Verdict{Step: "a", Attempt: 1, Happened: happened, ExternalID: "mail_1"}}
+		return Signal{ID: id, At: at, Kind: SignalResolve, Resolution: Resolution{Step: "a", Attempt: 1, Happened: happened, ExternalID: "mail_1"}}
 	}
 	said := d.now.Add(time.Second)
 	d.now = d.now.Add(time.Minute)
@@ -209,11 +209,37 @@ func TestF27StaleVerdict(t *testing.T) {
 	d.feed(Event{Signal: &after}).wants("act a forward", Running)
 }
 
+// "F27: ... Nor does a lookup that finds a step missing take the doubt from those behind it then: a person may have had it
+// skipped, and they were armed". Where no signal was unread it does (F26).
+func TestF27WhatASkipHadArmed(t *testing.T) {
+	for unread, then := range map[bool]string{true: "look b forward", false: "act b forward"} {
+		d := begin(t, "a find no-undo\nb find no-undo").fail(Fault).review(ReasonPoison)
+		d.skip("").wants("act b forward", Running) // and it happens
+		if err := d.rewind(len(d.chain) - 1); err != nil {
+			t.Fatal(err)
+		}
+		d.tick()
+		if err := d.once(Event{Changed: d.now, Unread: unread}); err != nil {
+			t.Fatal(err)
+		}
+		wait := func() *desk {
+			for d.last.Do.Do == Wait {
+				d.due()
+			}
+			return d
+		}
+		wait().wants("look a forward", Retrying).found(KindNotFound)
+		wait().wants("act a forward", Running).succeed("a1")
+		wait()
+		d.wants(then, d.st.Status)
+	}
+}
+
 // "V8: ... a late answer names its key, so none is credited to another revision": not even when the attempt that it
 // speaks of was forgotten, and its number given again.
 func TestLateAnswerOfAForgottenAttempt(t *testing.T) {
 	d := beginAt(t, "a idempotent undo\nb find undo").succeed("a1").lose(1).due().succeed("a1").due().found(KindFound, "b1").verdictIs(Completed)
-	late := Signal{Kind: SignalLate, Verdict: Verdict{
+	late := Signal{Kind: SignalLate, Resolution: Resolution{
 		Step: "b", Direction: Forward, Attempt: 1, Happened: true, ExternalID: "b1", StepKey: d.st.Step("b").Forward.Key,
 	}}
 	d.revise("2").succeed("a2").fail(Unknown)

@@ -29,11 +29,11 @@ func (d *desk) byHand(kind SignalKind, result string) *desk {
 	if ss == nil {
 		d.t.Fatal("no step is at issue")
 	}
-	v := Verdict{Step: ss.Name, Direction: dir, Attempt: ss.effort(dir).Attempts}
+	v := Resolution{Step: ss.Name, Direction: dir, Attempt: ss.effort(dir).Attempts}
 	if result != "" {
 		v.ExternalID, v.Output = result, output(result)
 	}
-	return d.signal(Signal{Kind: kind, At: d.now, Actor: "anna", Reason: "mended", Verdict: v})
+	return d.signal(Signal{Kind: kind, At: d.now, Actor: "anna", Reason: "mended", Resolution: v})
 }
 
 func (d *desk) paused() *desk {
@@ -206,14 +206,14 @@ func TestS17Skip(t *testing.T) {
 		d := bounced(t)
 		d.spec.Steps[1].OwnID = true
 		ss, _ := d.st.Issue(d.spec)
-		d.signal(Signal{Kind: SignalSkip, At: d.now, Verdict: Verdict{Step: ss.Name, Direction: Forward, Attempt: 1, ExternalID: "m1"}})
+		d.signal(Signal{Kind: SignalSkip, At: d.now, Resolution: Resolution{Step: ss.Name, Direction: Forward, Attempt: 1, ExternalID: "m1"}})
 		if r := d.st.Invocation(d.last.Do).Results["mail"]; r.ExternalID != "m1" || string(r.Output) != `"m1"` {
 			t.Errorf("%+v", r)
 		}
 	})
 	t.Run("a result that is wanted is given later", func(t *testing.T) {
 		d := bounced(t).skip("").fail(Fault).review(ReasonPoison)
-		d.signal(Signal{Kind: SignalSkip, At: d.now, Verdict: Verdict{Step: "mail", Direction: Forward, Attempt: 1, ExternalID: "m1"}}).review(ReasonPoison)
+		d.signal(Signal{Kind: SignalSkip, At: d.now, Resolution: Resolution{Step: "mail", Direction: Forward, Attempt: 1, ExternalID: "m1"}}).review(ReasonPoison)
 		if d.retry().wants("act c forward", Running); d.st.Invocation(d.last.Do).Results["mail"].ExternalID != "m1" {
 			t.Errorf("%+v", d.st.Step("mail"))
 		}
@@ -244,14 +244,14 @@ func TestS17Skip(t *testing.T) {
 func TestS17NoSkip(t *testing.T) {
 	begin(t, "a idempotent undo").fail(Unsent).skip("").noted("neither in review nor paused").wants("wait", Retrying)
 	begin(t, "a idempotent undo\nb find undo").succeed("1").fail(Refused).fail(Refused).review(ReasonUndoFailed).skip("").noted("being undone").review(ReasonUndoFailed)
-	other := func(v Verdict) *desk {
+	other := func(v Resolution) *desk {
 		d := begin(t, "a idempotent undo pivot\nb find").succeed("1").fail(Refused)
-		return d.signal(Signal{Kind: SignalSkip, At: d.now, Verdict: v})
+		return d.signal(Signal{Kind: SignalSkip, At: d.now, Resolution: v})
 	}
-	other(Verdict{Step: "a", Direction: Forward, Attempt: 1}).noted("not the one at issue").review(ReasonAfterPivot)
-	other(Verdict{Step: "b", Direction: Forward, Attempt: 2}).noted("moved on").review(ReasonAfterPivot)
+	other(Resolution{Step: "a", Direction: Forward, Attempt: 1}).noted("not the one at issue").review(ReasonAfterPivot)
+	other(Resolution{Step: "b", Direction: Forward, Attempt: 2}).noted("moved on").review(ReasonAfterPivot)
 	d := begin(t, "a idempotent undo pivot\nb at-most-once").succeed("1").fail(Unknown).review(ReasonInDoubt)
-	word := Signal{Kind: SignalSkip, At: d.now, Verdict: Verdict{Step: "b", Direction: Forward, Attempt: 1}}
+	word := Signal{Kind: SignalSkip, At: d.now, Resolution: Resolution{Step: "b", Direction: Forward, Attempt: 1}}
 	d.now = d.now.Add(time.Minute)
 	d.feed(Event{Changed: d.now, Unread: true})
 	d.signal(word).noted("records were forgotten").review(ReasonInDoubt)

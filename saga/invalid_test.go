@@ -14,8 +14,8 @@ var latin1 = json.RawMessage("{\"name\":\"caf\xe9\"}")
 
 // "M1: bodies are valid UTF-8 where they enter", by every way (CORE-10).
 func TestM1BodiesAreUTF8(t *testing.T) {
-	resolve := Signal{Kind: SignalResolve, Verdict: Verdict{Step: "a", Attempt: 1, Happened: true, ExternalID: "x", Output: latin1}}
-	late := Signal{Kind: SignalLate, Verdict: Verdict{Step: "a", Direction: Forward, Attempt: 1, Happened: true, ExternalID: "x", Output: latin1}}
+	resolve := Signal{Kind: SignalResolve, Resolution: Resolution{Step: "a", Attempt: 1, Happened: true, ExternalID: "x", Output: latin1}}
+	late := Signal{Kind: SignalLate, Resolution: Resolution{Step: "a", Direction: Forward, Attempt: 1, Happened: true, ExternalID: "x", Output: latin1}}
 	for what, d := range map[string]*desk{
 		"a result":  begin(t, "a find undo").outcome(Outcome{Class: succeeded, ExternalID: "x", Output: latin1}),
 		"a lookup":  begin(t, "a find undo").fail(Unknown).due().feed(Event{Evidence: &Evidence{Step: "a", Kind: KindFound, ExternalID: "x", Output: latin1}}),
@@ -112,8 +112,8 @@ func TestM3WhatIsKnownStays(t *testing.T) {
 // "M3: ... first without the bodies and words that others gave it": a verdict keeps its word, a newer version that has no
 // input any more is noted, and a start has no cause. A start that cannot be stored is never parked: there is no work.
 func TestM3WhatOthersGave(t *testing.T) {
-	v := Verdict{Step: "a", Attempt: 1, Happened: true, ExternalID: "a1", Output: output("a1")}
-	d := begin(t, "a at-most-once no-undo").fail(Unknown).feed(Event{Invalid: 1, Signal: &Signal{ID: 7, Kind: SignalResolve, Actor: "anna", Verdict: v}})
+	v := Resolution{Step: "a", Attempt: 1, Happened: true, ExternalID: "a1", Output: output("a1")}
+	d := begin(t, "a at-most-once no-undo").fail(Unknown).feed(Event{Invalid: 1, Signal: &Signal{ID: 7, Kind: SignalResolve, Actor: "anna", Resolution: v}})
 	if r := d.wants("rest", Completed).tail(); r.ExternalID != "a1" || r.Body != nil || strings.Contains(r.Error, "anna") {
 		t.Errorf("a verdict is recorded as %+v", r)
 	}

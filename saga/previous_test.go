@@ -101,7 +101,7 @@ func TestV8AttemptsCountOn(t *testing.T) {
 	if d.st.Step("a").Forward.Phase != InDoubt {
 		t.Error("an answer of revision 1 closed the step of revision 2")
 	}
-	d.signal(Signal{Kind: SignalLate, Verdict: Verdict{Step: "a", Direction: Forward, Attempt: 3, Happened: true, ExternalID: "a2"}})
+	d.signal(Signal{Kind: SignalLate, Resolution: Resolution{Step: "a", Direction: Forward, Attempt: 3, Happened: true, ExternalID: "a2"}})
 	if ss := d.st.Step("a"); ss.Forward.Phase != Done || ss.ExternalID != "a2" {
 		t.Errorf("its own late answer does not: %+v", ss)
 	}

@@ -354,7 +354,7 @@ func (w *world) leave(r request, deadline time.Time, fate string) {
 	r.arrives = w.now.Add(w.span(deadline.Sub(w.now)+r.step.Settle, "arrives after") + w.beyond())
 	if fate == "crash with a late answer" {
 		r.answered = func(id string) {
-			w.late = append(w.late, Signal{Kind: SignalLate, Verdict: Verdict{
+			w.late = append(w.late, Signal{Kind: SignalLate, Resolution: Resolution{
 				Step: r.step.Name, Direction: r.dir, Attempt: r.attempt, StepKey: r.key, Happened: true, ExternalID: id, Output: output(id),
 			}})
 		}
@@ -434,7 +434,7 @@ func (w *world) rest() {
 func (w *world) verdictOn(ss *StepState, dir Direction) {
 	s := &w.spec.Steps[w.spec.index(ss.Name)]
 	there := slices.DeleteFunc(slices.Clone(w.dest.things[ss.Name]), func(o object) bool { return !s.oncePerWork() && o.says != content(w.st.Input) })
-	v := Verdict{Step: ss.Name, Direction: dir, Attempt: ss.effort(dir).Attempts}
+	v := Resolution{Step: ss.Name, Direction: dir, Attempt: ss.effort(dir).Attempts}
 	switch {
 	case dir == Undo:
 		w.dest.things[ss.Name] = nil
@@ -449,5 +449,5 @@ func (w *world) verdictOn(ss *StepState, dir Direction) {
 	if w.dest.onTheWay(ss.Name) {
 		w.hasty[ss.Name] = true
 	}
-	w.say(Signal{Kind: SignalResolve, Actor: "anna", Verdict: v})
+	w.say(Signal{Kind: SignalResolve, Actor: "anna", Resolution: v})
 }

@@ -85,7 +85,7 @@ func TestSignalsAreAFormat(t *testing.T) {
 	if got, want := string(dump(t, news.News)), `{"revision":"2","version":3,"input":"4 lines"}`; got != want {
 		t.Errorf("news are %s, want %s", got, want)
 	}
-	late := Verdict{Step: "invoice", Direction: Forward, Attempt: 2, StepKey: "am-k", Happened: true, ExternalID: "inv_1", Output: output("inv_1")}
+	late := Resolution{Step: "invoice", Direction: Forward, Attempt: 2, StepKey: "am-k", Happened: true, ExternalID: "inv_1", Output: output("inv_1")}
 	want := `{"step":"invoice","direction":"forward","attempt":2,"stepKey":"am-k","happened":true,"externalId":"inv_1","output":{"id":"inv_1"}}`
 	if got := string(dump(t, late)); got != want {
 		t.Errorf("a late answer is %s, want %s", got, want)

@@ -68,6 +68,8 @@
  *     went back and OPAQUE has an undo. It is combined with AFTER alone.
  *   - With HANDS: a pause of what is not the work's own (its destination, its saga), a retry of what the policy gave up, and
  *     a step other than OPAQUE that is skipped. It is combined with AFTER alone.
+ *   - What a lookup that finds a step missing says of those behind it after a fail-over (F26): here they stay in doubt. So
+ *     a skip that a fail-over forgets, which must not be forgotten with it (F27), is left to TestInvariants.
  *   - With LIES: the lookup of LOOKUP tells the truth, a lookup takes no time, and what it says is recorded at once.
  *   - Requests of an undo carry no revision: a late one removes whatever stands. That is more than a destination
  *     would do which is told the external id.

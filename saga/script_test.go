@@ -225,7 +225,7 @@ func (s *story) post(verb string, args []string) error {
 			return errors.New("no step is at issue")
 		}
 		sig.Kind, sig.Reason = SignalResolve, ""
-		sig.Verdict = Verdict{Step: ss.Name, Direction: dir, Attempt: ss.effort(dir).Attempts, Happened: verb == "happened"}
+		sig.Resolution = Resolution{Step: ss.Name, Direction: dir, Attempt: ss.effort(dir).Attempts, Happened: verb == "happened"}
 		if sig.Happened && len(args) > 1 {
 			sig.ExternalID = args[1]
 		}
@@ -235,7 +235,7 @@ func (s *story) post(verb string, args []string) error {
 			return err
 		}
 		sig.Kind, sig.Actor, sig.Reason = SignalLate, "", ""
-		sig.Verdict = Verdict{Step: args[0], Direction: Forward, Attempt: n, Happened: true, ExternalID: args[2], Output: output(args[2])}
+		sig.Resolution = Resolution{Step: args[0], Direction: Forward, Attempt: n, Happened: true, ExternalID: args[2], Output: output(args[2])}
 	case "gone":
 		sig.Kind, sig.Actor, sig.Reason = SignalCancel, "", ""
 		sig.News = News{Revision: args[0]}

@@ -32,7 +32,7 @@ type Signal struct {
 	Key    string // posting the same key to the same work again changes nothing
 	Actor  string // who: a person, or the part of the system that speaks
 	Reason string // why, in that actor's words
-	Verdict
+	Resolution
 	News
 }
 
@@ -43,8 +43,8 @@ type News struct {
 	Input    json.RawMessage `json:"input,omitempty"`
 }
 
-// Verdict is what a resolve, a retry, a skip or a late answer says about a step. Zero for other kinds.
-type Verdict struct {
+// Resolution is what a resolve, a retry, a skip or a late answer says about a step. Zero for other kinds.
+type Resolution struct {
 	Step       string          `json:"step,omitempty"`
 	Direction  Direction       `json:"direction,omitempty"`
 	Attempt    int             `json:"attempt,omitempty"` // the attempt it speaks of; stale when another was armed since

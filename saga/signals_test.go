@@ -10,7 +10,7 @@ import (
 // late posts the answer of a step's first attempt, which was closed before it came.
 func (d *desk) late(step, id string) *desk {
 	d.t.Helper()
-	return d.signal(Signal{Kind: SignalLate, Verdict: Verdict{
+	return d.signal(Signal{Kind: SignalLate, Resolution: Resolution{
 		Step: step, Direction: Forward, Attempt: 1, Happened: true, ExternalID: id, Output: output(id),
 	}})
 }
@@ -185,7 +185,7 @@ func TestS6CrashesCountAnew(t *testing.T) {
 // direction, or the attempt has moved on".
 func TestS7StaleVerdict(t *testing.T) {
 	word := func(step string, dir Direction, attempt int) Signal {
-		return Signal{Kind: SignalResolve, Verdict: Verdict{Step: step, Direction: dir, Attempt: attempt}}
+		return Signal{Kind: SignalResolve, Resolution: Resolution{Step: step, Direction: dir, Attempt: attempt}}
 	}
 	t.Run("not in review", func(t *testing.T) {
 		begin(t, "a find undo").fail(Unknown).signal(word("a", Forward, 1)).noted("neither in review").wants("wait", Retrying)
@@ -249,8 +249,8 @@ func TestS8LateAnswer(t *testing.T) {
 			review(ReasonAfterPivot).late("r", "2").wants("rest", Completed)
 	})
 	t.Run("an unknown step, a failure, an undo", func(t *testing.T) {
-		for _, v := range []Verdict{{Step: "z", Happened: true}, {Step: "a"}, {Step: "a", Direction: Undo, Happened: true}} {
-			begin(t, "a find undo").fail(Unknown).signal(Signal{Kind: SignalLate, Verdict: v}).noted("a late answer").wants("wait", Retrying)
+		for _, v := range []Resolution{{Step: "z", Happened: true}, {Step: "a"}, {Step: "a", Direction: Undo, Happened: true}} {
+			begin(t, "a find undo").fail(Unknown).signal(Signal{Kind: SignalLate, Resolution: v}).noted("a late answer").wants("wait", Retrying)
 		}
 	})
 	t.Run("on the way back", func(t *testing.T) {
@@ -271,7 +271,7 @@ func TestS8LateAnswerElsewhere(t *testing.T) {
 		t.Errorf("the review was about %q and is now about %q", note, d.st.Note)
 	}
 	// c did happen, so it is owed an undo now, and comes first
-	d.signal(Signal{Kind: SignalResolve, Verdict: Verdict{Step: "b", Direction: Undo, Attempt: 1, Happened: true}})
+	d.signal(Signal{Kind: SignalResolve, Resolution: Resolution{Step: "b", Direction: Undo, Attempt: 1, Happened: true}})
 	d.noted("not about step")
 }
 
@@ -296,7 +296,7 @@ func TestS10Conflict(t *testing.T) {
 // A verdict's result is any JSON a person typed; one that is none is not kept, and stops nothing.
 func TestVerdictWithBadOutput(t *testing.T) {
 	d := begin(t, "a at-most-once no-undo\nb at-most-once no-undo").fail(Unknown)
-	d.signal(Signal{Kind: SignalResolve, Verdict: Verdict{Step: "a", Attempt: 1, Happened: true, ExternalID: "x", Output: json.RawMessage(`{"id":`)}})
+	d.signal(Signal{Kind: SignalResolve, Resolution: Resolution{Step: "a", Attempt: 1, Happened: true, ExternalID: "x", Output: json.RawMessage(`{"id":`)}})
 	if r := d.tail(); r.Kind != KindResolved || r.Body != nil || !r.BodyDropped || r.ExternalID != "x" {
 		t.Errorf("recorded %+v", r)
 	}

@@ -175,8 +175,8 @@ func TestV14MadeGoodByHand(t *testing.T) {
 				t.Errorf("next does not name %s: %s", want, next)
 			}
 		}
-		d.signal(Signal{Kind: SignalResolve, Verdict: Verdict{Step: step, Direction: Undo}}).noted("stands until").review(ReasonConflict)
-		d.signal(Signal{Kind: SignalResolve, Verdict: Verdict{Step: "invoice", Direction: Undo, Happened: true}}).noted("not about").review(ReasonConflict)
+		d.signal(Signal{Kind: SignalResolve, Resolution: Resolution{Step: step, Direction: Undo}}).noted("stands until").review(ReasonConflict)
+		d.signal(Signal{Kind: SignalResolve, Resolution: Resolution{Step: "invoice", Direction: Undo, Happened: true}}).noted("not about").review(ReasonConflict)
 		d.verdict("letter of apology")
 	}
 	if got := d.turning(); got.Kind != KindCancelled || got.Revision != "3" {
@@ -251,10 +251,10 @@ func TestC12SignalsBehindTheEnd(t *testing.T) {
 	} {
 		for _, s := range []Signal{
 			{Kind: SignalCancel, Actor: "anna"}, {Kind: SignalConflict}, {Kind: SignalWake}, {Kind: SignalKeep}, {Kind: "no such kind"},
-			{Kind: SignalResolve, Verdict: Verdict{Step: "invoice", Attempt: 1, Happened: true}},
-			{Kind: SignalResolve, Verdict: Verdict{Step: "mail", Direction: Undo, Happened: true}},
-			{Kind: SignalLate, Verdict: Verdict{Step: "invoice", Direction: Forward, Attempt: 1, Happened: true, ExternalID: "i9"}},
-			{Kind: SignalLate, Verdict: Verdict{Step: "nowhere", Direction: Forward, Attempt: 1, Happened: true}},
+			{Kind: SignalResolve, Resolution: Resolution{Step: "invoice", Attempt: 1, Happened: true}},
+			{Kind: SignalResolve, Resolution: Resolution{Step: "mail", Direction: Undo, Happened: true}},
+			{Kind: SignalLate, Resolution: Resolution{Step: "invoice", Direction: Forward, Attempt: 1, Happened: true, ExternalID: "i9"}},
+			{Kind: SignalLate, Resolution: Resolution{Step: "nowhere", Direction: Forward, Attempt: 1, Happened: true}},
 			{Kind: SignalRevise, News: News{Revision: "1", Version: 1, Input: inputOf("1")}},
 			{Kind: SignalCancel, News: News{Revision: "1"}},
 		} {

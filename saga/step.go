@@ -1,6 +1,7 @@
 package saga
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -128,6 +129,30 @@ func (a *Action[In, Out]) Once() *Action[In, Out] { a.spec.Once = true; return a
 // To names the destination the step talks to. Rate limits and concurrency caps are set per destination.
 func (a *Action[In, Out]) To(destination string) *Action[In, Out] {
 	a.spec.To = destination
+	return a
+}
+
+// Defaults are what the steps of a destination, or of a definition, have in common.
+//
+//	books := saga.Defaults{To: "books", Timeout: 10 * time.Second, Settle: time.Minute}
+//	saga.Do("invoice", createInvoice).With(books).Find(findInvoice).Undo(voidInvoice)
+type Defaults struct {
+	To              string        // as [Action.To]
+	Timeout, Settle time.Duration // as [Action.Timeout] and [Action.Settle]
+	Retry           Retry         // as [Action.Retry]; zero fields keep what was said before
+}
+
+// With sets what d says; its zero fields change nothing. Of what is said twice the last counts, so a step says With first and
+// then what it has for itself.
+func (a *Action[In, Out]) With(d Defaults) *Action[In, Out] {
+	a.spec.To = cmp.Or(d.To, a.spec.To)
+	a.spec.Timeout = cmp.Or(d.Timeout.Truncate(time.Millisecond), a.spec.Timeout)
+	a.spec.Settle = cmp.Or(d.Settle.Truncate(time.Millisecond), a.spec.Settle)
+	r := &a.spec.Retry
+	*r = Retry{
+		Attempts: cmp.Or(d.Retry.Attempts, r.Attempts), Within: cmp.Or(d.Retry.Within, r.Within),
+		Initial: cmp.Or(d.Retry.Initial, r.Initial), Max: cmp.Or(d.Retry.Max, r.Max), Compensate: d.Retry.Compensate || r.Compensate,
+	}
 	return a
 }
 

@@ -28,11 +28,11 @@ func (w *world) triesAgain() bool {
 	if ss == nil {
 		return false
 	}
-	v := Verdict{Step: ss.Name, Direction: dir, Attempt: ss.effort(dir).Attempts}
+	v := Resolution{Step: ss.Name, Direction: dir, Attempt: ss.effort(dir).Attempts}
 	if w.chance(20, "of an older attempt") {
 		v.Attempt--
 	}
-	w.say(Signal{Kind: SignalRetry, Actor: "anna", Verdict: v})
+	w.say(Signal{Kind: SignalRetry, Actor: "anna", Resolution: v})
 	return true
 }
 
@@ -50,7 +50,7 @@ func (w *world) leaves(ss *StepState, dir Direction) bool {
 		w.hasty[ss.Name] = true
 	}
 	w.reissue[ss.Name]++ // a later revision does it
-	w.say(Signal{Kind: SignalSkip, Actor: "anna", Verdict: Verdict{Step: ss.Name, Direction: dir, Attempt: ss.effort(dir).Attempts}})
+	w.say(Signal{Kind: SignalSkip, Actor: "anna", Resolution: Resolution{Step: ss.Name, Direction: dir, Attempt: ss.effort(dir).Attempts}})
 	return true
 }
 

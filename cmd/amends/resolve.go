@@ -47,7 +47,7 @@ leave everything as it is: --keep.
 		if keep {
 			return a.keep(cmd, &o, step != "" || withoutID || didNot || fl.Changed("happened"))
 		}
-		verdict, wrong := verdictOf(fl.Changed("happened"), id, withoutID, didNot)
+		verdict, wrong := resolutionOf(fl.Changed("happened"), id, withoutID, didNot)
 		if step == "" {
 			wrong = append([]string{"say which step: --step STEP"}, wrong...)
 		}
@@ -55,7 +55,7 @@ leave everything as it is: --keep.
 			return usage("amends show "+quote(o.work)+" prints the commands to choose from", wrong...)
 		}
 		yes := !didNot
-		plan := func(v *view) []string { return v.afterVerdict(step, yes) }
+		plan := func(v *view) []string { return v.afterResolution(step, yes) }
 		return a.speak(cmd.Context(), &o, plan, func(op *coordinator.Operator, work saga.ID) error {
 			return op.Resolve(cmd.Context(), work, step, verdict, o.by)
 		})
@@ -78,8 +78,8 @@ func (a *app) keep(cmd *cobra.Command, o *order, saidMore bool) error {
 	})
 }
 
-// verdictOf reads the three flags of which exactly one must be given.
-func verdictOf(happened bool, id string, withoutID, didNot bool) (v coordinator.Verdict, wrong []string) {
+// resolutionOf reads the three flags of which exactly one must be given.
+func resolutionOf(happened bool, id string, withoutID, didNot bool) (v saga.Resolution, wrong []string) {
 	said := 0
 	for _, flag := range []bool{happened, withoutID, didNot} {
 		if flag {
@@ -99,8 +99,8 @@ func verdictOf(happened bool, id string, withoutID, didNot bool) (v coordinator.
 	return v, wrong
 }
 
-// afterVerdict says what follows from a verdict on a step.
-func (v *view) afterVerdict(step string, yes bool) []string {
+// afterResolution says what follows from a verdict on a step.
+func (v *view) afterResolution(step string, yes bool) []string {
 	_, dir := v.state.Issue(v.spec)
 	ss, of := v.state.IssueOf(v.spec, step)
 	unconfirmed := ss != nil && ss.Unconfirmed && of == saga.Forward

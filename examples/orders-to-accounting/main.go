@@ -23,7 +23,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/amends-dev/amends/examples/orders-to-accounting/naive"
+	"github.com/amends-dev/amends/internal/shopsim/naive"
 )
 
 func main() {

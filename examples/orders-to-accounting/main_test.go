@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amends-dev/amends/examples/orders-to-accounting/books"
-	"github.com/amends-dev/amends/examples/orders-to-accounting/world"
 	"github.com/amends-dev/amends/internal/pgtest"
+	"github.com/amends-dev/amends/internal/shopsim/books"
+	"github.com/amends-dev/amends/internal/shopsim/world"
 	"github.com/amends-dev/amends/ledger"
 )
 

@@ -7,7 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 
-	"github.com/amends-dev/amends/examples/orders-to-accounting/world"
+	"github.com/amends-dev/amends/internal/shopsim/world"
 )
 
 // options is the command line.

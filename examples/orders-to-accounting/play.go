@@ -135,10 +135,10 @@ func (p *play) audit(ctx context.Context) (err error) {
 	}
 	p.Changes = p.amends.world.Changes()
 	known := []audit.Option{audit.Tampered(append(p.Tampered.References(), p.Silent...)...), audit.MayLackReceipt(p.lost...)}
-	if p.Result, err = p.amends.world.Audit(ctx, known...); err != nil {
+	if p.Result, err = audit.World(ctx, p.amends.world, known...); err != nil {
 		return err
 	}
-	p.Naive.Result, err = p.naive.world.Audit(ctx)
+	p.Naive.Result, err = audit.World(ctx, p.naive.world)
 	return err
 }
 

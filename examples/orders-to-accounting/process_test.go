@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amends-dev/amends/examples/orders-to-accounting/world"
+	"github.com/amends-dev/amends/internal/shopsim/world"
 )
 
 // supervised is a supervisor of one role over servers that do not answer, so that its processes try for ever.

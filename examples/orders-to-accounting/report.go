@@ -10,9 +10,9 @@ import (
 	"strings"
 
 	"github.com/amends-dev/amends/examples/orders-to-accounting/audit"
-	"github.com/amends-dev/amends/examples/orders-to-accounting/faults"
-	"github.com/amends-dev/amends/examples/orders-to-accounting/hooks"
-	"github.com/amends-dev/amends/examples/orders-to-accounting/world"
+	"github.com/amends-dev/amends/internal/shopsim/faults"
+	"github.com/amends-dev/amends/internal/shopsim/hooks"
+	"github.com/amends-dev/amends/internal/shopsim/world"
 	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/schedule"
 )

@@ -11,8 +11,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/amends-dev/amends/examples/orders-to-accounting/hooks"
-	"github.com/amends-dev/amends/examples/orders-to-accounting/world"
+	"github.com/amends-dev/amends/internal/shopsim/hooks"
+	"github.com/amends-dev/amends/internal/shopsim/world"
 )
 
 // cancels is the share of orders whose customer changes their mind once the invoice is booked.

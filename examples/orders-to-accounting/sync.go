@@ -9,9 +9,9 @@ import (
 
 	"github.com/emersion/go-smtp"
 
-	"github.com/amends-dev/amends/examples/orders-to-accounting/books"
-	"github.com/amends-dev/amends/examples/orders-to-accounting/mail"
-	"github.com/amends-dev/amends/examples/orders-to-accounting/shop"
+	"github.com/amends-dev/amends/internal/shopsim/books"
+	"github.com/amends-dev/amends/internal/shopsim/mail"
+	"github.com/amends-dev/amends/internal/shopsim/shop"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/sagahttp"
 )
@@ -30,17 +30,15 @@ type Sync struct {
 
 // Saga says what is done for an order, how each step is safe to repeat, and how it is undone.
 func (s *Sync) Saga() (*saga.Definition[shop.Order], error) {
-	retry := saga.Retry{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Attempts: 20}
+	common := saga.Defaults{
+		Timeout: s.timeout, Settle: s.settle, Retry: saga.Retry{Initial: 50 * time.Millisecond, Max: 2 * time.Second, Attempts: 20},
+	}
 	return saga.Define(sagaName, 1,
 		saga.Identity(whatWasSold),
-		saga.Do("customer", s.ensureCustomer).To("books").Timeout(s.timeout).Settle(s.settle).Retry(retry).
-			Idempotent().NoUndo("customers outlive their orders"),
-		saga.Do("invoice", s.createInvoice).To("books").Timeout(s.timeout).Settle(s.settle).Retry(retry).
-			Find(s.findInvoice).Undo(s.voidInvoice),
-		saga.Do("mark-synced", s.markSynced).To("shop").Timeout(s.timeout).Settle(s.settle).Retry(retry).
-			Idempotent().NoID().UndoMaybe(s.clearSynced).Pivot(),
-		saga.Do("receipt", s.sendReceipt).To("mail").Timeout(s.timeout).Settle(s.settle).Retry(retry).
-			AtMostOnce().NoUndo("the shop tells the customer that the order is cancelled"),
+		saga.Do("customer", s.ensureCustomer).With(common).To("books").Idempotent().NoUndo("customers outlive their orders"),
+		saga.Do("invoice", s.createInvoice).With(common).To("books").Find(s.findInvoice).Undo(s.voidInvoice),
+		saga.Do("mark-synced", s.markSynced).With(common).To("shop").Idempotent().NoID().UndoMaybe(s.clearSynced).Pivot(),
+		saga.Do("receipt", s.sendReceipt).With(common).To("mail").AtMostOnce().NoUndo("the shop tells the customer that the order is cancelled"),
 	)
 }
 

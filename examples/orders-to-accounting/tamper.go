@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/amends-dev/amends/examples/orders-to-accounting/world"
+	"github.com/amends-dev/amends/internal/shopsim/world"
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/schedule"

@@ -18,7 +18,7 @@ Anna has read the plan, and approves the job.
   orders-compared: ok, 5 seen, 5 planned, 5 applied
   books: inv-41 20.00, inv-42 25.00, inv-43 8.50, inv-44 12.00, inv-45 99.00, 5 mails sent
   orders-compared: ok, 5 seen, 0 planned, 0 applied
-One more comes in, and its webhook is lost. The sweep of what changed hears of it.
+One more comes in, and its webhook is lost. The listing of what changed shows it.
   orders-changed: ok, 6 seen
   books: inv-41 20.00, inv-42 25.00, inv-43 8.50, inv-44 12.00, inv-45 99.00, inv-46 5.00, 6 mails sent
 A bookkeeper edits one invoice and deletes another. One order is cancelled, and one is not there any more.

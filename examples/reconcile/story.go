@@ -52,7 +52,7 @@ func compared(ctx context.Context, s *story) error { return s.ask(ctx, "orders-c
 
 func lost(ctx context.Context, s *story) error {
 	s.shop.Put(Order{ID: "46", Total: "5.00"})
-	s.say("One more comes in, and its webhook is lost. The sweep of what changed hears of it.")
+	s.say("One more comes in, and its webhook is lost. The listing of what changed shows it.")
 	return s.ask(ctx, "orders-changed", "", "46")
 }
 

@@ -1,5 +1,5 @@
-// Command webhooks shows how work follows from webhooks that come late, twice and out of order: every order of a small
-// shop has one invoice, which says what the order says last. hear.go is what a program of your own needs.
+// Command webhooks shows how sagas follow from webhooks that come late, twice and out of order: every order of a small
+// shop has one invoice, which says what the order says last. receive.go is what a program of your own needs.
 package main
 
 import (
@@ -73,7 +73,7 @@ func run(ctx context.Context, file string, out io.Writer) (err error) {
 		return err
 	}
 	shop := NewShop()
-	receiver, processor, err := hear(c, db, shop)
+	receiver, processor, err := receive(c, db, shop)
 	if err != nil {
 		return err
 	}

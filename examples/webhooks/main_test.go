@@ -31,19 +31,19 @@ func TestWhatFollowsFromWebhooks(t *testing.T) {
 	}
 }
 
-// The README shows hear, and what the program prints: word for word.
-func TestReadmeShowsHear(t *testing.T) {
+// The README shows receive, and what the program prints: word for word.
+func TestReadmeShowsReceive(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	program, err := os.ReadFile("hear.go")
+	program, err := os.ReadFile("receive.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, hear, _ := strings.Cut(string(program), "// hear turns")
-	for what, text := range map[string]string{"hear of examples/webhooks": "```go\n// hear turns" + hear + "```\n", "what it prints": "```\n" + said + "```\n"} {
+	_, receive, _ := strings.Cut(string(program), "// receive turns")
+	for what, text := range map[string]string{"receive of examples/webhooks": "```go\n// receive turns" + receive + "```\n", "what it prints": "```\n" + said + "```\n"} {
 		if !strings.Contains(string(readme), text) {
 			t.Errorf("README.md does not show %s", what)
 		}

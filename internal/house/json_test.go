@@ -84,7 +84,7 @@ func sources(t *testing.T) map[string]*ast.File {
 		if err != nil {
 			return err
 		}
-		if name := e.Name(); e.IsDir() && path != root && (strings.HasPrefix(name, ".") || slices.Contains([]string{"testdata", "bench", "examples"}, name)) {
+		if name := e.Name(); e.IsDir() && path != root && (strings.HasPrefix(name, ".") || slices.Contains([]string{"testdata", "bench", "examples", "shopsim"}, name)) {
 			return filepath.SkipDir
 		}
 		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {

@@ -269,7 +269,7 @@ func appendCopies(b *bench) {
 		b.Errorf("the record changed behind the ledger's back: body %s, key %s", r.Body, r.Arm.Key)
 	}
 	output := []byte(`"as posted"`)
-	if err := b.Post(b.Context(), c.id, saga.Signal{Kind: saga.SignalLate, Key: "k", Verdict: saga.Verdict{Output: output}}); err != nil {
+	if err := b.Post(b.Context(), c.id, saga.Signal{Kind: saga.SignalLate, Key: "k", Resolution: saga.Resolution{Output: output}}); err != nil {
 		b.Fatal(err)
 	}
 	output[1] = 'X'

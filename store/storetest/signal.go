@@ -39,7 +39,7 @@ func signalFields(b *bench) {
 	before := b.clock()
 	want := []saga.Signal{
 		{Kind: saga.SignalCancel, Key: "k0"},
-		{Kind: saga.SignalResolve, Key: "k1", Actor: "anna@example.com", Reason: "looked in the mailbox", Verdict: saga.Verdict{
+		{Kind: saga.SignalResolve, Key: "k1", Actor: "anna@example.com", Reason: "looked in the mailbox", Resolution: saga.Resolution{
 			Step: "receipt", Direction: saga.Undo, Attempt: math.MaxInt32, Happened: true, ExternalID: "msg-1",
 			Output: json.RawMessage(`{"z":1,"a":[1.0]}`),
 		}},
@@ -48,8 +48,8 @@ func signalFields(b *bench) {
 		{Kind: saga.SignalRevise, Key: "k6", News: saga.News{Revision: "2/17", Version: 3, Input: json.RawMessage(`{"z":1,"a":[1.0]}`)}},
 		{Kind: saga.SignalCancel, Key: "k7", News: saga.News{Revision: "2026-11-20T10:00:00.25Z"}},
 		{Kind: saga.SignalPause, Key: "k8", Actor: "anna@example.com"}, {Kind: saga.SignalResume, Key: "k9", Actor: "anna@example.com"},
-		{Kind: saga.SignalRetry, Key: "k10", Verdict: saga.Verdict{Step: "receipt", Direction: saga.Forward, Attempt: 3}},
-		{Kind: saga.SignalSkip, Key: "k11", Verdict: saga.Verdict{Step: "receipt", Direction: saga.Forward, Attempt: 3, Output: json.RawMessage(`{"z":1}`)}},
+		{Kind: saga.SignalRetry, Key: "k10", Resolution: saga.Resolution{Step: "receipt", Direction: saga.Forward, Attempt: 3}},
+		{Kind: saga.SignalSkip, Key: "k11", Resolution: saga.Resolution{Step: "receipt", Direction: saga.Forward, Attempt: 3, Output: json.RawMessage(`{"z":1}`)}},
 	}
 	for i, s := range oddTexts {
 		out, err := json.Marshal(s)
@@ -58,7 +58,7 @@ func signalFields(b *bench) {
 		}
 		want = append(want, saga.Signal{
 			Kind: saga.SignalLate, Key: fmt.Sprint("odd ", i, s), Actor: s, Reason: s,
-			Verdict: saga.Verdict{Step: s, ExternalID: s, Output: out},
+			Resolution: saga.Resolution{Step: s, ExternalID: s, Output: out},
 		})
 	}
 	for i, s := range want {
@@ -331,13 +331,13 @@ func signalInvalid(b *bench) {
 		"NUL in the key":      {Kind: saga.SignalCancel, Key: "a\x00b"},
 		"UTF-8 in the reason": {Kind: saga.SignalCancel, Key: "k", Reason: "a\xffb"},
 		// CORE-10: valid JSON by syntax, Latin-1 by content. SQLite took it, and no record could ever consume it.
-		"UTF-8 in the output": {Kind: saga.SignalLate, Key: "k", Verdict: saga.Verdict{Step: "s", Output: []byte("\"caf\xe9\"")}},
+		"UTF-8 in the output": {Kind: saga.SignalLate, Key: "k", Resolution: saga.Resolution{Step: "s", Output: []byte("\"caf\xe9\"")}},
 		"UTF-8 in the input":  {Kind: saga.SignalRevise, Key: "k", News: saga.News{Revision: "2", Input: []byte("\"caf\xe9\"")}},
-		"no JSON":             {Kind: saga.SignalLate, Key: "k", Verdict: saga.Verdict{Step: "s", Output: []byte("{")}},
+		"no JSON":             {Kind: saga.SignalLate, Key: "k", Resolution: saga.Resolution{Step: "s", Output: []byte("{")}},
 		"an unknown kind":     {Kind: "shout", Key: "k"},
 		// CORE-23: what no index holds.
 		"a long key":         {Kind: saga.SignalCancel, Key: strings.Repeat("k", ledger.MaxText+1)},
-		"a long external id": {Kind: saga.SignalResolve, Key: "k", Verdict: saga.Verdict{Step: "s", ExternalID: strings.Repeat("k", ledger.MaxText+1)}},
+		"a long external id": {Kind: saga.SignalResolve, Key: "k", Resolution: saga.Resolution{Step: "s", ExternalID: strings.Repeat("k", ledger.MaxText+1)}},
 	} {
 		b.wantError(name, b.Post(b.Context(), c.id, s), ledger.ErrInvalid)
 	}

@@ -28,9 +28,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/amends-dev/amends/examples/orders-to-accounting/books"
-	"github.com/amends-dev/amends/examples/orders-to-accounting/mail"
-	"github.com/amends-dev/amends/examples/orders-to-accounting/shop"
+	"github.com/amends-dev/amends/internal/shopsim/books"
+	"github.com/amends-dev/amends/internal/shopsim/mail"
+	"github.com/amends-dev/amends/internal/shopsim/shop"
+	"github.com/amends-dev/amends/internal/shopsim/world"
 )
 
 // Kind classifies a finding.
@@ -91,6 +92,11 @@ type Invoices interface {
 // Messages is the mailbox as an audit reads it.
 type Messages interface {
 	Messages() []mail.Message
+}
+
+// World compares the shop, the books and the mailbox of a world, expecting every order to be done.
+func World(ctx context.Context, w *world.World, known ...Option) (Result, error) {
+	return Run(ctx, w.Shop(), w.Books(), w.Mailbox(), known...)
 }
 
 // Run reads all three and compares them as Check does.

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/examples/orders-to-accounting/audit"
-	"github.com/amends-dev/amends/examples/orders-to-accounting/books"
-	"github.com/amends-dev/amends/examples/orders-to-accounting/mail"
-	"github.com/amends-dev/amends/examples/orders-to-accounting/shop"
+	"github.com/amends-dev/amends/internal/shopsim/books"
+	"github.com/amends-dev/amends/internal/shopsim/mail"
+	"github.com/amends-dev/amends/internal/shopsim/shop"
 )
 
 var paidAt = time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)

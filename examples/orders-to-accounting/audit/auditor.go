@@ -3,9 +3,9 @@ package audit
 import (
 	"fmt"
 
-	"github.com/amends-dev/amends/examples/orders-to-accounting/books"
-	"github.com/amends-dev/amends/examples/orders-to-accounting/mail"
-	"github.com/amends-dev/amends/examples/orders-to-accounting/shop"
+	"github.com/amends-dev/amends/internal/shopsim/books"
+	"github.com/amends-dev/amends/internal/shopsim/mail"
+	"github.com/amends-dev/amends/internal/shopsim/shop"
 )
 
 // auditor is one audit under way. The maps are by the order's reference.

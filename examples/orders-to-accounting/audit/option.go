@@ -3,7 +3,7 @@ package audit
 import (
 	"time"
 
-	"github.com/amends-dev/amends/examples/orders-to-accounting/shop"
+	"github.com/amends-dev/amends/internal/shopsim/shop"
 )
 
 // Option tells an audit something that shop, books and mailbox do not say.

@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/amends-dev/amends/examples/orders-to-accounting/audit"
-	"github.com/amends-dev/amends/examples/orders-to-accounting/books"
-	"github.com/amends-dev/amends/examples/orders-to-accounting/mail"
+	"github.com/amends-dev/amends/internal/shopsim/books"
+	"github.com/amends-dev/amends/internal/shopsim/mail"
 )
 
 // A receipt of which nobody can know is counted when it is not there, and not

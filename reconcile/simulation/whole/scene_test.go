@@ -240,7 +240,7 @@ func (s *scene) correct(ctx context.Context) {
 }
 
 // verdict is what somebody sees who looks whether a step happened.
-func (s *scene) verdict(key string, ss *saga.StepState, dir saga.Direction) coordinator.Verdict {
+func (s *scene) verdict(key string, ss *saga.StepState, dir saga.Direction) saga.Resolution {
 	if ss.Name == "receipt" {
 		if s.post.sent(key) {
 			return coordinator.Happened("mail-" + key)

@@ -132,7 +132,7 @@ func (r *signalRow) signal() (saga.Signal, error) {
 		if err := json.Unmarshal([]byte(r.Doc), &said); err != nil {
 			return s, fmt.Errorf("signal %d: %w: %w", r.Number, ledger.ErrDamaged, err)
 		}
-		s.Verdict, s.News = said.Verdict, said.News
+		s.Resolution, s.News = said.Resolution, said.News
 	}
 	return s, nil
 }

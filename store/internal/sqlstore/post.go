@@ -20,7 +20,7 @@ func (s *chains) Post(ctx context.Context, id saga.ID, sig saga.Signal) error {
 	p := PostArgs{ID: id, Kind: string(sig.Kind), Key: sig.Key, Actor: sig.Actor, Reason: sig.Reason}
 	err := valid.Signal(&sig)
 	if err == nil {
-		p.Doc, err = encodeVerdict(&sig)
+		p.Doc, err = encodeResolution(&sig)
 	}
 	if err != nil {
 		return fmt.Errorf("post %s to %s: %w", sig.Kind, id, err)
@@ -37,13 +37,13 @@ func (s *chains) Post(ctx context.Context, id saga.ID, sig saga.Signal) error {
 
 // utterance is what a signal says beside its kind, as it is stored.
 type utterance struct {
-	saga.Verdict
+	saga.Resolution
 	saga.News
 }
 
-// encodeVerdict returns what the signal says as JSON, nil when there is nothing beside its kind.
-func encodeVerdict(sig *saga.Signal) (any, error) {
-	b, err := json.Marshal(utterance{sig.Verdict, sig.News})
+// encodeResolution returns what the signal says as JSON, nil when there is nothing beside its kind.
+func encodeResolution(sig *saga.Signal) (any, error) {
+	b, err := json.Marshal(utterance{sig.Resolution, sig.News})
 	if err != nil {
 		return nil, fmt.Errorf("encode what it says: %w", err)
 	}
