@@ -263,7 +263,7 @@ func TestBrokenSides(t *testing.T) {
 			rows := seen("1")
 			rows[0].Fields, rows[0].Fingerprint = nil, plan.Fingerprint{}
 			s.Source = stream(rows)
-		}, "came without fields"},
+		}, "listings have no fields"},
 	} {
 		sides := good()
 		c.change(&sides)
