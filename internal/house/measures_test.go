@@ -17,12 +17,15 @@ const (
 	mostPackages = 22  // outside examples, bench and internal
 	mostFunction = 60  // lines
 	mostFile     = 500 // lines
-	mostVague    = 400 // lines of text with a word that names no actor; the goal is none
+	mostVague    = 95  // lines of text with a word that names no actor; the goal is none
 )
 
 // The words that tell no actor: the text names the process, the person or the part that is meant. Two were words of this
 // house alone.
 var vague = regexp.MustCompile(`(?i)\b(nobody|somebody|anybody|whoever|anew|hearer|distrust)\b`)
+
+// foreign words are of the standard library, and of an account of Unix.
+var foreign = regexp.MustCompile(`http\.NoBody|"nobody"`)
 
 // said is where vague words are looked for: in what is written for users and readers, tests aside.
 func said(name string) bool {
@@ -151,7 +154,7 @@ func vagueLines(t *testing.T) (n int) {
 			continue
 		}
 		for _, line := range lines(t, name) {
-			if vague.MatchString(line) {
+			if vague.MatchString(foreign.ReplaceAllString(line, "")) {
 				n++
 			}
 		}
