@@ -72,7 +72,7 @@ nightly: deps fmt vet model lint $(WITH_POSTGRES) ## Tests again and again in ra
 	RAPID_CHECKS=10000 $(WITH_POSTGRES) go test $(RACE) $(PARALLEL) -count=2 -shuffle=on -skip '^TestModel|$(WORLDS)' -timeout 2h ./...
 	RAPID_CHECKS=500 go test -count=2 -shuffle=on -timeout 2h -run '$(WORLDS)' ./reconcile
 	AMENDS_NIGHTLY=1 $(WITH_POSTGRES) go test $(RACE) -parallel=2 -timeout 2h ./coordinator
-	AMENDS_NIGHTLY=1 $(WITH_POSTGRES) go test $(RACE) -parallel=2 -timeout 1h -run TestKilled ./reconcile/schedule ./reconcile/scan
+	AMENDS_NIGHTLY=1 $(WITH_POSTGRES) go test $(RACE) -parallel=2 -timeout 1h -run TestKilled ./reconcile/schedule ./internal/scan
 	AMENDS_NIGHTLY=1 $(WITH_POSTGRES) go test $(RACE) -parallel=8 -timeout 1h -run 'TestVariants|TestConformanceCatches' ./store/...
 	@test ! -f bench/go.mod || $(MAKE) -C bench test
 	FUZZTIME=3m scripts/fuzz.sh

@@ -2,8 +2,8 @@ package reconcile
 
 import (
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/scan"
 	"github.com/amends-dev/amends/reconcile/plan"
-	"github.com/amends-dev/amends/reconcile/scan"
 )
 
 // Made is [Config.Effects] of a saga that makes one document in one step: where one stands, the step has made it. output is

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/amends-dev/amends/internal/scan"
 	"github.com/amends-dev/amends/reconcile/plan"
-	"github.com/amends-dev/amends/reconcile/scan"
 )
 
 // How many rows are read with their fields at once: few where few keys differ, many where one after the other does.

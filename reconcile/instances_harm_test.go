@@ -9,12 +9,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/amends-dev/amends/internal/scan"
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/ledger/ledgertest"
 	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/reconcile/plan"
-	"github.com/amends-dev/amends/reconcile/scan"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 )

@@ -3,7 +3,7 @@ package reconcile
 import (
 	"testing"
 
-	"github.com/amends-dev/amends/reconcile/scan"
+	"github.com/amends-dev/amends/internal/scan"
 	"github.com/amends-dev/amends/reconcile/schedule"
 )
 

@@ -8,8 +8,8 @@ import (
 	"strconv"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/scan"
 	"github.com/amends-dev/amends/reconcile/plan"
-	"github.com/amends-dev/amends/reconcile/scan"
 	"github.com/amends-dev/amends/saga"
 )
 

@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/amends-dev/amends/internal/scan"
 	"github.com/amends-dev/amends/reconcile"
-	"github.com/amends-dev/amends/reconcile/scan"
 )
 
 // Sweep.Timeout "bounds one call": a provider that takes a question and never answers spoils one key, not the night.

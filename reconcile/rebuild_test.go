@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/scan"
 	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/plan"
-	"github.com/amends-dev/amends/reconcile/scan"
 	"github.com/amends-dev/amends/saga"
 )
 

@@ -7,10 +7,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/amends-dev/amends/internal/scan"
 	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/reconcile/plan"
-	"github.com/amends-dev/amends/reconcile/scan"
 )
 
 // tardy is a destination that shows a document only when it has settled: to a listing, and to a question.

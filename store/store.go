@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/amends-dev/amends/internal/scan"
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/reconcile/plan"
-	"github.com/amends-dev/amends/reconcile/scan"
 	"github.com/amends-dev/amends/reconcile/schedule"
 	"github.com/amends-dev/amends/store/postgres"
 	"github.com/amends-dev/amends/store/sqlite"

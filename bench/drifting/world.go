@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/amends-dev/amends/internal/scan"
 	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/reconcile/plan"
-	"github.com/amends-dev/amends/reconcile/scan"
 	"github.com/amends-dev/amends/saga"
 )
 

@@ -10,10 +10,10 @@ import (
 	"github.com/jmoiron/sqlx"
 	_ "github.com/lib/pq" // the driver by which a ledger on Postgres is dropped
 
+	"github.com/amends-dev/amends/internal/scan"
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/reconcile/plan"
-	"github.com/amends-dev/amends/reconcile/scan"
 	"github.com/amends-dev/amends/reconcile/schedule"
 	stores "github.com/amends-dev/amends/store"
 )

@@ -25,7 +25,7 @@ const policy = `
 	# A store keeps what its roles need kept, in a database of its own: never the coordinator, nor what reconciles.
 	STD, github.com/pressly/goose/v3/... < migrations
 	ledger, migrations < store/internal/...
-	reconcile/inbox, reconcile/plan, reconcile/scan, reconcile/schedule < store/internal/... < store/memory, store/sqlite, store/postgres
+	reconcile/inbox, reconcile/plan, internal/scan, reconcile/schedule < store/internal/... < store/memory, store/sqlite, store/postgres
 	github.com/jmoiron/sqlx, golang.org/x/sync/... < store/internal/...
 	github.com/lib/pq/..., golang.org/x/sys/unix < store/internal/... # TCP_USER_TIMEOUT
 	modernc.org/sqlite/..., github.com/gofrs/flock < store/sqlite
@@ -44,9 +44,9 @@ const policy = `
 	STD < reconcile/simulation, reconcile/simulation/whole # only tests
 	coordinator, ledger !< reconcile/inbox
 	saga < reconcile/plan # pure, like the machine
-	reconcile/inbox, reconcile/plan < reconcile/scan
+	reconcile/inbox, reconcile/plan < internal/scan
 	STD, github.com/sirupsen/logrus, github.com/robfig/cron/v3 < reconcile/schedule # cron for parsing only: one process cannot know what ran
-	coordinator, reconcile/scan, reconcile/schedule, github.com/sirupsen/logrus, golang.org/x/sync/... < reconcile
+	coordinator, internal/scan, reconcile/schedule, github.com/sirupsen/logrus, golang.org/x/sync/... < reconcile
 	coordinator !< reconcile/webhook
 
 	# Programs wire; nobody imports them.
@@ -58,7 +58,7 @@ const policy = `
 	testing/..., coordinator, store/memory < sagatest/...
 	STD, testing/... < internal/prove < store/storetest
 	testing/..., ledger < ledger/ledgertest
-	ledger/ledgertest, reconcile/inbox, reconcile/plan, reconcile/scan, reconcile/schedule < store/storetest
+	ledger/ledgertest, reconcile/inbox, reconcile/plan, internal/scan, reconcile/schedule < store/storetest
 	STD, github.com/lib/pq/..., github.com/jmoiron/sqlx < internal/pgtest/...
 	STD, testing/... < internal/spin
 	ANY, sagahttp, reconcile/webhook < internal/shopsim/... # the systems that the example, its tests and the bench are against

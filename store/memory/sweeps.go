@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/amends-dev/amends/reconcile/scan"
+	"github.com/amends-dev/amends/internal/scan"
 )
 
 var _ scan.Store = (*DB)(nil)

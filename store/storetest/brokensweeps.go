@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/amends-dev/amends/reconcile/scan"
+	"github.com/amends-dev/amends/internal/scan"
 )
 
 // overtaker: who is behind moves a sweep on all the same.

@@ -9,10 +9,10 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/amends-dev/amends/internal/prove"
+	"github.com/amends-dev/amends/internal/scan"
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/reconcile/plan"
-	"github.com/amends-dev/amends/reconcile/scan"
 	"github.com/amends-dev/amends/reconcile/schedule"
 )
 

@@ -12,9 +12,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/amends-dev/amends/internal/scan"
 	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/reconcile/plan"
-	"github.com/amends-dev/amends/reconcile/scan"
 )
 
 var sweepCases = []testCase{

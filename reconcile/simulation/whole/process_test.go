@@ -11,10 +11,10 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/scan"
 	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/reconcile/plan"
-	"github.com/amends-dev/amends/reconcile/scan"
 	"github.com/amends-dev/amends/reconcile/schedule"
 )
 

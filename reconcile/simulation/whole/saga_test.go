@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/scan"
 	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/reconcile/plan"
-	"github.com/amends-dev/amends/reconcile/scan"
 	"github.com/amends-dev/amends/saga"
 )
 

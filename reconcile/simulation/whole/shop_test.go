@@ -13,8 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/amends-dev/amends/internal/scan"
 	"github.com/amends-dev/amends/reconcile/inbox"
-	"github.com/amends-dev/amends/reconcile/scan"
 )
 
 // kind is how a shop versions its orders.

@@ -4,7 +4,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 
-	"github.com/amends-dev/amends/reconcile/scan"
+	"github.com/amends-dev/amends/internal/scan"
 )
 
 // Sighting is what a statement that takes a JSON list gets of a sighting, and its key and id as the database has them.

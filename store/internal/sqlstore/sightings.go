@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/amends-dev/amends/reconcile/scan"
+	"github.com/amends-dev/amends/internal/scan"
 )
 
 // sightingsPage is how many sightings are read at once when the query does not say.

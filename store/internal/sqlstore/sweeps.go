@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/amends-dev/amends/reconcile/scan"
+	"github.com/amends-dev/amends/internal/scan"
 	"github.com/amends-dev/amends/store/internal/rows"
 )
 

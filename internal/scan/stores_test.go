@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/internal/pgtest"
+	"github.com/amends-dev/amends/internal/scan"
 	"github.com/amends-dev/amends/reconcile/inbox"
-	"github.com/amends-dev/amends/reconcile/scan"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
 	"github.com/amends-dev/amends/store/postgres"

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/scan"
+	"github.com/amends-dev/amends/internal/scan"
 )
 
 // fill makes n orders, one a second, and lets them age.

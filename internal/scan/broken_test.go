@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/scan"
+	"github.com/amends-dev/amends/internal/scan"
 )
 
 // I8: "same page returned twice / empty page with has_more: abort run as partial".

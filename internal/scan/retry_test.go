@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/amends-dev/amends/internal/scan"
 	"github.com/amends-dev/amends/reconcile/inbox"
-	"github.com/amends-dev/amends/reconcile/scan"
 )
 
 // A call that fails is tried again, after a wait; what will not change is not.

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amends-dev/amends/internal/scan"
 	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/reconcile/plan"
-	"github.com/amends-dev/amends/reconcile/scan"
 )
 
 // The destination is listed as the source is; what does not carry our mark is none of ours, and yet it counts.

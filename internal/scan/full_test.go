@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amends-dev/amends/internal/scan"
 	"github.com/amends-dev/amends/reconcile/inbox"
-	"github.com/amends-dev/amends/reconcile/scan"
 )
 
 // divided is a bench whose shop lists its orders in ten parts, by the first digit of their ids, and counts them.

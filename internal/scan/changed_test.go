@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amends-dev/amends/reconcile/scan"
+	"github.com/amends-dev/amends/internal/scan"
 )
 
 // A sweep reads what changed, page by page, and a second one reads nothing anew.

@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amends-dev/amends/internal/scan"
 	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/reconcile/plan"
-	"github.com/amends-dev/amends/reconcile/scan"
 	"github.com/amends-dev/amends/store/memory"
 )
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/amends-dev/amends/reconcile/scan"
+	"github.com/amends-dev/amends/internal/scan"
 )
 
 // A reading that is ended early ends with an error: rows that were not read are not absent.

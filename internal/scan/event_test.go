@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amends-dev/amends/internal/scan"
 	"github.com/amends-dev/amends/reconcile/inbox"
-	"github.com/amends-dev/amends/reconcile/scan"
 )
 
 // An object that has no version and goes back to what it said is heard again: the gate stands on what came between.
