@@ -18,13 +18,19 @@ import (
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/internal/shopsim/books"
+	"github.com/amends-dev/amends/internal/shopsim/play"
+	"github.com/amends-dev/amends/internal/shopsim/rest"
 	"github.com/amends-dev/amends/internal/shopsim/shop"
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/reconcile/webhook"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/sagahttp"
+	"github.com/amends-dev/amends/store"
 )
+
+// secret is what the shop signs its webhooks with.
+const secret = "whsec_YS1zaG9wLW9uLXRoaXMtbWFjaGluZQ=="
 
 // rig is one sync process in this one, over a shop, books and a mailbox of its own. It listens at door.
 type rig struct {
@@ -42,21 +48,20 @@ type rig struct {
 func rigUp(t *testing.T) *rig {
 	t.Helper()
 	r := &rig{t: t}
-	store, shopURL := shopServer(t)
-	r.shop = store
-	var booksURL string
+	var shopURL, booksURL string
+	r.shop, shopURL = shopServer(t)
 	r.books, booksURL = booksServer(t)
 	box, mailAddr := mailServer(t, nil)
 	r.mails = func() int { return len(box.Messages()) }
-	doors, err := freeDoors(t.Context(), 1)
+	doors, err := rest.FreeAddresses(t.Context(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.door = "http://" + doors[0] + "/webhooks/" + sourceName
-	p := place{Shop: shopURL, Books: booksURL, Mail: mailAddr, Answer: 10 * time.Second, Settle: 10 * time.Millisecond, Secret: secret}
+	r.door = "http://" + doors[0] + staged.Webhooks
+	p := play.Place{Shop: shopURL, Books: booksURL, Mail: mailAddr, Answer: 10 * time.Second, Settle: 10 * time.Millisecond, Secret: secret}
 
 	db := filepath.Join(t.TempDir(), "ledger.db")
-	l, err := open(t.Context(), db)
+	l, err := store.Open(t.Context(), db, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,6 +173,20 @@ func (r *rig) invoice() books.Invoice {
 		r.t.Fatalf("the books have %+v, %v; want one invoice", all, err)
 	}
 	return all[0]
+}
+
+// eventually waits until something holds.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for limit := time.After(time.Minute); !holds(); {
+		select {
+		case <-tick.C:
+		case <-limit:
+			t.Fatalf("waited in vain until %s", what)
+		}
+	}
 }
 
 // A webhook starts the work of an order. Our own mark is no news; an edit brings the same invoice up to date and sends
@@ -316,7 +335,7 @@ func TestUpdateInvoice(t *testing.T) {
 	if err != nil || customer.ID != first.Results["customer"].ExternalID {
 		t.Fatalf("%+v, %v", customer, err)
 	}
-	d := definition(t, place{Books: url})
+	d := definition(t, play.Place{Books: url})
 	first.Revision = "1"
 	made := d.Act(t.Context(), first)
 	edited := order()
@@ -350,7 +369,7 @@ func TestFindUpdatedInvoice(t *testing.T) {
 	inv := addInvoice(t, store, books.Live)
 	look := call(t, "invoice")
 	look.Revision, look.Previous = "4", &saga.Result{ExternalID: inv.ID}
-	d := definition(t, place{Books: url})
+	d := definition(t, play.Place{Books: url})
 	if got := d.Look(t.Context(), look); got.Kind != saga.KindNotFound {
 		t.Errorf("before the update: %s %q", got.Kind, got.ExternalID)
 	}

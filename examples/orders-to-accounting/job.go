@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -13,29 +12,13 @@ import (
 
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/internal/shopsim/faults"
+	"github.com/amends-dev/amends/internal/shopsim/play"
 	"github.com/amends-dev/amends/reconcile"
 	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/sagahttp"
+	"github.com/amends-dev/amends/store"
 )
-
-// place says where the sync finds everything. The supervisor hands it to the processes it starts.
-type place struct {
-	Shop   string        `json:"shop"`
-	Books  string        `json:"books"`
-	Mail   string        `json:"mail"`
-	Ledger string        `json:"ledger"` // a file, or a Postgres URL
-	Doors  []string      `json:"doors"`  // where each of the sync processes listens for webhooks
-	Secret string        `json:"secret"` // which the shop signs them with
-	Sweep  bool          `json:"sweep"`  // do not rely on webhooks alone
-	Answer time.Duration `json:"answer"` // how long one attempt may take
-	Settle time.Duration `json:"settle"`
-	Lost   time.Time     `json:"lost"` // when the ledger was lost; nothing that was sent for it is on its way any more
-}
-
-func isPostgres(db string) bool {
-	return strings.HasPrefix(db, "postgres://") || strings.HasPrefix(db, "postgresql://")
-}
 
 // destinations is what each server can bear from one process. A Retry-After silences the whole line for a second,
 // and one request in fifty meets one: the more are under way, the less is waited. The mail server gets few, because
@@ -48,11 +31,11 @@ var destinations = map[string]coordinator.Limit{
 
 // runSync is one sync process: it hears of paid orders, starts a work for each and runs them, and compares by the
 // clock, until ctx ends. It may be killed at any moment.
-func runSync(ctx context.Context, p place, number int, log logrus.FieldLogger) error {
+func runSync(ctx context.Context, p play.Place, log logrus.FieldLogger) error {
 	return withSync(ctx, p, log, func(s *syncProcess) error {
 		group, ctx := errgroup.WithContext(ctx)
 		group.Go(func() error { return s.works.Run(ctx) })
-		group.Go(func() error { return hear(ctx, p.Doors[number], s.source, s.records.journal, log) })
+		group.Go(func() error { return hear(ctx, p.Door, s.source, s.db, log) })
 		if p.Sweep {
 			group.Go(func() error { return s.clock.run(ctx) })
 		}
@@ -61,7 +44,7 @@ func runSync(ctx context.Context, p place, number int, log logrus.FieldLogger) e
 }
 
 // runRebuild rebuilds a ledger that was lost, and ends. No sync process may run.
-func runRebuild(ctx context.Context, p place, log logrus.FieldLogger) error {
+func runRebuild(ctx context.Context, p play.Place, log logrus.FieldLogger) error {
 	return withSync(ctx, p, log, func(s *syncProcess) error {
 		for {
 			rep, err := s.clock.reconciler.Rebuild(ctx, p.Lost, saga.Actor{Name: "the example", Reason: "the ledger was lost"})
@@ -78,19 +61,19 @@ func runRebuild(ctx context.Context, p place, log logrus.FieldLogger) error {
 
 // syncProcess is what a sync process is made of.
 type syncProcess struct {
-	records *records
-	works   *coordinator.Coordinator
-	source  *inbox.Source
-	clock   *byTheClock
+	db     store.DB
+	works  *coordinator.Coordinator
+	source *inbox.Source
+	clock  *byTheClock
 }
 
 // withSync puts a sync process together, lets do work with it, and takes it apart.
-func withSync(ctx context.Context, p place, log logrus.FieldLogger, do func(*syncProcess) error) (err error) {
-	rec, err := openRecords(ctx, p.Ledger)
+func withSync(ctx context.Context, p play.Place, log logrus.FieldLogger, do func(*syncProcess) error) (err error) {
+	db, err := store.Open(ctx, p.Ledger, &store.Options{Migrate: true})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, rec.close()) }()
+	defer func() { err = errors.Join(err, db.Close()) }()
 	job, err := newSync(p)
 	if err != nil {
 		return err
@@ -99,7 +82,7 @@ func withSync(ctx context.Context, p place, log logrus.FieldLogger, do func(*syn
 	if err != nil {
 		return err
 	}
-	c, err := coordinator.New(rec.ledger, &coordinator.Options{ //nolint:contextcheck // what it does is bounded by Run's context
+	c, err := coordinator.New(db, &coordinator.Options{ //nolint:contextcheck // what it does is bounded by Run's context
 		Log: log,
 		// The servers are on this machine and so are their faults; a real shop is given more time.
 		Lease: 3 * time.Second, Poll: 100 * time.Millisecond, Hold: 2 * time.Second, Drain: 5 * time.Second,
@@ -112,11 +95,11 @@ func withSync(ctx context.Context, p place, log logrus.FieldLogger, do func(*syn
 		return err
 	}
 	source := newSource(job, c, p.Secret, !p.Lost.IsZero())
-	clock, err := newByTheClock(job, c, source, rec, log)
+	clock, err := newByTheClock(job, c, source, db, log)
 	if err != nil {
 		return err
 	}
-	return do(&syncProcess{records: rec, works: c, source: source, clock: clock})
+	return do(&syncProcess{db: db, works: c, source: source, clock: clock})
 }
 
 // givesUp tells the network of this machine until when a request is awaited, so that it carries none for longer than real
@@ -128,10 +111,21 @@ func givesUp(r *http.Request) error {
 	return nil
 }
 
-func newSync(p place) (*Sync, error) {
+func newSync(p play.Place) (*Sync, error) {
 	s := &Sync{mail: p.Mail, timeout: p.Answer, settle: p.Settle}
 	var errShop, errBooks error
 	s.shop, errShop = sagahttp.New(p.Shop, &sagahttp.Options{Timeout: p.Answer, Authorize: givesUp})
 	s.books, errBooks = sagahttp.New(p.Books, &sagahttp.Options{Timeout: p.Answer, Authorize: givesUp})
 	return s, errors.Join(errShop, errBooks)
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/amends-dev/amends/reconcile/inbox"
 	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/schedule"
+	"github.com/amends-dev/amends/store"
 )
 
 // The jobs by their names, as amends schedule list shows them.
@@ -28,23 +29,23 @@ const sweepLag = time.Second
 // byTheClock is what a sync process does by the clock, because webhooks are lost and people edit invoices.
 type byTheClock struct {
 	reconciler *reconcile.Reconciler
-	records    *records
+	db         store.DB
 	log        logrus.FieldLogger
 }
 
 // newByTheClock puts it together. The source is the one of the inbox.
-func newByTheClock(job *Sync, c *coordinator.Coordinator, source *inbox.Source, rec *records, log logrus.FieldLogger) (*byTheClock, error) {
-	r, err := reconcile.New(rec.journal, reconcile.Config{
+func newByTheClock(job *Sync, c *coordinator.Coordinator, source *inbox.Source, db store.DB, log logrus.FieldLogger) (*byTheClock, error) {
+	r, err := reconcile.New(db, reconcile.Config{
 		Name: jobAll, Source: source, Type: "order",
 		All: job.allOrders, Changed: job.changedOrders, Partitions: job.orderRanges, Destination: job.invoices(),
 		Coordinator: c, Step: "invoice", Fields: reconcile.FieldsOf(fieldsOf), Mapping: mapping, Effects: effects,
 	}, &reconcile.Options{Overlap: 5 * time.Second, Safety: sweepLag, Timeout: job.timeout, Attempts: 20, Log: log})
-	return &byTheClock{reconciler: r, records: rec, log: log}, err
+	return &byTheClock{reconciler: r, db: db, log: log}, err
 }
 
 // run does it until ctx ends. A real shop is swept every few minutes, and compared every night.
 func (b *byTheClock) run(ctx context.Context) error {
-	runner, err := schedule.New(b.records.journal, []schedule.Job{
+	runner, err := schedule.New(b.db, []schedule.Job{
 		{Name: jobChanges, Schedule: "@every 10s", Lease: 3 * time.Second, Timeout: time.Minute, Approved: true, Work: b.reconciler.SyncChanges},
 		{Name: jobAll, Schedule: "15 3 * * *", Zone: "Europe/Vienna", Lease: 3 * time.Second, Approved: true, Work: b.reconciler.Run},
 	}, &schedule.Options{Poll: 200 * time.Millisecond, Log: b.log})

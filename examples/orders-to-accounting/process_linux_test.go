@@ -64,7 +64,7 @@ func childrenOf(pid int) []int {
 	return found
 }
 
-// alive reports whether a process runs; one that has ended and that nobody has asked about does not.
+// alive reports whether a process runs; one that has ended and was not waited for does not.
 func alive(pid int) bool {
 	s := stat(pid)
 	return s[0] != "" && s[0] != "Z" && s[0] != "X"

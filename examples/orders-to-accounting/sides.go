@@ -22,9 +22,6 @@ import (
 // mapping names how an order is turned into what its invoice should say. Who changes digest or fields changes it, too.
 const mapping = "1"
 
-// mark is how the references of our invoices begin.
-const mark = "shop:order:"
-
 // changedOrders lists what changed since a time.
 func (s *Sync) changedOrders(ctx context.Context, q reconcile.Query) (reconcile.Page, error) {
 	return s.listOrders(ctx, q, map[string][]string{"changedSince": {q.Since.UTC().Format(time.RFC3339)}}, nil)
@@ -144,7 +141,7 @@ func (s *Sync) invoices() reconcile.Destination {
 // ourInvoices lists what carries our mark, void and posted ones too.
 func (s *Sync) ourInvoices(ctx context.Context, q reconcile.Query) (reconcile.Documents, error) {
 	const most = 200
-	list, err := s.listInvoices(ctx, map[string][]string{"mark": {mark}, "after": {q.Cursor}, "limit": {strconv.Itoa(most)}})
+	list, err := s.listInvoices(ctx, map[string][]string{"mark": {shop.RefPrefix}, "after": {q.Cursor}, "limit": {strconv.Itoa(most)}})
 	if err != nil {
 		return reconcile.Documents{}, err
 	}

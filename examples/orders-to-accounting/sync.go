@@ -111,8 +111,8 @@ func (s *Sync) voidInvoice(ctx context.Context, c saga.Call[shop.Order], inv boo
 	return err
 }
 
-// markSynced fails for good when the order was cancelled meanwhile: the shop answers 422, which the effect
-// client reads as a refusal, and the invoice is voided.
+// markSynced fails for good when the order was cancelled meanwhile: the shop answers 422, which
+// package sagahttp reads as a refusal, and the invoice is voided.
 func (s *Sync) markSynced(ctx context.Context, c saga.Call[shop.Order]) (shop.Order, error) {
 	var marked shop.Order
 	_, err := s.shop.Do(ctx, sagahttp.Request{

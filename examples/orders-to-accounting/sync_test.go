@@ -18,6 +18,7 @@ import (
 	"github.com/amends-dev/amends/coordinator"
 	"github.com/amends-dev/amends/internal/shopsim/books"
 	"github.com/amends-dev/amends/internal/shopsim/mail"
+	"github.com/amends-dev/amends/internal/shopsim/play"
 	"github.com/amends-dev/amends/internal/shopsim/rest"
 	"github.com/amends-dev/amends/internal/shopsim/shop"
 	"github.com/amends-dev/amends/internal/shopsim/world"
@@ -25,15 +26,15 @@ import (
 	"github.com/amends-dev/amends/store/memory"
 )
 
-// nobody is an address at which no server answers.
-const nobody = "http://127.0.0.1:1"
+// silent is an address at which no server answers.
+const silent = "http://127.0.0.1:1"
 
 // definition is the job's saga in a place. Servers left out do not answer.
-func definition(t *testing.T, p place) *saga.Definition[shop.Order] {
+func definition(t *testing.T, p play.Place) *saga.Definition[shop.Order] {
 	t.Helper()
 	for _, url := range []*string{&p.Shop, &p.Books} {
 		if *url == "" {
-			*url = nobody
+			*url = silent
 		}
 	}
 	p.Answer, p.Settle = time.Second, time.Second
@@ -67,7 +68,7 @@ func call(t *testing.T, step string) *saga.Invocation {
 func TestSaga(t *testing.T) {
 	t.Parallel()
 	var got []string
-	for _, s := range definition(t, place{}).Spec().Steps {
+	for _, s := range definition(t, play.Place{}).Spec().Steps {
 		line := fmt.Sprintf("%s %s to %s", s.Name, s.Repeat, s.To)
 		if s.Find {
 			line += " by lookup"
@@ -95,7 +96,7 @@ func TestSaga(t *testing.T) {
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	for _, s := range definition(t, place{}).Spec().Steps {
+	for _, s := range definition(t, play.Place{}).Spec().Steps {
 		if _, limited := destinations[s.To]; !limited {
 			t.Errorf("step %s goes to %q, for which there is no limit", s.Name, s.To)
 		}
@@ -104,7 +105,7 @@ func TestSaga(t *testing.T) {
 
 // What a mail server says decides what is known: it did not take the letter for now (4xx) or for good (5xx), and both
 // are said instead of taking it. What breaks before the letter leaves has not sent it. What breaks after leaves open
-// whether it did, and nobody may guess.
+// whether it did, and it is not guessed.
 func TestReceipt(t *testing.T) {
 	t.Parallel()
 	says := func(code int) mail.Around {
@@ -132,7 +133,7 @@ func TestReceipt(t *testing.T) {
 				o.Customer.Email = c.to
 				inv.Input, _ = json.Marshal(o)
 			}
-			got := definition(t, place{Mail: addr}).Act(t.Context(), inv)
+			got := definition(t, play.Place{Mail: addr}).Act(t.Context(), inv)
 			if got.Class != c.want || len(box.Messages()) != c.stored {
 				t.Errorf("%s (%s), %d in the mailbox; want %s and %d", got.Class, got.Error, len(box.Messages()), c.want, c.stored)
 			}
@@ -143,7 +144,7 @@ func TestReceipt(t *testing.T) {
 	}
 }
 
-// A letter that never left is provably not sent: nobody answers, the server hangs up before it asks for the letter, or
+// A letter that never left is provably not sent: no server answers, the server hangs up before it asks for the letter, or
 // our own gate is closed.
 func TestReceiptThatNeverLeft(t *testing.T) {
 	t.Parallel()
@@ -168,13 +169,13 @@ func TestReceiptThatNeverLeft(t *testing.T) {
 		addr string
 		gate *saga.Gate
 	}{
-		"nobody answers":  {"127.0.0.1:1", nil},
-		"hangs up":        {rude.Addr().String(), nil},
-		"the gate closed": {addr, closed},
+		"no server answers": {"127.0.0.1:1", nil},
+		"hangs up":          {rude.Addr().String(), nil},
+		"the gate closed":   {addr, closed},
 	} {
 		inv := call(t, "receipt")
 		inv.Gate = c.gate
-		if got := definition(t, place{Mail: c.addr}).Act(t.Context(), inv); got.Class != saga.Unsent {
+		if got := definition(t, play.Place{Mail: c.addr}).Act(t.Context(), inv); got.Class != saga.Unsent {
 			t.Errorf("%s: %s (%s), want %s", name, got.Class, got.Error, saga.Unsent)
 		}
 	}
@@ -218,7 +219,7 @@ func TestFindInvoice(t *testing.T) {
 			for _, state := range c.states {
 				addInvoice(t, store, state)
 			}
-			got := definition(t, place{Books: url}).Look(t.Context(), call(t, "invoice"))
+			got := definition(t, play.Place{Books: url}).Look(t.Context(), call(t, "invoice"))
 			if got.Kind != c.want || got.ExternalID != c.id {
 				t.Errorf("%s %q (%s), want %s %q", got.Kind, got.ExternalID, got.Error, c.want, c.id)
 			}
@@ -227,7 +228,7 @@ func TestFindInvoice(t *testing.T) {
 			}
 		})
 	}
-	if got := definition(t, place{}).Look(t.Context(), call(t, "invoice")); got.Kind != saga.KindUnclear {
+	if got := definition(t, play.Place{}).Look(t.Context(), call(t, "invoice")); got.Kind != saga.KindUnclear {
 		t.Errorf("books that do not answer say %s", got.Kind)
 	}
 }
@@ -267,7 +268,7 @@ func TestVoidInvoice(t *testing.T) {
 			}
 			for range 2 {
 				undo.Gate = saga.NewGate(nil)
-				if got := definition(t, place{Books: url}).Act(t.Context(), undo); got.Class != c.outcome {
+				if got := definition(t, play.Place{Books: url}).Act(t.Context(), undo); got.Class != c.outcome {
 					t.Errorf("%s (%s), want %s", got.Class, got.Error, c.outcome)
 				}
 			}
@@ -320,7 +321,7 @@ func TestMarkSynced(t *testing.T) {
 	if err := store.Add(t.Context(), order()); err != nil {
 		t.Fatal(err)
 	}
-	d := definition(t, place{Shop: serve(t, shop.NewHandler(store))})
+	d := definition(t, play.Place{Shop: serve(t, shop.NewHandler(store))})
 	wipe := call(t, "mark-synced")
 	wipe.Direction = saga.Undo
 	for _, inv := range []*saga.Invocation{call(t, "mark-synced"), call(t, "mark-synced"), wipe, wipe} {
@@ -356,7 +357,7 @@ func TestOurOwnMarkIsNoNews(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Register(t.Context(), definition(t, place{})); err != nil {
+	if err := c.Register(t.Context(), definition(t, play.Place{})); err != nil {
 		t.Fatal(err)
 	}
 	first := order()

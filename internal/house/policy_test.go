@@ -64,7 +64,8 @@ const policy = `
 	ANY, sagahttp, reconcile/webhook < internal/shopsim/... # the systems that the example, its tests and the bench are against
 	coordinator, ledger, store !< internal/shopsim/...
 	internal/shopsim/... < examples/..., bench/...
-	examples/... !< internal/shopsim/...
+	internal/shopsim/..., coordinator, reconcile/schedule, store < internal/shopsim/play < examples/... # reads the ledger as the command does
+	examples/... !< internal/shopsim/..., internal/shopsim/play
 	STD < internal/house
 `
 

@@ -14,7 +14,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"go.uber.org/goleak"
 
-	"github.com/amends-dev/amends/examples/orders-to-accounting/audit"
+	"github.com/amends-dev/amends/internal/shopsim/audit"
 	"github.com/amends-dev/amends/internal/shopsim/faults"
 	"github.com/amends-dev/amends/internal/shopsim/naive"
 	"github.com/amends-dev/amends/internal/shopsim/world"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -53,6 +54,22 @@ func TestAnEndpointLasts(t *testing.T) {
 			}
 			return http.StatusOK, nil, nil
 		}).ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, "/", http.NoBody))
+	}
+}
+
+// Free addresses differ, and a server can listen at each.
+func TestFreeAddresses(t *testing.T) {
+	t.Parallel()
+	found, err := rest.FreeAddresses(t.Context(), 3)
+	if err != nil || len(found) != 3 {
+		t.Fatalf("found %v, %v", found, err)
+	}
+	for _, address := range found {
+		l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close() // an address that is there twice cannot be listened at twice
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"time"
@@ -33,6 +34,30 @@ func Listen(ctx context.Context, h http.Handler) (*Server, error) {
 	}
 	go func() { s.done <- s.http.Serve(l) }()
 	return s, nil
+}
+
+// FreeAddresses finds loopback addresses at which n processes can listen. A process
+// that is killed and started again listens at its own address. So they lie below
+// the ports that systems give to outgoing connections, one of which could take
+// the address meanwhile.
+func FreeAddresses(ctx context.Context, n int) (found []string, err error) {
+	var held []net.Listener // all are held until all are found
+	defer func() {
+		for _, l := range held {
+			err = errors.Join(err, l.Close())
+		}
+	}()
+	for tries := 0; len(held) < n; tries++ {
+		var listen net.ListenConfig
+		l, err := listen.Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", 10000+rand.IntN(20000)))
+		switch {
+		case err == nil:
+			held, found = append(held, l), append(found, l.Addr().String())
+		case tries == 1000:
+			return nil, fmt.Errorf("find a free port: %w", err)
+		}
+	}
+	return found, nil
 }
 
 // Close lets running requests finish for a moment, then cuts what is left.

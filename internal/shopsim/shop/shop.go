@@ -104,8 +104,11 @@ type Order struct {
 	Deleted bool `json:"deleted,omitempty"`
 }
 
+// RefPrefix is how the names of orders outside the shop begin.
+const RefPrefix = "shop:order:"
+
 // Ref is the order's name outside the shop, like shop:order:10492.
-func (o Order) Ref() string { return "shop:order:" + o.ID }
+func (o Order) Ref() string { return RefPrefix + o.ID }
 
 // Total is what lines add up to.
 func Total(lines []Line) int64 {

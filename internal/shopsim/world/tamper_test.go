@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/amends-dev/amends/examples/orders-to-accounting/audit"
+	"github.com/amends-dev/amends/internal/shopsim/audit"
 	"github.com/amends-dev/amends/internal/shopsim/books"
 	"github.com/amends-dev/amends/internal/shopsim/shop"
 	"github.com/amends-dev/amends/internal/shopsim/world"

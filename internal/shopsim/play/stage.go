@@ -1,11 +1,10 @@
-package main
+package play
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,30 +27,8 @@ const slack = time.Second
 // secret is what the shop signs its webhooks with. A real one is in no source code.
 const secret = "whsec_YS1zaG9wLW9uLXRoaXMtbWFjaGluZQ==" //nolint:gosec // it opens a shop that exists for ten seconds
 
-// freeDoors finds addresses on this machine at which n processes can listen. A process that is killed comes back to
-// its own, so they lie below the ports that systems give to outgoing connections: one of those could take it meanwhile.
-func freeDoors(ctx context.Context, n int) (doors []string, err error) {
-	var held []net.Listener // all are held until all are found
-	defer func() {
-		for _, l := range held {
-			err = errors.Join(err, l.Close())
-		}
-	}()
-	for tries := 0; len(held) < n; tries++ {
-		var listen net.ListenConfig
-		l, err := listen.Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", 10000+rand.IntN(20000)))
-		switch {
-		case err == nil:
-			held, doors = append(held, l), append(doors, l.Addr().String())
-		case tries == 1000:
-			return nil, fmt.Errorf("find a free port: %w", err)
-		}
-	}
-	return doors, nil
-}
-
 // stage is one sync over one world of its own. Two stages of one seed are equal: the same orders, the same faults,
-// the same moments of death.
+// the same kills.
 type stage struct {
 	world  *world.World
 	config world.Config // of the world
@@ -70,8 +47,8 @@ type disaster struct {
 }
 
 // newStage sets up a stage in a folder of dir, for processes of the given role. Those that listen at doors are told
-// of changes by webhooks; customers change nothing after the fact for those who would not hear of it.
-func newStage(ctx context.Context, o options, dir, role string, doors []string) (*stage, error) {
+// of changes by webhooks, under path; customers change nothing after the fact where the sync would not hear of it.
+func newStage(ctx context.Context, o options, dir, role, path string, doors []string) (*stage, error) {
 	c := world.Config{Dir: filepath.Join(dir, role), Seed: o.seed, Orders: o.orders, Faults: o.faults, Cancels: cancels, Tampering: o.tampering()}
 	if len(doors) > 0 {
 		c.Edits, c.LateCancels = o.edits, o.edits/2
@@ -83,7 +60,7 @@ func newStage(ctx context.Context, o options, dir, role string, doors []string) 
 			c.Webhooks.Plan, c.Webhooks.Once = hooks.Plan{Drops: 1}, true
 		}
 		for _, door := range doors {
-			c.Webhooks.Receivers = append(c.Webhooks.Receivers, "http://"+door+"/webhooks/"+sourceName)
+			c.Webhooks.Receivers = append(c.Webhooks.Receivers, "http://"+door+path)
 		}
 	}
 	w, err := world.Start(ctx, c)
@@ -94,13 +71,13 @@ func newStage(ctx context.Context, o options, dir, role string, doors []string) 
 	if err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
-	p := place{
+	at := Place{
 		Shop: w.ShopURL, Books: w.BooksURL, Mail: w.MailAddr, Ledger: o.db, Answer: answer, Settle: w.Timing().Settled() + slack,
-		Doors: doors, Secret: secret, Sweep: !o.deaf,
+		Secret: secret, Sweep: !o.deaf,
 	}
 	s := &stage{
 		world: w, config: c, random: rand.New(rand.NewPCG(o.seed, 1)),
-		procs: &supervisor{role: role, place: p, log: log},
+		procs: &supervisor{role: role, place: at, doors: doors, log: log},
 	}
 	s.killAt = killPoints(s.random, o.kills, o.orders)
 	return s, nil
@@ -112,8 +89,8 @@ func (s *stage) close() error {
 	return errors.Join(s.procs.log.Close(), s.world.Close())
 }
 
-// killPoints chooses how many orders are done at each kill. The last tenth is spared: who dies when there is
-// nothing left to do proves nothing.
+// killPoints chooses how many orders are done at each kill. None comes in the last tenth: a kill when there
+// is nothing left to do proves nothing.
 func killPoints(r *rand.Rand, kills, orders int) []int {
 	at := make([]int, kills)
 	for i := range at {
@@ -124,7 +101,7 @@ func killPoints(r *rand.Rand, kills, orders int) []int {
 }
 
 // watch kills a process at each of the chosen points. It returns when progress says that all is done, every kill
-// has found its victim, and every process whose job can end has ended.
+// has hit a process, and every process whose job can end has ended.
 func (s *stage) watch(ctx context.Context, progress func() (done int, finished bool, err error)) error {
 	for {
 		ended, err := s.procs.done() // asked before looking at what they did

@@ -1,4 +1,4 @@
-package main
+package play
 
 import (
 	"math/rand/v2"
@@ -12,6 +12,9 @@ import (
 	"github.com/amends-dev/amends/internal/shopsim/world"
 )
 
+// silent is an address at which no server answers.
+const silent = "http://127.0.0.1:1"
+
 // supervised is a supervisor of one role over servers that do not answer, so that its processes try for ever.
 func supervised(t *testing.T, role string) *supervisor {
 	t.Helper()
@@ -20,7 +23,7 @@ func supervised(t *testing.T, role string) *supervisor {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { log.Close() })
-	s := &supervisor{role: role, log: log, place: place{Shop: nobody, Books: nobody, Mail: "127.0.0.1:1", Answer: time.Second}}
+	s := &supervisor{role: role, log: log, place: Place{Shop: silent, Books: silent, Mail: "127.0.0.1:1", Answer: time.Second}}
 	t.Cleanup(func() { _ = s.stop() })
 	return s
 }
@@ -91,7 +94,7 @@ func TestStageNoticesAnUnfinishedJob(t *testing.T) {
 	t.Cleanup(func() { w.Close() })
 	s := &stage{procs: supervised(t, "naive"), random: rand.New(rand.NewPCG(1, 1)), show: func(int) {}}
 	s.procs.once = true
-	s.procs.place = place{Shop: w.ShopURL, Books: w.BooksURL, Mail: w.MailAddr, Answer: time.Second}
+	s.procs.place = Place{Shop: w.ShopURL, Books: w.BooksURL, Mail: w.MailAddr, Answer: time.Second}
 	if err := s.procs.start(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package main
+package play
 
 import (
 	"context"
@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/amends-dev/amends/internal/shopsim/shop"
 	"github.com/amends-dev/amends/internal/shopsim/world"
-	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/reconcile/schedule"
 )
@@ -20,8 +20,8 @@ type found struct {
 	Class plan.Class `json:"class"` // "": nothing was found
 }
 
-// tamper is the last scene: everything is compared, and nothing should be found. Then people lay hands on the books,
-// and everything is compared again.
+// tamper is the last scene: everything is compared, and nothing should be found. Then people change
+// invoices in the books, and everything is compared again.
 func (p *play) tamper(ctx context.Context) error {
 	if p.deaf {
 		return nil // there are no sweeps, so nothing is compared
@@ -58,11 +58,14 @@ func (p *play) tamper(ctx context.Context) error {
 	return p.classify(ctx)
 }
 
+// settle waits until what was sent has happened, visibly, or never will.
+func settle(ctx context.Context, at Place) error { return pause(ctx, at.Answer+at.Settle) }
+
 // reconcile asks for comparisons of everything until one is whole, and returns what came of it, and how much all of them
 // have done: here one request in seven meets a fault, and what could not be looked at is left to the next run.
 func (p *play) reconcile(ctx context.Context) (last schedule.Outcome, applied int, err error) {
 	for {
-		run, err := schedule.Request(ctx, p.records.journal, jobAll, schedule.Ask{By: p.person.by.Name, Why: "the end of the example"})
+		run, err := schedule.Request(ctx, p.records, p.job.All, schedule.Ask{By: p.person.by.Name, Why: "the end of the example"})
 		if err != nil {
 			return last, applied, err
 		}
@@ -83,7 +86,7 @@ func (p *play) reconcile(ctx context.Context) (last schedule.Outcome, applied in
 // ended waits for the end of a run.
 func (p *play) ended(ctx context.Context, asked schedule.RunRow) (schedule.RunRow, error) {
 	for {
-		run, err := p.records.journal.Run(ctx, asked.Job, asked.Number)
+		run, err := p.records.Run(ctx, asked.Job, asked.Number)
 		if err != nil || !run.Open() {
 			return run, err
 		}
@@ -105,7 +108,7 @@ func (p *play) silence(ctx context.Context) error {
 	}
 	drifts, err := p.drifts(ctx)
 	for key, class := range drifts {
-		if order, ours := strings.CutPrefix(key, mark); ours && class == plan.Orphan && p.amends.config.Deleted(order) {
+		if order, ours := strings.CutPrefix(key, shop.RefPrefix); ours && class == plan.Orphan && p.amends.config.Deleted(order) {
 			p.Silent = append(p.Silent, key)
 		}
 	}
@@ -115,7 +118,7 @@ func (p *play) silence(ctx context.Context) error {
 
 // drifts is what the latest comparison has found, by keys.
 func (p *play) drifts(ctx context.Context) (map[string]plan.Class, error) {
-	drifts, err := p.records.journal.Drifts(ctx, plan.DriftQuery{Job: jobAll, Limit: 10_000})
+	drifts, err := p.records.Drifts(ctx, plan.DriftQuery{Job: p.job.All, Limit: 10_000})
 	classes := map[string]plan.Class{}
 	for i := range drifts {
 		classes[drifts[i].Key] = drifts[i].Class
@@ -140,74 +143,4 @@ func (p *play) classify(ctx context.Context) error {
 	}
 	slices.Sort(p.Beside)
 	return nil
-}
-
-// lose is the disaster: every process dies, the ledger is deleted with all that was heard, and what is known has to be
-// learned again from the shop and the books.
-func (p *play) lose(ctx context.Context) error {
-	if err := p.amends.procs.crash(); err != nil {
-		return err
-	}
-	c, err := count(ctx, p.records.ledger)
-	if err != nil {
-		return err
-	}
-	if err := settle(ctx, p.amends.procs.place); err != nil { // what was on its way has happened, or never will
-		return err
-	}
-	if err := p.records.lose(ctx); err != nil {
-		return err
-	}
-	if err := p.rebuild(ctx); err != nil {
-		return err
-	}
-	p.Lost = &loss{Works: c.works}
-	if p.Lost.Adopted, p.lost, err = adopted(ctx, p.records.ledger); err != nil {
-		return err
-	}
-	p.Lost.Unconfirmed, p.quiet = len(p.lost), time.Time{}
-	return nil
-}
-
-// loss is what became of the works of a ledger that was deleted.
-type loss struct {
-	Works       int `json:"works"`       // in the ledger when it was deleted
-	Adopted     int `json:"adopted"`     // that the rebuilt one knew at once, from shop and books
-	Unconfirmed int `json:"unconfirmed"` // of those, with a receipt of unknown outcome
-}
-
-// rebuild runs the process that rebuilds the ledger, to its end. It is killed once on the way.
-func (p *play) rebuild(ctx context.Context) error {
-	p.amends.procs.place.Lost = time.Now()
-	procs := &supervisor{role: "rebuild", place: p.amends.procs.place, log: p.amends.procs.log, once: true}
-	if err := procs.start(ctx, 1); err != nil {
-		return err
-	}
-	killAfter := time.Duration(p.amends.random.IntN(400)) * time.Millisecond
-	for began := time.Now(); ; {
-		if ended, err := procs.done(); err != nil || ended {
-			return errors.Join(err, procs.stop())
-		}
-		if killAfter > 0 && time.Since(began) > killAfter {
-			procs.kill(p.amends.random)
-			killAfter = 0
-		}
-		if err := pause(ctx, 20*time.Millisecond); err != nil {
-			return errors.Join(err, procs.stop())
-		}
-	}
-}
-
-// adopted counts the works of a rebuilt ledger, and names those whose receipt has an
-// unknown outcome: it counts as sent.
-func adopted(ctx context.Context, l ledger.Catalogue) (works int, unconfirmed []string, err error) {
-	c, err := count(ctx, l)
-	if err != nil {
-		return 0, nil, err
-	}
-	heads, err := ledger.Heads(ctx, l, ledger.Filter{Saga: sagaName, Unconfirmed: true, Limit: max(c.works, 1)})
-	for i := range heads {
-		unconfirmed = append(unconfirmed, heads[i].ID.Work)
-	}
-	return c.works, unconfirmed, err
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amends-dev/amends/examples/orders-to-accounting/audit"
+	"github.com/amends-dev/amends/internal/shopsim/audit"
 	"github.com/amends-dev/amends/internal/shopsim/books"
 	"github.com/amends-dev/amends/internal/shopsim/mail"
 	"github.com/amends-dev/amends/internal/shopsim/shop"

@@ -1,4 +1,4 @@
-package main
+package play
 
 import (
 	"cmp"
@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/amends-dev/amends/examples/orders-to-accounting/audit"
+	"github.com/amends-dev/amends/internal/shopsim/audit"
 	"github.com/amends-dev/amends/internal/shopsim/faults"
 	"github.com/amends-dev/amends/internal/shopsim/hooks"
 	"github.com/amends-dev/amends/internal/shopsim/world"

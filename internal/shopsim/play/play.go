@@ -1,4 +1,4 @@
-package main
+package play
 
 import (
 	"cmp"
@@ -8,16 +8,18 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/amends-dev/amends/examples/orders-to-accounting/audit"
+	"github.com/amends-dev/amends/internal/shopsim/audit"
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/reconcile/inbox"
+	"github.com/amends-dev/amends/reconcile/schedule"
 )
 
-// play is one performance: two syncs over worlds that are equal and do not know of each other.
+// play is one run of the example: two syncs over worlds that are equal and share nothing.
 type play struct {
 	*report
 	options
 
+	job     Job
 	records *records
 	amends  *stage
 	naive   *stage
@@ -41,7 +43,7 @@ func (p *play) acts(ctx context.Context) error {
 	if err := p.tamper(ctx); err != nil {
 		return err
 	}
-	if p.asked, p.undone, err = examples(ctx, p.records.ledger, unconfirmed); err != nil {
+	if p.asked, p.undone, err = examples(ctx, p.records, unconfirmed); err != nil {
 		return err
 	}
 	return p.audit(ctx)
@@ -91,7 +93,7 @@ func (p *play) progress(ctx context.Context) (done int, finished bool, err error
 	if err != nil {
 		return 0, false, err
 	}
-	c, err := count(ctx, p.records.ledger)
+	c, err := count(ctx, p.records)
 	p.person.sees(c.review)
 	all := c.works >= p.orders || p.Lost != nil // a work that was undone and forgotten has nothing to be known by
 	return c.finished + len(c.review), quiet && all && c.live == 0, err
@@ -110,16 +112,22 @@ func (p *play) heardOut(ctx context.Context) (bool, error) {
 	}
 	if p.sweepsAlone || p.loseLedger { // webhooks come in the end, but not those that were forgotten
 		// The shop's times are whole seconds, and a sweep leaves the newest alone.
-		if swept, err := sweptSince(ctx, p.records.journal, p.quiet.Add(sweepLag+2*time.Second)); err != nil || !swept {
+		if swept, err := p.sweptSince(ctx, p.quiet.Add(p.job.Safety+2*time.Second)); err != nil || !swept {
 			return false, err
 		}
 	}
-	pending, err := p.records.journal.Deliveries(ctx, inbox.DeliveryFilter{Unjudged: true, Limit: 1})
+	pending, err := p.records.Deliveries(ctx, inbox.DeliveryFilter{Unjudged: true, Limit: 1})
 	if err != nil || len(pending) > 0 {
 		return false, err
 	}
-	owing, err := p.records.journal.Entries(ctx, inbox.EntryFilter{Owing: true, Limit: 1})
+	owing, err := p.records.Entries(ctx, inbox.EntryFilter{Owing: true, Limit: 1})
 	return len(owing) == 0, err
+}
+
+// sweptSince reports whether a sweep of what changed in the shop began after a time, and went well.
+func (p *play) sweptSince(ctx context.Context, since time.Time) (bool, error) {
+	rows, err := p.records.Runs(ctx, schedule.Filter{Job: p.job.Changes, Verdict: schedule.OK, Limit: 1})
+	return err == nil && len(rows) > 0 && rows[0].Began.After(since), err
 }
 
 // audit stops everything and looks at both worlds.

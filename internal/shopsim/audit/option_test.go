@@ -3,12 +3,12 @@ package audit_test
 import (
 	"testing"
 
-	"github.com/amends-dev/amends/examples/orders-to-accounting/audit"
+	"github.com/amends-dev/amends/internal/shopsim/audit"
 	"github.com/amends-dev/amends/internal/shopsim/books"
 	"github.com/amends-dev/amends/internal/shopsim/mail"
 )
 
-// A receipt of which nobody can know is counted when it is not there, and not
+// A receipt whose outcome is unknown is counted when it is not there, and not
 // found missing; for any other order it is. One that is there counts for nothing.
 func TestMayLackReceipt(t *testing.T) {
 	t.Parallel()

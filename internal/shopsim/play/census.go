@@ -1,4 +1,4 @@
-package main
+package play
 
 import (
 	"cmp"
@@ -21,7 +21,7 @@ type census struct {
 // count reads every head of the ledger.
 func count(ctx context.Context, r ledger.Catalogue) (census, error) {
 	var c census
-	f := ledger.Filter{Saga: sagaName, Limit: 1000}
+	f := ledger.Filter{Limit: 1000}
 	for {
 		page, err := r.List(ctx, f)
 		for i := range page.Heads {

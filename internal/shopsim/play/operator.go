@@ -1,7 +1,8 @@
-package main
+package play
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -9,22 +10,23 @@ import (
 	"time"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/shopsim/books"
 	"github.com/amends-dev/amends/internal/shopsim/mail"
+	"github.com/amends-dev/amends/internal/shopsim/rest"
+	"github.com/amends-dev/amends/internal/shopsim/shop"
 	"github.com/amends-dev/amends/ledger"
-	"github.com/amends-dev/amends/reconcile/inbox"
-	"github.com/amends-dev/amends/reconcile/plan"
 	"github.com/amends-dev/amends/saga"
 )
 
-// operator is the person who is asked where only a person can know: whether an e-mail went out. The person
-// opens the mailbox, or looks into shop and books, and says what is there, with the verb that amends resolve uses.
+// operator answers what only a person can know: whether an e-mail went out. It opens the mailbox, or looks into shop and
+// books, and says what is there, with the call that amends resolve uses.
 type operator struct {
-	records  *records
-	mailbox  *mail.Mailbox
-	deleted  func(ctx context.Context, order string) (bool, error)              // a look into the shop
-	standing func(ctx context.Context, work string) (invoice string, err error) // a look into the books; "" for none
-	out      io.Writer
-	by       saga.Actor
+	works   ledger.Ledger
+	shop    *shop.Store
+	books   *books.Store
+	mailbox *mail.Mailbox
+	out     io.Writer
+	by      saga.Actor
 
 	settled time.Duration // how long a letter may still be on its way after its work came to review
 	now     func() time.Time
@@ -63,7 +65,7 @@ func (o *operator) ripe(review []ledger.Head) bool {
 // what was unconfirmed at first and how many answers it took.
 func (o *operator) review(ctx context.Context) (unconfirmed []ledger.Head, resolved int, err error) {
 	for round, announced := 1, 0; ; {
-		c, err := count(ctx, o.records.ledger)
+		c, err := count(ctx, o.works)
 		if err != nil {
 			return unconfirmed, resolved, err
 		}
@@ -125,20 +127,20 @@ func (o *operator) answer(ctx context.Context, review []ledger.Head) (map[string
 // resolve answers one review, and says what the person has found.
 func (o *operator) resolve(ctx context.Context, h ledger.Head) (words string, err error) {
 	const letter, marking, booking = "receipt", "mark-synced", "invoice"
-	desk := coordinator.NewOperator(o.records.ledger)
+	desk := coordinator.NewOperator(o.works)
 	summary, err := desk.Show(ctx, h.ID)
 	if err != nil {
 		return "", err
 	}
-	if h.Reason == saga.ReasonAfterPivot && !summary.Steps[marking].Done && o.deleted != nil {
-		switch gone, err := o.deleted(ctx, orderOf(h.ID.Work)); {
+	if h.Reason == saga.ReasonAfterPivot && !summary.Steps[marking].Done {
+		switch gone, err := o.isDeleted(ctx, orderOf(h.ID.Work)); {
 		case err != nil:
 			return "", err
 		case gone:
 			return deleted, desk.Resolve(ctx, h.ID, marking, coordinator.Happened(""), o.by)
 		}
 	}
-	if h.Reason == saga.ReasonInDoubt && !summary.Steps[booking].Done && o.standing != nil {
+	if h.Reason == saga.ReasonInDoubt && !summary.Steps[booking].Done {
 		switch invoice, err := o.standing(ctx, h.ID.Work); {
 		case err != nil:
 			return "", err
@@ -183,32 +185,20 @@ func (o *operator) say(verdict string, works []string) {
 func orderOf(work string) string { return work[strings.LastIndex(work, ":")+1:] }
 
 // isDeleted looks into the shop for an order.
-func (s *Sync) isDeleted(ctx context.Context, order string) (gone bool, err error) {
-	return gone, insist(ctx, func() error {
-		o, err := s.fetchOrder(ctx, inbox.Object{ID: order})
-		gone = o.Gone
-		return err
-	})
+func (o *operator) isDeleted(ctx context.Context, order string) (bool, error) {
+	_, err := o.shop.Order(ctx, order)
+	if refusal, refused := errors.AsType[*rest.Error](err); refused && refusal.Code == shop.CodeUnknownOrder {
+		return true, nil
+	}
+	return false, err
 }
 
 // standing looks into the books for the one invoice of an order that counts; "" when there is none, or several.
-func (s *Sync) standing(ctx context.Context, work string) (invoice string, err error) {
-	return invoice, insist(ctx, func() error {
-		docs, err := s.invoicesOf(ctx, work)
-		live := slices.DeleteFunc(docs, func(d plan.Document) bool { return d.Void })
-		if err == nil && len(live) == 1 {
-			invoice = live[0].ID
-		}
-		return err
-	})
-}
-
-// insist looks as often as it takes to get an answer, as a person would.
-func insist(ctx context.Context, look func() error) error {
-	for look() != nil {
-		if err := pause(ctx, 200*time.Millisecond); err != nil {
-			return err
-		}
+func (o *operator) standing(ctx context.Context, work string) (invoice string, err error) {
+	all, err := o.books.Lookup(ctx, work)
+	live := slices.DeleteFunc(all, func(inv books.Invoice) bool { return inv.State == books.Void })
+	if len(live) == 1 {
+		invoice = live[0].ID
 	}
-	return nil
+	return invoice, err
 }

@@ -1,22 +1,22 @@
-package main
+package play
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"path/filepath"
 	"time"
 
+	"github.com/amends-dev/amends/internal/shopsim/rest"
 	"github.com/amends-dev/amends/saga"
 )
 
-// perform runs the whole play: both syncs over equal worlds, the operator who settles the works in
-// review, the audit of both worlds and the report. It reports whether the amends run is clean; see
+// perform runs both syncs over equal worlds, the operator who answers the reviews, the audit of both worlds and the
+// report. It reports whether the amends run is clean; see
 // report.Clean.
-func perform(ctx context.Context, o options, stdout, stderr io.Writer) (clean bool, err error) {
+func perform(ctx context.Context, job Job, o options, stdout, stderr io.Writer) (clean bool, err error) {
 	talk := stdout
 	if o.json {
 		talk = stderr
@@ -31,7 +31,7 @@ func perform(ctx context.Context, o options, stdout, stderr io.Writer) (clean bo
 	r := report{Seed: o.seed, Ledger: withoutPassword(o.db), Folder: dir}
 	introduce(talk, o)
 	began := time.Now()
-	if err := r.act(ctx, o, dir, talk, stderr); err != nil {
+	if err := r.act(ctx, job, o, dir, talk, stderr); err != nil {
 		_ = os.Remove(dir) // if nothing came into it
 		if ctx.Err() != nil {
 			err = fmt.Errorf("interrupted. Every process was stopped; what they did so far is in %s", dir)
@@ -47,46 +47,34 @@ func perform(ctx context.Context, o options, stdout, stderr io.Writer) (clean bo
 	return r.Clean(), err
 }
 
-// withoutPassword is the ledger's address as it may be printed.
-func withoutPassword(db string) string {
-	if u, err := url.Parse(db); err == nil && isPostgres(db) {
-		return u.Redacted()
-	}
-	return db
-}
-
 // act fills in the report.
-func (r *report) act(ctx context.Context, o options, dir string, talk, stderr io.Writer) (err error) {
+func (r *report) act(ctx context.Context, job Job, o options, dir string, talk, stderr io.Writer) (err error) {
 	rec, err := openRecords(ctx, o.db)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, rec.close()) }()
+	defer func() { err = errors.Join(err, rec.Close()) }()
 	if err := rec.empty(ctx); err != nil {
 		return err
 	}
-	doors, err := freeDoors(ctx, o.workers)
+	doors, err := rest.FreeAddresses(ctx, o.workers)
 	if err != nil {
 		return err
 	}
-	amends, err := newStage(ctx, o, dir, "sync", doors)
+	amends, err := newStage(ctx, o, dir, "sync", job.Webhooks, doors)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, amends.close()) }()
-	naive, err := newStage(ctx, o, dir, "naive", nil)
+	naive, err := newStage(ctx, o, dir, "naive", "", nil)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, naive.close()) }()
-	looks, err := newSync(amends.procs.place)
-	if err != nil {
-		return err
-	}
 	play := &play{
-		report: r, options: o, records: rec, amends: amends, naive: naive, bar: newProgress(stderr, o.orders),
+		report: r, options: o, job: job, records: rec, amends: amends, naive: naive, bar: newProgress(stderr, o.orders),
 		person: &operator{
-			records: rec, mailbox: amends.world.Mailbox(), deleted: looks.isDeleted, standing: looks.standing, out: talk,
+			works: rec, shop: amends.world.Shop(), books: amends.world.Books(), mailbox: amends.world.Mailbox(), out: talk,
 			by:      saga.Actor{Name: "operator of the example", Reason: "looked into the mailbox"},
 			settled: answer + amends.procs.place.Settle, now: time.Now,
 		},

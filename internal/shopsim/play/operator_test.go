@@ -1,10 +1,11 @@
-package main
+package play
 
 import (
 	"bytes"
 	"context"
 	"errors"
 	"io"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,7 +15,9 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/amends-dev/amends/coordinator"
+	"github.com/amends-dev/amends/internal/shopsim/books"
 	"github.com/amends-dev/amends/internal/shopsim/mail"
+	"github.com/amends-dev/amends/internal/shopsim/shop"
 	"github.com/amends-dev/amends/ledger"
 	"github.com/amends-dev/amends/saga"
 	"github.com/amends-dev/amends/store/memory"
@@ -54,12 +57,12 @@ func TestOperatorWaitsUntilNoLetterIsOnItsWay(t *testing.T) {
 	ripe(true, "nothing is in review")
 }
 
-// Works are counted by where they stand. A verdict that nobody has applied yet keeps a work in review alive: the
+// Works are counted by where they stand. A verdict that is not applied yet keeps a work in review alive: the
 // person must not answer twice.
 func TestCensus(t *testing.T) {
 	t.Parallel()
 	head := func(n int64, work string, s saga.Status) *ledger.Head {
-		return &ledger.Head{Number: n, ID: saga.ID{Saga: sagaName, Work: work}, Status: s}
+		return &ledger.Head{Number: n, ID: saga.ID{Saga: "order-to-invoice", Work: work}, Status: s}
 	}
 	answered := head(5, "e", saga.Review)
 	answered.Posted = 1
@@ -85,10 +88,8 @@ func TestCensus(t *testing.T) {
 func TestOperatorAnswersFromTheMailbox(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		box, err := mail.OpenMailbox(t.TempDir())
-		if err != nil {
-			t.Fatal(err)
-		}
+		o, said := person(t)
+		box := o.mailbox
 		tries := map[string]int{}
 		l := runReceipts(t, map[string]func() error{
 			"shop:order:1": func() error { return nil },
@@ -103,12 +104,8 @@ func TestOperatorAnswersFromTheMailbox(t *testing.T) {
 		})
 		synctest.Wait()
 
-		var said bytes.Buffer
 		began := time.Now()
-		o := &operator{
-			records: &records{ledger: l}, mailbox: box, out: &said,
-			by: saga.Actor{Name: "test", Reason: "test"}, settled: 2 * time.Second, now: time.Now,
-		}
+		o.works, o.settled = l, 2*time.Second
 		unconfirmed, resolved, err := o.review(t.Context())
 		if err != nil || len(unconfirmed) != 2 || resolved != 3 {
 			t.Errorf("%d unconfirmed, %d resolved, %v; want 2 and 3", len(unconfirmed), resolved, err)
@@ -145,15 +142,11 @@ Of those sent again, some lost the answer again:
 func TestOperatorDoesNotAnswerWhatTheMailboxCannot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		box, err := mail.OpenMailbox(t.TempDir())
-		if err != nil {
-			t.Fatal(err)
-		}
-		l := runReceipts(t, map[string]func() error{
+		o, _ := person(t)
+		o.works = runReceipts(t, map[string]func() error{
 			"shop:order:7": func() error { return saga.Permanent(errors.New("no such mailbox")) },
 		})
 		synctest.Wait()
-		o := &operator{records: &records{ledger: l}, mailbox: box, out: io.Discard, by: saga.Actor{Name: "test", Reason: "test"}, now: time.Now}
 		_, resolved, err := o.review(t.Context())
 		if err == nil || resolved != 0 || !strings.Contains(err.Error(), "shop:order:7") || !strings.Contains(err.Error(), "amends resolve") {
 			t.Errorf("%d resolved, %v", resolved, err)
@@ -167,10 +160,6 @@ func TestOperatorLooksIntoTheShop(t *testing.T) {
 	t.Parallel()
 	for _, gone := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			box, err := mail.OpenMailbox(t.TempDir())
-			if err != nil {
-				t.Fatal(err)
-			}
 			mark := func(_ context.Context, c saga.Call[string]) (string, error) {
 				if c.Revision == "2" {
 					return "", saga.Permanent(errors.New("there is no such order"))
@@ -182,14 +171,17 @@ func TestOperatorLooksIntoTheShop(t *testing.T) {
 				if revision == 0 {
 					continue
 				}
-				if _, err := c.Start(t.Context(), sagaName, "shop:order:7", input, &coordinator.StartOptions{Revision: strconv.Itoa(revision)}); err != nil {
+				if _, err := c.Start(t.Context(), "order-to-invoice", "shop:order:7", input, &coordinator.StartOptions{Revision: strconv.Itoa(revision)}); err != nil {
 					t.Fatal(err)
 				}
 				synctest.Wait()
 			}
-			o := &operator{
-				records: &records{ledger: l}, mailbox: box, out: io.Discard, by: saga.Actor{Name: "test", Reason: "test"}, now: time.Now,
-				deleted: func(_ context.Context, order string) (bool, error) { return gone && order == "7", nil },
+			o, _ := person(t)
+			o.works = l
+			if !gone {
+				if err := o.shop.Add(t.Context(), shop.Order{ID: "7"}); err != nil {
+					t.Fatal(err)
+				}
 			}
 			_, resolved, err := o.review(t.Context())
 			if gone != (err == nil) || gone != (resolved == 1) {
@@ -197,6 +189,61 @@ func TestOperatorLooksIntoTheShop(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A work whose invoice is in doubt is answered from the books: the one live invoice under its reference has happened. None,
+// a void one or several leave the question open.
+func TestOperatorLooksIntoTheBooks(t *testing.T) {
+	t.Parallel()
+	o, _ := person(t)
+	customer, err := o.books.PutCustomer(t.Context(), "shop:customer:1", books.Contact{Name: "Ada"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	book := func() books.Invoice {
+		inv, err := o.books.AddInvoice(t.Context(), books.Draft{
+			Customer: customer.ID, Reference: "shop:order:7", Lines: []books.Line{{Description: "tea", Quantity: 1, UnitCents: 890}},
+		}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return inv
+	}
+	stands := func(want string) {
+		t.Helper()
+		if got, err := o.standing(t.Context(), "shop:order:7"); err != nil || got != want {
+			t.Errorf("%q stands, %v; want %q", got, err, want)
+		}
+	}
+	stands("")
+	first := book()
+	stands(first.ID)
+	second := book()
+	stands("")
+	if _, err := o.books.Void(t.Context(), first.ID); err != nil {
+		t.Fatal(err)
+	}
+	stands(second.ID)
+}
+
+// person is an operator over a shop, books and a mailbox in which there is nothing, and what the operator says.
+func person(t *testing.T) (*operator, *bytes.Buffer) {
+	t.Helper()
+	var said bytes.Buffer
+	o := &operator{out: &said, by: saga.Actor{Name: "test", Reason: "test"}, now: time.Now}
+	var errShop, errBooks, errMail error
+	o.shop, errShop = shop.Open(filepath.Join(t.TempDir(), "shop.db"))
+	o.books, errBooks = books.Open(filepath.Join(t.TempDir(), "books.db"))
+	o.mailbox, errMail = mail.OpenMailbox(t.TempDir())
+	if err := errors.Join(errShop, errBooks, errMail); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(o.shop.Close(), o.books.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return o, &said
 }
 
 var errLost = errors.New("the answer was lost")
@@ -215,7 +262,7 @@ func runReceipts(t *testing.T, send map[string]func() error) *memory.DB {
 	mark := func(context.Context, saga.Call[string]) (string, error) { return "", nil }
 	l, c := runSaga(t, mark, func(_ context.Context, c saga.Call[string]) (string, error) { return "", send[c.Work]() })
 	for work := range send {
-		if _, err := c.Start(t.Context(), sagaName, work, work, nil); err != nil {
+		if _, err := c.Start(t.Context(), "order-to-invoice", work, work, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -225,8 +272,8 @@ func runReceipts(t *testing.T, send map[string]func() error) *memory.DB {
 // runSaga runs works of a mark and a receipt until the test ends.
 func runSaga(t *testing.T, mark, receipt func(context.Context, saga.Call[string]) (string, error)) (*memory.DB, *coordinator.Coordinator) {
 	t.Helper()
-	d, err := saga.Define(sagaName, 1,
-		saga.Do("mark-synced", mark).Idempotent().NoUndo("a mark harms nobody").Pivot(),
+	d, err := saga.Define("order-to-invoice", 1,
+		saga.Do("mark-synced", mark).Idempotent().NoUndo("a mark does no harm").Pivot(),
 		saga.Do("receipt", receipt).AtMostOnce().NoUndo("a mail cannot be unsent"),
 	)
 	if err != nil {

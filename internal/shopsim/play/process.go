@@ -1,4 +1,4 @@
-package main
+package play
 
 import (
 	"context"
@@ -9,31 +9,29 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 )
 
-// roleVariable tells a process started by the supervisor what it is, numberVariable which of them, and placeVariable
-// where everything is.
+// roleVariable tells a process started by the supervisor what it is, and placeVariable where everything is.
 const (
-	roleVariable   = "AMENDS_EXAMPLE_ROLE"
-	numberVariable = "AMENDS_EXAMPLE_NUMBER"
-	placeVariable  = "AMENDS_EXAMPLE_PLACE"
+	roleVariable  = "AMENDS_EXAMPLE_ROLE"
+	placeVariable = "AMENDS_EXAMPLE_PLACE"
 )
 
 // patience is how long a process that was asked to end may take.
 const patience = 10 * time.Second
 
 // supervisor keeps a fixed number of processes of one role alive, and kills them when it is told to. A kill is
-// SIGKILL: nothing is closed, flushed or said goodbye to.
+// SIGKILL: the process closes and flushes nothing.
 //
-// Each process is on a leash: its standard input is a pipe that only we hold. Letting go of it asks the process
-// to end, and when we die ourselves, however suddenly, the system lets go for us.
+// The standard input of each process is a pipe that the supervisor alone holds. Closing the pipe asks the process to end.
+// When the supervisor itself is killed, the system closes it.
 type supervisor struct {
 	role  string
-	place place
+	place Place
+	doors []string // where each process listens for webhooks; none: they hear none
 	log   *os.File // what the processes print
 	once  bool     // ending by itself is the end of the job; otherwise it is started again
 
@@ -85,12 +83,16 @@ func (s *supervisor) command(ctx context.Context, i int) (*exec.Cmd, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find our own program: %w", err)
 	}
-	where, err := json.Marshal(s.place) //nolint:gosec // the secret goes to our own child, in its environment
+	at := s.place
+	if i < len(s.doors) {
+		at.Door = s.doors[i]
+	}
+	where, err := json.Marshal(at) //nolint:gosec // the secret goes to our own child, in its environment
 	if err != nil {
 		return nil, err
 	}
 	cmd := exec.CommandContext(ctx, self)
-	cmd.Env = append(os.Environ(), roleVariable+"="+s.role, numberVariable+"="+strconv.Itoa(i), placeVariable+"="+string(where))
+	cmd.Env = append(os.Environ(), roleVariable+"="+s.role, placeVariable+"="+string(where))
 	cmd.Stdout, cmd.Stderr = s.log, s.log
 	leash, err := cmd.StdinPipe()
 	if err != nil {
@@ -100,8 +102,8 @@ func (s *supervisor) command(ctx context.Context, i int) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// leashed is the other end of the leash: the context it returns ends when the supervisor lets go of our standard
-// input, or is dead.
+// leashed is the other end of that pipe. The context that it returns ends when the supervisor closes our standard input,
+// or has ended itself.
 func leashed(ctx context.Context, stdin io.Reader) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {

@@ -1,4 +1,4 @@
-package main
+package play
 
 import (
 	"context"
@@ -43,7 +43,7 @@ func (o *outage) strike(ctx context.Context) (over bool, err error) {
 		return false, nil
 	}
 	r := &outageReport{Seconds: time.Since(o.began).Seconds(), Requests: o.p.amends.world.BooksAsked()}
-	is, err := count(ctx, o.p.records.ledger)
+	is, err := count(ctx, o.p.records)
 	if err != nil {
 		return false, err
 	}
@@ -63,9 +63,9 @@ func (o *outage) strike(ctx context.Context) (over bool, err error) {
 
 // undone counts works that were compensated although no person and no shop cancelled them and no answer was a refusal.
 func (o *outage) undone(ctx context.Context) (n int, err error) {
-	heads, err := ledger.Heads(ctx, o.p.records.ledger, ledger.Filter{Saga: sagaName, Status: saga.Compensated, Limit: o.p.orders})
+	heads, err := ledger.Heads(ctx, o.p.records, ledger.Filter{Status: saga.Compensated, Limit: o.p.orders})
 	for i := range heads {
-		records, err := o.p.records.ledger.History(ctx, heads[i].ID)
+		records, err := o.p.records.History(ctx, heads[i].ID)
 		if err != nil {
 			return n, err
 		}
