@@ -87,7 +87,7 @@ func (r *Reconciler) carryOut(ctx context.Context, s *sight, planID string) erro
 			return done[0].Err
 		}
 	default:
-		return fmt.Errorf("nobody carries out %q by itself", f.Do)
+		return fmt.Errorf("%q is not carried out by itself", f.Do)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 // Apply carries out a plan by its id. Each action is looked at once more right before it is done, so an old plan does
-// no harm. What the plan's bounds withhold stays undone until somebody has approved the plan. It may be called again
+// no harm. What the plan's bounds withhold stays undone until an operator has approved the plan. It may be called again
 // for the same plan: what was done is not done again.
 //
 // The error says why the run broke off; the report says what was done until then.

@@ -23,8 +23,8 @@ func newBreaker(b *plan.Bounds, probe bool) breaker {
 	return breaker{row: b.Row, most: int(b.Rate * float64(b.Window)), last: make([]bool, b.Window), probe: probe}
 }
 
-// newLookBreaker is for looks, which break nothing: a few objects beside each other that nobody may see keep no other from
-// its turn. It takes four times as many failures one after the other to say that a system answers nobody.
+// newLookBreaker is for looks, which break nothing: a few objects beside each other that may not be read keep no other
+// from its turn. It takes four times as many failures one after the other to say that a system is down.
 func newLookBreaker(b *plan.Bounds) breaker {
 	return breaker{row: 4 * b.Row, most: b.Window, last: make([]bool, b.Window)}
 }

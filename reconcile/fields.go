@@ -31,7 +31,7 @@ func (r *Reconciler) fields(side scan.Side, of *scan.Complete) *fields {
 }
 
 // of returns the fields of the one row of a key that counts. A row that is gone meanwhile has none: then everything
-// differs, and the key is looked at anew.
+// differs, and the key is looked at again.
 func (f *fields) of(ctx context.Context, key string) (plan.Fields, error) {
 	at, _ := slices.BinarySearchFunc(f.rows, key, func(s scan.Sighting, key string) int { return strings.Compare(s.Key, key) })
 	f.rows = f.rows[at:]

@@ -99,8 +99,8 @@ func applied(st *saga.State) string {
 	return st.Revision
 }
 
-// standing is the status of a work. One that has ended, and was told something that nobody has heard yet, is on its
-// way again.
+// standing is the status of a work. One that has ended and has a signal that no coordinator has consumed yet is
+// running again.
 func standing(h *ledger.Head) saga.Status {
 	if h.Status.Terminal() && h.Posted > h.Consumed {
 		return saga.Running
@@ -154,7 +154,8 @@ func overdue(s saga.Status, now time.Time, times ...time.Time) bool {
 	return true
 }
 
-// Resume wakes a work that should have moved: whoever can run it is told, and the history says who did and why.
+// Resume wakes a work that should have moved. The coordinators that know its saga are told, and the history keeps actor
+// and reason.
 func (w *inLedger) Resume(ctx context.Context, key string, by saga.Actor) error {
 	id := saga.ID{Saga: w.saga, Work: key}
 	chains, err := w.ledger.Load(ctx, []saga.ID{id})

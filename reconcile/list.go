@@ -17,11 +17,11 @@ type listing struct {
 	before              int64    // objects of the source in its complete listing before this one
 	missing             string   // why there is nothing to compare; the rest says nothing then
 	at                  string   // how far both have come, for people
-	short               []string // what could not be listed anew; older rows stand for it
+	short               []string // what could not be listed this time; older rows stand for it
 }
 
 // list lists both systems, or goes on with listings that are under way. What they cannot list now stands as it was
-// listed last: whatever differs is looked at anew.
+// listed last: whatever differs is looked at again.
 func (r *Reconciler) list(ctx context.Context) (*listing, error) {
 	l := new(listing)
 	for _, side := range []scan.Side{scan.SourceSide, scan.DestinationSide} {

@@ -19,7 +19,7 @@ type sight struct {
 	object  *scan.Object // nil: the source has none, or was not asked
 	gone    int          // how often the source was asked, and had none
 	finding plan.Finding
-	err     error // why nobody could look; the rest is then not to be used
+	err     error // why the look failed; the rest is then not to be used
 }
 
 // change is the object as an inbox hands it to Decide.
@@ -28,7 +28,8 @@ func (s *sight) change(of inbox.Object) inbox.Snapshot {
 }
 
 // look asks the three sides about s. The ledger is read first: what the other two say then is at least as new, and a
-// work that began meanwhile refuses a second start by itself. Where the ledger alone decides, nobody else is asked.
+// work that began meanwhile refuses a second start by itself. Where the ledger alone decides, the other two are not
+// asked.
 func (r *Reconciler) look(ctx context.Context, s *sight, proven bool) {
 	key := s.item.Key
 	s.err = guard(func() (err error) {
@@ -119,7 +120,7 @@ func (r *Reconciler) truth(key string, o *scan.Object) *plan.Truth {
 	case t.Key != key:
 		err = fmt.Errorf("the object %s that was asked for has the key %s", o.ID, t.Key)
 	case t.Revision == "":
-		err = errors.New("it has no version, and Want gave it no revision: nobody could tell a newer state from an older one")
+		err = errors.New("it has no version, and Want gave it no revision: a newer state could not be told from an older one")
 	default:
 		err = saga.CheckRevision(t.Revision)
 	}
@@ -148,7 +149,8 @@ func (r *Reconciler) find(ctx context.Context, s *sight) error {
 	return nil
 }
 
-// again reports whether one look proves nothing: somebody has none, which the next look may deny.
+// again reports whether one look proves nothing: it found no object or no document, and the next look may
+// find one.
 func (s *sight) again() bool {
 	return s.err == nil && (s.finding.Do == plan.Look || s.gone > 0 && s.gone < plan.Looks && s.item.Truth != nil)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/amends-dev/amends/reconcile/plan"
 )
 
-// Plan lists both systems, compares them with the ledger, looks at every difference anew, and stores what it would do.
+// Plan lists both systems, compares them with the ledger, looks at every difference again, and stores what it would do.
 // It does nothing of it: it writes to the tables of listings, plans and drift, and nowhere else. A listing that could
 // not be ended in this run goes on in the next one; there is no plan until it is whole.
 func (r *Reconciler) Plan(ctx context.Context) (Report, error) {
@@ -78,7 +78,7 @@ type planning struct {
 	into    plan.Ref // the draft
 	last    plan.Ref // the plan before; zero: there is none
 	looks   *looks
-	unseen  int64 // keys that nobody could look at
+	unseen  int64 // keys whose look failed
 	silent  bool  // nothing may be concluded from what the source does not have
 }
 
@@ -92,7 +92,7 @@ func (p *planning) plan(ctx context.Context) (*plan.Plan, error) {
 	if err != nil && !errors.Is(err, plan.ErrNotFound) {
 		return nil, err
 	}
-	if head.Before = before.Mapping; before.Refused != "" && before.Before != "" { // nobody has acted by that mapping
+	if head.Before = before.Mapping; before.Refused != "" && before.Before != "" { // that mapping was not acted by
 		head.Before = before.Before
 	}
 	p.last = before.Ref()
@@ -177,7 +177,7 @@ func (p *planning) asListed(ctx context.Context, planner *plan.Planner) error {
 	return p.drafted(ctx, func(fs []plan.Finding, _ bool) error { return add(planner, fs) })
 }
 
-// refine looks at everything that differs anew, and remembers since when it does.
+// refine looks at everything that differs again, and remembers since when it does.
 func (p *planning) refine(ctx context.Context, planner *plan.Planner) error {
 	p.looks = newLooks(&p.bounds)
 	from := ""
@@ -213,7 +213,7 @@ func add(planner *plan.Planner, fs []plan.Finding) error {
 	return nil
 }
 
-// differing are the findings that are remembered: what differs, but for orphans that nobody has ever asked about.
+// differing are the findings that are remembered: what differs, but for orphans that were never asked about.
 func differing(fs []plan.Finding, unheard map[string]bool) []plan.Finding {
 	var differ []plan.Finding
 	for _, f := range fs {
@@ -224,7 +224,7 @@ func differing(fs []plan.Finding, unheard map[string]bool) []plan.Finding {
 	return differ
 }
 
-// looked returns what is so now of findings that a listing gave. What nobody could look at stays as it was listed, and
+// looked returns what is so now of findings that a listing gave. A finding whose look failed stays as it was listed, and
 // nothing is done about it. unheard are the orphans among that which no earlier run has asked about, either: their object
 // may have come between the two listings, so their grace has not begun.
 func (p *planning) looked(ctx context.Context, fs []plan.Finding) (now []plan.Finding, unheard map[string]bool, err error) {
@@ -248,12 +248,12 @@ func (p *planning) looked(ctx context.Context, fs []plan.Finding) (now []plan.Fi
 		}
 		p.unseen++
 		now[i] = fs[i]
-		now[i].Do, now[i].Why = plan.Nothing, "nobody could look at it: "+s.err.Error()
+		now[i].Do, now[i].Why = plan.Nothing, "the look failed: "+s.err.Error()
 		if _, heard := orphans[fs[i].Key]; fs[i].Class == plan.Orphan && !heard {
 			unheard[fs[i].Key] = true
 		}
 		if !errors.Is(s.err, inbox.ErrSpent) {
-			p.log.WithField("work", fs[i].Key).WithError(s.err).Warn("nobody could look at it; the next run does")
+			p.log.WithField("work", fs[i].Key).WithError(s.err).Warn("the look failed; the next run looks again")
 		}
 	}
 	return now, unheard, p.looks.failed()

@@ -16,14 +16,14 @@ import (
 )
 
 // Rebuild records in a ledger that has lost works what stands of them, as far as source and destination tell. It makes
-// nothing, sends nothing and undoes nothing. Stop every coordinator and whoever else may start works first, and wait
+// nothing, sends nothing and undoes nothing. Stop every coordinator and every other program that may start works first, and wait
 // until what they sent has settled. since says since when that is so: a listing that began earlier may have missed what
-// was made, and is made anew. Zero is now.
+// was made, and is made again. Zero is now.
 //
 // A document that is exactly as it should be is adopted, and so is one that is untouched since an older version of its
 // object: bringing it up to date is left to do. What does not match is recorded in review, so that nothing is started
 // for it. Where there is no document nothing is recorded. A work that the ledger knows is left as it is, so Rebuild may
-// be called again, and goes on where it was cut off. Incremental sweeps begin anew with everything the source has.
+// be called again, and goes on where it was cut off. Incremental sweeps begin again with everything the source has.
 func (r *Reconciler) Rebuild(ctx context.Context, since time.Time, by saga.Actor) (Report, error) {
 	rep := Report{Job: r.name}
 	if since.IsZero() {
@@ -101,8 +101,8 @@ func (b *rebuilding) rebuild(ctx context.Context, since time.Time) (why []string
 		return []string{fmt.Sprintf("the source has %d objects, and the destination has nothing under our mark, listed or asked for: there is "+
 			"nothing to rebuild from. If that is so, begin without a rebuild; if not, look at what Marked and Find ask for", b.report.Seen)}, nil
 	}
-	if b.report.Failed > 0 { // sweeps that begin anew would start what stands and is not recorded
-		return []string{"the incremental sweeps do not begin anew before all is recorded: rebuild again"}, nil
+	if b.report.Failed > 0 { // a sweep from the beginning would start what stands and is not recorded
+		return []string{"the incremental sweeps begin again only when all is recorded: rebuild again"}, nil
 	}
 	return nil, b.sweep.Restart(ctx)
 }
@@ -172,7 +172,7 @@ func (b *rebuilding) unseen(ctx context.Context, l *listing) error {
 	return b.flush(ctx)
 }
 
-// missed reports whether one look found that somebody has none.
+// missed reports whether a look found no object at the source, or no document at the destination.
 func missed(s *sight) bool {
 	return s.err == nil && s.item.Known == nil && (s.object == nil || len(s.item.Documents) == 0)
 }
@@ -259,7 +259,7 @@ func (b *rebuilding) remains(s *sight) (*adoption, error) {
 		return b.quarantine(s), nil // what hears of it may be able to read it, and would start it
 	case s.object == nil || s.item.Truth.Unreadable != "":
 		b.report.Person++
-		b.log.WithFields(logrus.Fields{"work": f.Key, "class": string(f.Class), "why": f.Why}).Warn("it stands, and nobody can say what for; it is not in the ledger")
+		b.log.WithFields(logrus.Fields{"work": f.Key, "class": string(f.Class), "why": f.Why}).Warn("left a document out of the ledger: it has no object that can be read")
 		return nil, nil
 	case len(f.Documents) == 0:
 		return b.undone(s)
@@ -272,7 +272,7 @@ func (b *rebuilding) remains(s *sight) (*adoption, error) {
 	}
 }
 
-// undone is a work whose documents are all void. It is recorded, because nobody knows whether its mail was sent: if the
+// undone is a work whose documents are all void. It is recorded, because it is unknown whether its mail was sent: if the
 // object is sold again, that is a newer version of the same work. An object that is wanted is adopted as the version
 // that the void document shows: making it again is for a run that has bounds.
 func (b *rebuilding) undone(s *sight) (*adoption, error) {

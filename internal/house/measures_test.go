@@ -14,10 +14,11 @@ import (
 
 // What the house may come to at most. They only go down.
 const (
-	mostPackages = 22  // outside examples, bench and internal
-	mostFunction = 60  // lines
-	mostFile     = 500 // lines
-	mostVague    = 95  // lines of text with a word that names no actor; the goal is none
+	mostPackages = 22   // outside examples, bench and internal
+	mostFunction = 60   // lines
+	mostFile     = 500  // lines
+	mostNames    = 1568 // exported identifiers and fields; the goal is 1,000
+	mostVague    = 0    // lines of text with a word that names no actor
 )
 
 // The words that tell no actor: the text names the process, the person or the part that is meant. Two were words of this
@@ -60,6 +61,7 @@ func TestMeasures(t *testing.T) {
 		{"packages outside examples, bench and internal", len(m.packages), mostPackages, ""},
 		{"lines of the longest function", m.functions[function], mostFunction, function},
 		{"lines of the longest file", m.lines[file], mostFile, file},
+		{"public names and fields", m.names, mostNames, ""},
 		{"lines that say nobody, whoever, anew and the like", vagueLines(t), mostVague, ""},
 	} {
 		t.Logf("%-50s %6d of %d at most  %s", c.what, c.is, c.most, c.where)
@@ -67,7 +69,6 @@ func TestMeasures(t *testing.T) {
 			t.Errorf("%s: %d, and %d at most  %s", c.what, c.is, c.most, c.where)
 		}
 	}
-	t.Logf("%-50s %6d", "public names and fields", m.names)
 	untested := 0
 	for _, rule := range lines(t, "docs/rules.txt") {
 		if len(strings.Fields(rule)) < 3 {
@@ -84,29 +85,33 @@ func TestMeasures(t *testing.T) {
 // kits are for tests.
 var kits = []string{"ledger/ledgertest", "store/storetest"}
 
-// measure counts what is not in examples, bench or an internal folder, without tests.
+// measure counts what is not in examples or bench, without tests. Packages and names are those that a user can import; what is
+// in a test kit counts as a package only.
 func measure(t *testing.T) *measured {
 	t.Helper()
 	m := &measured{packages: map[string]bool{}, functions: map[string]int{}, lines: map[string]int{}}
 	set := token.NewFileSet()
 	for _, name := range tree(t, ".go") {
-		if strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "examples/") || slices.Contains(strings.Split(name, "/"), "internal") {
+		if strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "examples/") {
+			continue
+		}
+		inside := slices.Contains(strings.Split(name, "/"), "internal")
+		if !inside {
+			m.packages[path.Dir(name)] = true
+		}
+		if slices.Contains(kits, path.Dir(name)) {
 			continue
 		}
 		file, err := parser.ParseFile(set, top+"/"+name, nil, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		m.packages[path.Dir(name)] = true
-		if slices.Contains(kits, path.Dir(name)) {
-			continue // a test kit
-		}
 		m.lines[name] = len(lines(t, name))
 		for _, d := range file.Decls {
 			if f, ok := d.(*ast.FuncDecl); ok {
 				m.functions[fmt.Sprintf("%s:%s", name, f.Name.Name)] = set.Position(f.End()).Line - set.Position(f.Pos()).Line + 1
 			}
-			if file.Name.Name != "main" {
+			if !inside && file.Name.Name != "main" {
 				m.names += public(d)
 			}
 		}

@@ -11,7 +11,7 @@
 //	event      what one verified delivery says about one object; it carries the whole object, a change to it
 //	           (delta), or nothing but the word that it changed (thin)
 //	version    how new the object is, by the source's own word: a counter, a time of some resolution, or nothing
-//	inbox      events, stored before anybody acts on them
+//	inbox      events, stored before they are acted on
 //	entry      what is known of an object and what is owed to it: the gate's row
 //	verdict    what the gate made of an event
 //	hint       a reason to ask the source; Entry.Dirty counts them
@@ -48,9 +48,9 @@
 //	J11  a delta: applied if it is the very next one, else parked, bounded in number and time; released in order
 //	     when the gap fills, else the source is asked
 //	J12  a replay goes through the rules again and lifts a block; what the door had put aside becomes a hint
-//	J13  what names no object asks nobody, and neither does what the door had put aside beside an id that was heard before
+//	J13  what names no object asks no source, and neither does what the door had put aside beside an id that was heard before
 //
-// A newer version whose fingerprint is the stored one moves the version and owes nobody anything. So does what
+// A newer version whose fingerprint is the stored one moves the version and is not delivered. So does what
 // Policy.Echo recognises as our own doing.
 //
 // # Asking the source
@@ -59,7 +59,7 @@
 //	R2   Clean becomes the ticket, so a hint that came after the question forces one more round; nothing is ever
 //	     stamped with the time of writing
 //	R3   of the same version the fetched content wins over a pushed one, and a later ticket over an earlier one
-//	R4   an answer older than the newest version anybody spoke of is behind: it may be accepted, it is not clean,
+//	R4   an answer older than the newest version that was heard of is behind: it may be accepted, it is not clean,
 //	     and the source is asked again
 //	R5   an answer that no version proves to be the newest is asked for a second time, Step + Settle later and at
 //	     least Settle after the last hint; hints wait for that look, so a storm of them costs two fetches. A look that
@@ -96,7 +96,7 @@
 // # What is guaranteed
 //
 //   - For every object that the source spoke of at or after its last change, entry and source end equal, in
-//     whatever order, number and delay events came, if nobody lies about a version that can be believed, reads lag
+//     whatever order, number and delay events came, if no event lies about a version that can be believed, reads lag
 //     less than Settle, and the source can be asked at last.
 //   - Versions never go down. Nothing comes back that the source has not brought back.
 //   - The newest accepted state is delivered at least once; older ones may be skipped. A delivery may be repeated

@@ -22,7 +22,7 @@ type Entry struct {
 	// What is owed to the source: a fetch, while Dirty > Clean.
 	Dirty   int64     // counts the reasons to fetch
 	Clean   int64     // the ticket of the latest fetch that was good enough
-	Newest  Version   // the newest version anybody spoke of; a fetch that finds less is behind
+	Newest  Version   // the newest version that was heard of; a fetch that finds less is behind
 	Behind  time.Time // since when every fetch has found less; zero: the latest did not
 	Missing time.Time // when a fetch first found nothing; a second look confirms it
 	Reread  time.Time // the same state is to be read once more, after the resolution of its version is over
@@ -37,7 +37,7 @@ type Entry struct {
 	Cause int64 // the number of the delivery that was the last reason to ask or to accept; 0: none was
 
 	// The work on it.
-	Due       time.Time // when somebody should look; zero: never
+	Due       time.Time // when to look at it; zero: never
 	Holder    string    // the process that works on it
 	Until     time.Time // when its lease ends, or when the last work on the entry has ended
 	Fence     int64     // raised by every lease; a write with an older one is refused

@@ -109,7 +109,7 @@ func decimal(s string) string {
 		exponent = -exponent
 	}
 	if err != nil {
-		return s // a power nobody means; it equals itself
+		return s // a power beyond any real number; it equals itself
 	}
 	whole, fraction, _ := strings.Cut(digits, ".")
 	exponent -= int64(len(fraction))

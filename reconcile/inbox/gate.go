@@ -164,7 +164,7 @@ func (j *judgement) delta(order int) (Verdict, string) {
 	case order == 0:
 		return Duplicate, "version " + v.Revision() + " is known"
 	case j.p.Merge == nil || v.Clock != CounterClock:
-		return j.newsHint("a change that nobody knows how to apply; the source is asked")
+		return j.newsHint("a change that cannot be applied; the source is asked")
 	case j.p.AlwaysFetch:
 		return j.newsHint("this source is always asked")
 	case e.Deleted:

@@ -16,7 +16,7 @@ type panics struct {
 // maxPanics bounds how many places are told apart.
 const maxPanics = 1000
 
-// first reports whether nobody has panicked at place before.
+// first reports whether this is the first panic at place.
 func (p *panics) first(place string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

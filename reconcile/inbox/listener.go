@@ -108,7 +108,7 @@ func logTo(log logrus.FieldLogger) *Listener {
 		Blocked: func(o Object, why string) {
 			at(o).WithField("why", why).Error("needs a person: replay it when the reason is gone")
 		},
-		Lost: func(o Object) { at(o).Warn("the work took longer than its lease; somebody else has the object") },
+		Lost: func(o Object) { at(o).Warn("the work took longer than its lease; another process has the object") },
 		Panicked: func(o Object, what, stack string) {
 			at(o).WithFields(logrus.Fields{"panic": what, "stack": stack}).Error("a function panicked")
 		},

@@ -18,7 +18,7 @@ type Options struct {
 	// Lease is how long an object belongs to the process that works on it. A fetch and a delivery together may
 	// take two thirds of it. 1 minute.
 	Lease time.Duration
-	// Poll is how long the process waits before it looks for work that nobody told it of. 1 second.
+	// Poll is how long the process waits before it looks for work that it was not told of. 1 second.
 	Poll time.Duration
 	// Retention is how long what was heard is kept after its last copy, where the Gate is a [Purger] too: bodies 30
 	// days, verdicts 90, what recognises a copy 400. [Forever] keeps a kind for ever.

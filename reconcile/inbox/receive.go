@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// errBehind matches the error of a fetch that found less than somebody spoke of.
+// errBehind matches the error of a fetch that found less than was heard of.
 var errBehind = errors.New("the source is behind")
 
 // Receive decides what a fetch's answer does to the entry, and says what came of it. ticket is what e.Dirty was
@@ -23,7 +23,7 @@ func Receive(e Entry, f *Fetched, ticket int64, now time.Time, p *Policy) (Entry
 	return r.e, what, err
 }
 
-// patient is how many settle times later an object is looked for once more that nobody has ever seen.
+// patient is how many settle times later an object is looked for once more that was never seen.
 const patient = 10
 
 // receipt is one answer of the source.

@@ -11,7 +11,7 @@ const Forever time.Duration = -1
 
 const day = 24 * time.Hour
 
-// withDefaults fills in what is kept when nobody says otherwise, and says for ever as stores do.
+// withDefaults fills in what is kept by default, and says for ever as stores do.
 func (r Retention) withDefaults() Retention {
 	kept := func(d, usual time.Duration) time.Duration { return max(cmp.Or(d, usual), 0) }
 	return Retention{Bodies: kept(r.Bodies, 30*day), Verdicts: kept(r.Verdicts, 90*day), Digests: kept(r.Digests, 400*day)}
@@ -19,7 +19,7 @@ func (r Retention) withDefaults() Retention {
 
 const (
 	purgeEvery = time.Hour
-	purgeBatch = 1000 // rows of each kind in one transaction, so that nobody waits for long
+	purgeBatch = 1000 // rows of each kind in one transaction, so that no other one waits for long
 )
 
 // purgeLoop forgets what is old, once an hour, until ctx ends. Several processes may do so at once.

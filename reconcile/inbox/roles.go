@@ -26,7 +26,7 @@ type Store interface {
 // transaction has to be repeated, so it does nothing but change what it was given. Its error is returned as it
 // is, and nothing is stored.
 type Gate interface {
-	// Judge hands up to limit deliveries nobody has judged, the oldest first, with the entries of their objects
+	// Judge hands up to limit deliveries that were not judged yet, the oldest first, with the entries of their objects
 	// (new ones are empty but for Object and First). The callback sets their outcomes and changes the entries;
 	// the store sets when they were judged. It returns how many there were.
 	Judge(ctx context.Context, limit int, decide func(now time.Time, ds []Delivery, es map[Object]*Entry) error) (int, error)

@@ -98,7 +98,7 @@ func (v Version) followedBy(o Version, news bool) Version {
 	return Version{Epoch: v.Epoch, Clock: v.Clock, N: max(v.N, o.N), Step: step}
 }
 
-// newer returns the newer of two versions, a when nobody can tell.
+// newer returns the newer of two versions, a when they cannot be told apart.
 func newer(a, b Version) Version {
 	if b.Compare(a) > 0 {
 		return b

@@ -23,13 +23,13 @@ const (
 // Version is what a source says about how new an object is. It orders the versions of one object of one source,
 // and nothing else.
 type Version struct {
-	Epoch int64         // raised by the operator when the source begins to count anew; a lower one is always older
+	Epoch int64         // raised by the operator when the source begins to count again; a lower one is always older
 	Clock Clock         //
 	N     int64         // the counter, or nanoseconds since 1970 UTC
 	Step  time.Duration // times: the resolution in which the source told it; times are equal within the coarser one
 }
 
-// Compare orders v and o, both of one object: negative when v is older, 0 when nobody can tell them apart,
+// Compare orders v and o, both of one object: negative when v is older, 0 when they cannot be told apart,
 // positive when v is newer. A version without clock is older than any other.
 func (v Version) Compare(o Version) int {
 	step := max(int64(v.Step), int64(o.Step), 1)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// due is when somebody should look at the entry; zero means never, unless something new is heard.
+// due is when the entry should be looked at; zero means never, unless something new is heard.
 func (p *Policy) due(e *Entry, now time.Time) time.Time {
 	switch {
 	case e.Blocked != "":
@@ -86,8 +86,8 @@ type round struct {
 // err is what went wrong, in one line of the entry.
 func (r *round) err() error { return errors.Join(r.fetch, r.deliver) }
 
-// hopeless reports whether nothing but news can help: the source refuses for good, nobody has given another reason
-// to ask it since, and no delivery is left to try; or the saga refuses for good and the source has nothing more to
+// hopeless reports whether nothing but news can help: the source refuses for good, there is no newer reason
+// to ask it, and no delivery is left to try; or the saga refuses for good and the source has nothing more to
 // say.
 func (r *round) hopeless(e *Entry) bool {
 	refused := IsPermanent(r.fetch) && e.Dirty <= r.ticket && (r.deliver == nil || IsPermanent(r.deliver))
@@ -124,7 +124,7 @@ func finish(e *Entry, r *round, now time.Time, p *Policy) {
 	}
 }
 
-// release ends a lease whose work was cut short: somebody else may have it at once.
+// release ends a lease whose work was cut short: another process may have it at once.
 func release(e *Entry, r *round, now time.Time) {
 	if r.deliver == nil {
 		e.Delivered = max(e.Delivered, r.accepted)

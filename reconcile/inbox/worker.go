@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// errLost is returned when the entry belongs to somebody else by now.
+// errLost is returned when another process holds the entry by now.
 var errLost = errors.New("the lease was lost")
 
 // job is the work on one object under one lease.
@@ -39,7 +39,7 @@ func (h *Processor) work(ctx context.Context, e *Entry, began time.Time) {
 	}
 }
 
-// do works in bounded time, well before the lease is over: afterwards somebody else may have the object.
+// do works in bounded time, well before the lease is over: afterwards another process may have the object.
 func (j *job) do(ctx context.Context) error {
 	bounded, cancel := context.WithDeadline(ctx, j.ends.Add(-j.h.opts.Lease/3))
 	defer cancel()
@@ -106,8 +106,8 @@ func (j *job) end(ctx context.Context, e *Entry, now time.Time) {
 	finish(e, &j.round, now, &j.s.Policy)
 }
 
-// update changes the entry if it still is ours. It is not cut short by a stop. When the lease is over and nobody
-// has taken the entry since, what we learned still counts.
+// update changes the entry if it still is ours. It is not cut short by a stop. When the lease is over and no
+// other process has taken the entry since, what we learned still counts.
 func (j *job) update(ctx context.Context, change func(now time.Time, e *Entry)) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), j.h.opts.Lease/3)
 	defer cancel()

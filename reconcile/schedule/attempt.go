@@ -19,7 +19,7 @@ type attempt struct {
 	over   *time.Timer // cancels when the lease is no longer trusted
 
 	mu      sync.Mutex
-	trusted time.Time // until then, by our clock, nobody else has the run
+	trusted time.Time // until then, by our clock, no other process has the run
 	lost    error     // stays, once it is set
 }
 
@@ -78,7 +78,7 @@ func (a *attempt) lose(why error) {
 	a.cancel(a.lost)
 }
 
-// owned returns why the run may be somebody else's, or nil.
+// owned returns why another process may hold the run, or nil.
 func (a *attempt) owned() error {
 	now := time.Now()
 	a.mu.Lock()
@@ -148,7 +148,7 @@ func (a *attempt) renew(ctx context.Context) error {
 }
 
 // end records how the attempt ended. It is not cut short by a stop, and tries for as long as a lease lasts. When the
-// lease is over and nobody has taken the run since, what was done still counts.
+// lease is over and no other process has taken the run since, what was done still counts.
 func (a *attempt) end(ctx context.Context, out Outcome, failure error) {
 	patient, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.job.Lease)
 	defer cancel()

@@ -21,7 +21,7 @@
 //	plan      the instants since the last one become a run, or are skipped
 //	claim     a run is given to this process: one more attempt, a higher fence, a lease
 //	renew     the lease is prolonged, and what was reported so far is written down
-//	release   the work was cut short by a stop: the run waits for whoever comes next
+//	release   the work was cut short by a stop: the run waits for the next process
 //	finish    the run has its verdict
 //
 // Every turn plans first, that of a renewal and that of an end too: an instant that comes while a run goes on is
@@ -46,7 +46,7 @@
 //	     they are; it is that of the last, and From is the first. Never is there one run after another to catch up.
 //	S3   While a run is at work, or was given back, an instant is skipped; with [BufferOne] one waits. Behind a run
 //	     that waits for its first attempt every instant is skipped.
-//	S4   A run that nobody began within CatchUp is skipped.
+//	S4   A run that no process began within CatchUp is skipped.
 //	S5   While the job or everything is paused nothing is planned and nothing begins. What was missed is made up for
 //	     as by S2, so a long pause ends with one run of each job.
 //
@@ -94,7 +94,7 @@
 //   - That an instant is worked on by one attempt only: the last of them is the one that ended.
 //   - That work which neither heeds its context nor asks Proceed is stopped. Its lease is renewed for as long as it
 //     goes on, beyond its timeout: better a job that rests, and is told of as stale, than two of it.
-//   - That nothing runs in the moment in which somebody pauses it: an action that has begun ends.
+//   - That nothing runs in the moment in which an operator pauses it: an action that has begun ends.
 //
 // # What is accepted
 //

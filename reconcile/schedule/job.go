@@ -24,7 +24,7 @@ type Job struct {
 	Timeout time.Duration
 	// Lease is how long after a crash another process waits before it takes the run over. 1 minute.
 	Lease time.Duration
-	// Fresh is for how many periods no run may end well before somebody is told. 3; negative: for ever.
+	// Fresh is for how many periods no run may end well before the job is stale. 3; negative: for ever.
 	Fresh int
 	// Approved says that the job may change things from its first run on. Otherwise [Run.Approved] is false until a
 	// person has approved the job, once.
@@ -73,7 +73,7 @@ func (j *Job) validate() error {
 	_, err := Parse(j.Schedule, j.Zone)
 	fault(err != nil, "%w", err)
 	fault(j.Overlap != Skip && j.Overlap != BufferOne, "Overlap is %q; it is %s or %s", j.Overlap, Skip, BufferOne)
-	fault(j.CatchUp < time.Minute, "CatchUp is %s; under a minute an instant could be too old before anybody looks", j.CatchUp)
+	fault(j.CatchUp < time.Minute, "CatchUp is %s; under a minute an instant could be too old before a process looks", j.CatchUp)
 	fault(j.Timeout < 0, "Timeout is negative")
 	fault(j.Lease < leastLease, "Lease is %s; no database answers in time under %s", j.Lease, leastLease)
 	fault(j.Work == nil, "it has no Work")

@@ -15,10 +15,10 @@ type Listener struct {
 	Began func(r *RunRow)
 	// Ended: a run has its verdict, durably. Those that were skipped are among them.
 	Ended func(r *RunRow)
-	// Released: the work was cut short, and the run given to whoever goes on with it.
+	// Released: the work was cut short, and the run is free for the next process.
 	Released func(r *RunRow)
-	// Lost: the run is somebody else's by now, and what this attempt brought was thrown away; or the answer of the
-	// database to its end was.
+	// Lost: another process holds the run by now, and what this attempt brought was thrown away; or the answer of the
+	// database to its end was lost.
 	Lost func(r *RunRow)
 	// Stale: a person should look at a job; why is what [Stale] says. "" says that all is well again.
 	Stale func(job, why string)
@@ -84,10 +84,10 @@ func logTo(log logrus.FieldLogger) *Listener {
 		},
 		Ended: func(r *RunRow) { logEnd(of(r), r) },
 		Released: func(r *RunRow) {
-			of(r).Info("cut short; whoever comes next goes on with it")
+			of(r).Info("cut short; the next process goes on with it")
 		},
 		Lost: func(r *RunRow) {
-			of(r).Warn("the run is somebody else's by now; what this attempt brought is not recorded")
+			of(r).Warn("another process holds the run; what this attempt brought is not recorded")
 		},
 		Stale: func(job, why string) {
 			if log := log.WithField("job", job); why != "" {

@@ -45,13 +45,13 @@ func plan(now time.Time, a *Agenda, text Schedule) {
 	a.add(now, due)
 }
 
-// expire skips runs that never began and whose time is too long ago. Nobody may have been there to begin them.
+// expire skips runs that never began and whose time is too long ago: no process may have been up to begin them.
 func expire(now, horizon time.Time, a *Agenda) {
 	for i := range a.Open {
 		r := &a.Open[i]
 		if r.Attempt == 0 && !r.ByHand() && r.Due.Before(horizon) {
 			r.Verdict, r.Ended = Skipped, now
-			r.Note = fmt.Sprintf("nobody began it within the %s that are made up for", a.State.CatchUp)
+			r.Note = fmt.Sprintf("no process began it within the %s that are made up for", a.State.CatchUp)
 		}
 	}
 }

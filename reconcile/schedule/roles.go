@@ -25,7 +25,7 @@ var (
 // Store is what running needs of a store.
 type Store interface {
 	// Turn is one transaction in which the row of a job is locked against every other process. It hands the job's
-	// agenda to decide; of a job nobody has heard of the agenda is empty but for State.Name. now is the database's
+	// agenda to decide; of an unknown job the agenda is empty but for State.Name. now is the database's
 	// clock, read when the lock is had. What decide leaves is stored: the state, the open runs, and the new ones, but
 	// for those whose (job, instant) is known. A callback may be called again when the transaction has to be
 	// repeated, so it does nothing but change what it was given. Its error is returned as it is, and nothing is

@@ -13,7 +13,7 @@ type State struct {
 	Overlap        Overlap
 	CatchUp        time.Duration
 	Fresh          int
-	First          time.Time // when it was described first; zero: nobody has
+	First          time.Time // when it was described first; zero: never
 	Described      time.Time // when its description was last changed
 
 	Planned time.Time // the last instant that is a row; the next one comes after it
@@ -23,7 +23,7 @@ type State struct {
 	Paused   Mark
 	Approved Mark
 
-	// The last good run that nobody asked to do something else.
+	// The last good run that did the scheduled work.
 	Good      Good
 	Failures  int    // runs since that ended otherwise
 	Watermark string // where its cursor stood
@@ -38,13 +38,13 @@ type Good struct {
 	At, Ended time.Time
 }
 
-// Mark is something that a person did, and why. The zero value says that nobody has.
+// Mark is something that an operator did, and why. The zero value: it was not done.
 type Mark struct {
 	At      time.Time
 	By, Why string
 }
 
-// Is reports whether somebody has.
+// Is reports whether it was done.
 func (m Mark) Is() bool { return !m.At.IsZero() }
 
 // RunRow is a run as it is recorded. A job and an instant have at most one, for ever.
@@ -69,7 +69,7 @@ type RunRow struct {
 	Crashes int // how many of them ended without a word
 	Fence   int64
 	Holder  string    // who is, or was last, at it
-	Until   time.Time // when his lease is over, unless renewed; zero: nobody is at it
+	Until   time.Time // when the lease is over, unless renewed; zero: no process is at it
 
 	Outcome        // while it runs: what it reported last
 	Error   string // why it failed
@@ -78,7 +78,7 @@ type RunRow struct {
 // Open reports whether r may still run.
 func (r *RunRow) Open() bool { return r.Verdict == "" }
 
-// Running reports whether somebody holds r. His lease may be over.
+// Running reports whether a process holds r. Its lease may be over.
 func (r *RunRow) Running() bool { return r.Open() && !r.Until.IsZero() }
 
 // ByHand reports whether a person asked for r.

@@ -17,14 +17,14 @@ type Run struct {
 	By, Why  string    // who asked for it
 	Attempt  int       // 1 for the first
 	Fence    int64     // higher than that of every attempt before, at any run of the job
-	Approved bool      // false: nobody has approved the job yet, so it plans and changes nothing
+	Approved bool      // false: the job is not approved yet, so it plans and changes nothing
 
 	// Reported is what an earlier attempt reported last.
 	Reported Outcome
 	// Watermark is where the cursor stood after the last good run.
 	Watermark string
 
-	store Store        // nil in a run that a test made: nobody pauses it
+	store Store        // nil in a run that a test made: it cannot be paused
 	lost  func() error // why the run is not ours any more; nil: it is
 
 	mu     sync.Mutex
@@ -32,7 +32,7 @@ type Run struct {
 }
 
 // Proceed says whether the work may go on. It is to be asked between any two actions. Its error matches [ErrPaused]
-// after an operator has paused the job or everything, and [ErrLost] when the run may be somebody else's by now; the
+// after an operator has paused the job or everything, and [ErrLost] when another process may hold the run by now; the
 // work then returns it. When the database cannot be asked, the work may not go on either.
 func (r *Run) Proceed(ctx context.Context) error {
 	if err := r.owned(ctx); err != nil {
@@ -61,7 +61,7 @@ func (r *Run) owned(ctx context.Context) error {
 }
 
 // Report says what was done so far. It is written with the next renewal of the lease, at most a third of it later, for
-// people to see and for whoever takes the run over. It costs nothing.
+// operators to see and for the process that takes the run over. It costs nothing.
 func (r *Run) Report(o Outcome) {
 	o.Verdict = ""
 	r.mu.Lock()

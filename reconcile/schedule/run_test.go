@@ -161,7 +161,7 @@ func TestTooLateToBegin(t *testing.T) {
 		s.until("2026-06-15T12:00:00Z")
 		s.run(j)
 		s.want("manual:1 running", "2026-06-15T00:00:00Z skipped")
-		if r := s.last(); !strings.Contains(r.Note, "nobody began it within the 1h0m0s") {
+		if r := s.last(); !strings.Contains(r.Note, "no process began it within the 1h0m0s") {
 			t.Errorf("it was skipped because %q", r.Note)
 		}
 		s.until("2026-06-16T12:00:00Z")

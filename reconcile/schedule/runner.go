@@ -101,7 +101,7 @@ func (w *worker) run(ctx context.Context) {
 type turned struct {
 	now    time.Time
 	agenda *Agenda
-	fault  error // of the plan, which keeps nobody from working
+	fault  error // of the plan; runs go on nevertheless
 }
 
 // turn is one turn at the job. It plans what is due first, whatever it is for: instants that come during a run are
@@ -196,7 +196,7 @@ func (a *Agenda) quiet(now time.Time, text Schedule) time.Duration {
 		}
 	}
 	if a.pause().Is() {
-		return day // until somebody unpauses
+		return day // until an operator unpauses
 	}
 	for _, rows := range [][]RunRow{a.Open, a.New} {
 		for i := range rows {

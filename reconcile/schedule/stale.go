@@ -6,8 +6,7 @@ import (
 )
 
 // Stale says why a person should look at a job: no run of it ended well for more periods than it allows. It is ""
-// when all is well. A paused job gets stale as any other: what somebody
-// paused and forgot is told.
+// when all is well. A paused job gets stale as any other: an operator may have forgotten it.
 func Stale(now time.Time, s *State) string {
 	if !s.Known() || s.Fresh <= 0 {
 		return ""

@@ -62,7 +62,7 @@ func (a *Agenda) bury(now time.Time, r *RunRow) {
 	a.close(now, r, Failed)
 }
 
-// held returns the open run that was claimed under a fence. Nobody else's is ever written.
+// held returns the open run that was claimed under a fence. A run that another process claimed is never written.
 func (a *Agenda) held(instant, holder string, fence int64) (*RunRow, error) {
 	for i := range a.Open {
 		if r := &a.Open[i]; r.Instant == instant && r.Running() && r.Holder == holder && r.Fence == fence {

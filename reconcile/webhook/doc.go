@@ -1,6 +1,6 @@
 // Package webhook is the door of hearing: an HTTP handler that verifies what a sender claims, stores it in a
 // [inbox.Inbox] and answers. It decides nothing about objects, fetches nothing and starts nothing; that is for
-// whoever judges the inbox. So the answer depends on one insert, and nothing a delivery says can make it late.
+// the [inbox.Processor]. So the answer depends on one insert, and nothing a delivery says can make it late.
 //
 //	stripe := &inbox.Source{
 //		Name: "stripe", Saga: "invoice-charge", Fetch: fetch, Decide: decide, Apply: c.Apply,
@@ -138,7 +138,7 @@
 //     header limits are set, as [Receiver.Server] does.
 //   - State: Ignoring keeps a subscription alive while nothing is to come of it, Refusing makes the sender keep what
 //     it has, Hidden acts as if the source did not exist.
-//   - Epoch: raised by hand when the source begins to count its versions anew. Fetch gives its versions the same epoch:
+//   - Epoch: raised by hand when the source begins to count its versions again. Fetch gives its versions the same epoch:
 //     the first event of each object behind it is a hint, because an old delivery that comes late is stamped, too.
 //   - The fetch of a source uses the same API version as its webhooks are made with, or fields differ by version.
 //

@@ -18,7 +18,7 @@ type Options struct {
 	// Log receives one line per source and reason a minute, never a header or a body. Default: logrus'
 	// standard logger.
 	Log logrus.FieldLogger
-	// Listener is told what happens, for metrics and alarms. Default: nobody.
+	// Listener is told what happens, for metrics and alarms. Default: none.
 	Listener *Listener
 	// Now is the clock that signed times are compared with. Default: time.Now.
 	Now func() time.Time

@@ -37,7 +37,7 @@ type Provider struct {
 	Claim func(h http.Header, body []byte) (Claim, error)
 	// Parse reads what a verified delivery says. An event names its object, topic, payload, version and what
 	// makes it the same event as another (Dedupe; zero: its content); the receiver adds the rest. No events
-	// and no error: a handshake. An error: nobody can read it, which is stored as malformed.
+	// and no error: a handshake. An error: it cannot be read, and is stored as malformed.
 	Parse func(m Message) ([]inbox.Event, error)
 	// Greets reports whether an unsigned request is a handshake, to be answered with 200 and forgotten. Nil:
 	// the provider has none.
@@ -75,7 +75,7 @@ type Key func(Claim) bool
 // maxSignatures bounds the work on one delivery.
 const maxSignatures = 16
 
-// What is wrong with a signature before anybody computes it.
+// What is wrong with a signature before it is computed.
 var (
 	// ErrNoSignature is returned by Provider.Claim when there is none.
 	ErrNoSignature = errors.New("there is no signature")
@@ -89,7 +89,7 @@ func (p *Provider) validate() error {
 		return p.err
 	}
 	if p.Name == "" || p.Key == nil || p.Claim == nil || p.Parse == nil {
-		return errors.New("its Provider is not complete: Name, Key, Claim and Parse are needed, or anybody could send")
+		return errors.New("its Provider is not complete: Name, Key, Claim and Parse are needed, or unsigned deliveries would be believed")
 	}
 	return nil
 }

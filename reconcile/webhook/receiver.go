@@ -180,8 +180,8 @@ func (r *Receiver) refuse(w http.ResponseWriter, reason Reason) {
 }
 
 // Server returns a server for addr that serves only this receiver, with limits on what comes before the
-// handler: the header's size and time, and idle connections. Whoever mounts the receiver in a server of
-// their own sets the same limits there.
+// handler: the header's size and time, and idle connections. A program that mounts the receiver in a
+// server of its own sets the same limits there.
 func (r *Receiver) Server(addr string) *Server {
 	return &Server{http.Server{
 		Addr: addr, Handler: r,

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// one returns the value of a header that must be there once. Twice is as bad as unreadable: whoever is in front of
-// us may have read the other.
+// one returns the value of a header that must be there once. Twice is as bad as unreadable: a proxy in
+// front of us may have read the other.
 func one(h http.Header, name string) (string, error) {
 	switch values := h.Values(name); {
 	case len(values) == 0 || len(values) == 1 && values[0] == "":

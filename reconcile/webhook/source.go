@@ -32,8 +32,8 @@ type Sender struct {
 	// Tolerance is how far the signed time may lie from our clock on either side, where the provider signs
 	// one. Default: 5 min. NoTolerance switches the check off.
 	Tolerance time.Duration
-	// Epoch is raised when the source begins to count its versions anew: after a restore, or when its objects
-	// are made anew under old ids. Versions of an earlier epoch are older than all of a later one. Fetch has to give its
+	// Epoch is raised when the source begins to count its versions again: after a restore, or when its objects
+	// are made again under old ids. Versions of an earlier epoch are older than all of a later one. Fetch has to give its
 	// versions the same epoch.
 	Epoch int64
 
@@ -232,7 +232,7 @@ func (s *source) readable(req *http.Request) (int64, *refusal) {
 }
 
 // verify returns the key that signed a delivery, or why it is not believed. Whether the signature is genuine is
-// found out first: a time that nobody signed says nothing.
+// found out first: an unsigned time says nothing.
 func (s *source) verify(h http.Header, body []byte, now time.Time) (*key, *refusal) {
 	c, why := s.claim(h, body)
 	if why != nil {
