@@ -107,11 +107,17 @@ func (d *destination) findsOut() bool {
 const asideFor = 15 * time.Minute
 
 // aside is how long such a work stays away: about as long as it takes to probe with each of its kind, so that most probes are
-// made by others. If it is the work that is at fault, one of them is served.
+// made by others. If it is the work that is at fault, one of them is served. It is no longer than the destination has been
+// failing: what a short outage failed comes back as soon after it as the outage was long.
 func (d *destination) aside() time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	most := min(asideFor, time.Duration(len(d.failed))*d.health.wait())
+	if d.health.FailingSince.IsZero() {
+		return 0
+	}
+	wait := d.health.wait()
+	failing := d.now().Latest.Sub(d.health.FailingSince)
+	most := min(asideFor, time.Duration(len(d.failed))*wait, max(wait, failing))
 	return most/2 + rand.N(most/2+1)
 }
 

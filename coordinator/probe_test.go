@@ -116,6 +116,39 @@ func TestTheProbeIsOfferedToWhatWaits(t *testing.T) {
 	})
 }
 
+// A work that failed at a destination stays away from its probes, and no longer than the destination has been failing: forty
+// works that an outage of twenty seconds failed are not kept waiting for a quarter of an hour after it.
+func TestHowLongAFailedWorkStaysAside(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := health{}
+		for range 5 { // the probes of 20 seconds
+			h = h.failed(alone().now(), "500")
+		}
+		d, store := known(t, h)
+		for n := range int64(40) {
+			d.failedBy(n, "500")
+		}
+		for _, c := range []struct{ after, least, most time.Duration }{
+			{20 * time.Second, 10 * time.Second, 21 * time.Second},
+			{10 * time.Minute, 5 * time.Minute, 10*time.Minute + 21*time.Second},
+			{2 * time.Hour, 40 * 16 * time.Second / 2, 40 * 16 * time.Second}, // a probe with each of them
+		} {
+			time.Sleep(c.after) //nolint:forbidigo // virtual
+			for range 100 {
+				if away := d.aside(); away < c.least || away > c.most {
+					t.Errorf("failing for %s more, it stays away for %s, and %s to %s is right", c.after, away, c.least, c.most)
+				}
+			}
+		}
+		d.answered()
+		store()
+		if away := d.aside(); away != 0 {
+			t.Errorf("it stays away for %s from a destination that is back", away)
+		}
+	})
+}
+
 // An instance that is served while the destination is limited was sent before it asked for that: when the wait is over one
 // attempt finds out whether it wants another, and not all at once.
 func TestALateAnswerDoesNotOpenALimitedDestination(t *testing.T) {
